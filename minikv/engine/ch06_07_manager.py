@@ -115,11 +115,11 @@ class CacheManager(ManagerShell):
 
     def extend(self, sequence, tokens):
         self.require(sequence)
-        longer = sequence.tokens + pack(tokens)
-        needed = self.pages_for(len(longer)) - len(sequence.row)
-        self.make_room(needed)
-        sequence.row += self.pool.alloc(needed)
-        sequence.tokens = longer
+        extend(self, sequence, pack(tokens))
+
+    def truncate(self, sequence, length):
+        self.require(sequence)
+        truncate(self, sequence, self.allowed(sequence, length))
 
     def checkpoint(self, sequence):
         self.require(sequence)
@@ -137,6 +137,9 @@ class CacheManager(ManagerShell):
         self.require(sequence)
         release(self, sequence)
         sequence.row, sequence.state = [], state
+
+    def check(self):
+        self.audit(owners(self))
 
 
 # %% 7.1 start
@@ -172,3 +175,39 @@ def release(manager, sequence):
     manager.running.remove(sequence)
     manager.pool.free(sequence.row[sequence.shared // manager.page_size :])
     manager.cache.unlock(sequence.handle)
+
+
+# %% 7.6 extend
+def extend(manager, sequence, tokens):
+    """Put `tokens` after those of the sequence; allocate the pages that they need."""
+    longer = sequence.tokens + tokens
+    needed = manager.pages_for(len(longer)) - len(sequence.row)
+    manager.make_room(needed)
+    sequence.row += manager.pool.alloc(needed)
+    sequence.tokens = longer
+
+
+# %% 7.7 truncate
+def truncate(manager, sequence, length):
+    """Keep the first `length` tokens; give back the pages that have none of them."""
+    keep = manager.pages_for(length)
+    manager.pool.free(sequence.row[keep:])
+    sequence.row = sequence.row[:keep]
+    sequence.tokens = sequence.tokens[:length]
+    sequence.computed = min(sequence.computed, length)
+
+
+# %% 7.8 owners
+def owners(manager):
+    """Return for each page the list of its owners: one each, if all is well."""
+    found = [[] for _ in range(manager.num_pages)]
+    for page in range(manager.num_pages):
+        if manager.pool.is_free(page):
+            found[page].append("the pool")
+    for node in manager.cache.nodes():
+        for page in node.slots:
+            found[page].append("the cache")
+    for sequence in manager.running:
+        for page in sequence.row[sequence.shared // manager.page_size :]:
+            found[page].append(f"request {sequence.number}")
+    return found

@@ -3,7 +3,8 @@
 # %% given 8
 import torch
 
-from minikv import serving
+from minikv import Chunk, serving
+from minikv.serving.model import as_array
 
 
 class AttentionShell:
@@ -23,11 +24,9 @@ class AttentionShell:
         """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim)."""
         self.store.write(layer, self.new, k.to(self.store.dtype), v.to(self.store.dtype))
 
-    def read(self, layer, slots, q):
-        """K and V of a whole sequence, (tokens, heads, head_dim): a KV head once for each query head of its group."""
-        keys, values = self.gathered(layer, slots)
-        group = q.shape[1] // keys.shape[1]
-        return keys.to(q.dtype).repeat_interleave(group, 1), values.to(q.dtype).repeat_interleave(group, 1)
+    def read(self, layer, slots, dtype):
+        """K and V of a whole sequence, (tokens, kv_heads, head_dim)."""
+        return [side.to(dtype) for side in self.gathered(layer, slots)]
 
     def gathered(self, layer, slots):
         """K and V of the slots, (tokens, kv_heads, head_dim), read run by run; good until the next call."""
@@ -48,19 +47,46 @@ class SlotAttention(AttentionShell):
     def __call__(self, layer, q, k, v):
         parts = []
         for rows, slots in self.chunks:
-            keys, values = self.read(layer, slots, q)
+            both = self.read(layer, slots, q.dtype)
+            keys, values = [repeat_kv(side, q.shape[1]) for side in both]
             parts.append(attention(q[rows], keys, values))
         return self.together(parts)
 
 
 class Scheduler(serving.Scheduler):
-    """The package's scheduler, which takes the shares of a step from `schedule` and calls `preempt`."""
+    """The package's scheduler, which calls `schedule`, `preempt` and `update_from_output`."""
 
     def share(self, left, budget):
         return schedule(left, budget)
 
     def preempt(self):
         preempt(self).preemptions += 1
+
+    def update_from_output(self, chunks, tokens):
+        if not all(token is None or isinstance(token, int) for token in tokens):
+            return super().update_from_output(chunks, tokens)  # from the package's engine, which may have drafts
+        self.step += 1
+        for chunk in chunks:
+            chunk.request.computed_tokens += chunk.num_tokens
+        return update_from_output(self, chunks, tokens)
+
+
+class Engine(serving.Engine):
+    """The package's engine, which calls `run_step` in each step, if it has no drafts."""
+
+    def step(self):
+        if self.drafts is not None:
+            return super().step()
+        with self._lock:
+            requests = [*self.scheduler.running, *self.scheduler.waiting]
+            before = [len(request.output) for request in requests]
+            run_step(self)
+            both = zip(requests, before)
+            return [serving.Event(request, token) for request, count in both for token in request.output[count:]]
+
+    def forward(self, chunks):
+        """The logits of the token after each chunk, a row of numbers for each."""
+        return as_array(self.model.forward(chunks, self.manager.store))
 
 
 # %% 8.1 attention
@@ -97,3 +123,52 @@ def preempt(scheduler):
     youngest.sequence = None
     scheduler.waiting.insert(0, youngest)
     return youngest
+
+
+# %% 8.6 repeat_kv
+def repeat_kv(kv, num_heads):
+    """Return the KV head of each of the `num_heads` query heads, a group side by side.
+
+    `kv` is (tokens, kv_heads, dim), and the result is (tokens, num_heads, dim).
+    """
+    group = num_heads // kv.shape[1]
+    return kv.repeat_interleave(group, dim=1)
+
+
+# %% 8.7 next_chunk
+def next_chunk(sequence, num_tokens):
+    """Return the next `num_tokens` tokens to compute of a sequence as a `Chunk`."""
+    start = sequence.computed
+    end = start + num_tokens
+    tokens, slots = sequence.tokens[start:end], sequence.slots[:end]
+    return Chunk(tokens, start, slots, sequence.namespace)
+
+
+# %% 8.8 update_from_output
+def update_from_output(scheduler, scheduled, tokens):
+    """Enter what a step computed: the chunks, and the token (or `None`) after each."""
+    for chunk, token in zip(scheduled, tokens):
+        scheduler.manager.advance(chunk.request.sequence, chunk.num_tokens)
+        if token is not None:
+            chunk.request.take(token, scheduler.step)
+    for request, _, prefill in scheduled:
+        if request.is_over:
+            scheduler.manager.finish(request.sequence)
+            request.sequence = None
+            scheduler.running.remove(request)
+        elif prefill:
+            scheduler.manager.checkpoint(request.sequence)
+
+
+# %% 8.9 run_step
+def run_step(engine):
+    """Schedule, compute, sample and update once; do nothing if there is no work."""
+    scheduled = engine.scheduler.schedule()
+    if not scheduled:
+        return
+    chunks = [next_chunk(each.request.sequence, each.num_tokens) for each in scheduled]
+    tokens = []
+    for each, logits in zip(scheduled, engine.forward(chunks)):
+        token = each.request.sampler(logits) if each.samples else None
+        tokens.append(token)
+    engine.scheduler.update_from_output(scheduled, tokens)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.pools import Pages, page_slots
 from minikv.tokens import PackedTokens, TokensLike, pack
 
-POOL, CACHE = "the pool", "the cache"
+CACHE = "the cache"
 
 
 class SequenceShell:
@@ -105,6 +106,11 @@ class ManagerShell:
             raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
         sequence.computed += count
 
+    def allowed(self, sequence: Any, length: int) -> int:
+        """`length`, if `sequence` can be cut to it: at least 1 token, and what the cache has, stay."""
+        rule = f"sequence {sequence.number} keeps at least 1 token, and the {sequence.shared} that the cache has"
+        return whole_number("length", length, max(1, sequence.shared), rule, sequence.length + 1)
+
     def make_room(self, num_pages: int) -> None:
         """Evict until `num_pages` pages are free; `OutOfPages`, and nothing has changed, if that cannot be."""
         raise NotImplementedError
@@ -114,25 +120,10 @@ class ManagerShell:
         if not any(sequence is running for running in self.running):
             raise ValueError(f"{bounded(sequence)} does not run here: it is over, or another manager started it")
 
-    def check(self) -> None:
-        """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly."""
-        audit(self)
+    def audit(self, owners: Sequence[Sequence[str]]) -> None:
+        """Raise `InvariantError` for the first page that has no owner or two, or is read or locked wrongly."""
+        audit(self, owners)
         self.cache.check()
-
-
-def claims(manager: Any) -> list[tuple[str, list[int]]]:
-    """Everybody's name and pages: the pool, the cache, and each running request.
-
-    >>> from minikv.engine import engine_world
-    >>> manager = engine_world()["CacheManager"](4)
-    >>> _ = manager.start([1, 2, 3])
-    >>> claims(manager)
-    [('the pool', [3]), ('the cache', []), ('request 1', [0, 1, 2])]
-    """
-    free = [page for page in range(manager.num_pages) if manager.pool.is_free(page)]
-    cached = [page for node in manager.cache.nodes() for page in node.slots]
-    own = [(name_of(s), s.row[s.shared // manager.page_size :]) for s in manager.running]
-    return [(name, list(map(int, pages))) for name, pages in ((POOL, free), (CACHE, cached), *own)]
 
 
 def name_of(sequence: Any) -> str:
@@ -140,37 +131,38 @@ def name_of(sequence: Any) -> str:
     return f"request {sequence.number}"
 
 
-def audit(manager: Any) -> None:
-    """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly.
+def audit(manager: Any, owners: Sequence[Sequence[str]]) -> None:
+    """Raise `InvariantError` for the first page that has no owner or two, or is read or locked wrongly.
+
+    `owners` are the names of each page's owners.
 
     >>> from minikv.engine import engine_world
-    >>> manager = engine_world()["CacheManager"](4)
+    >>> world = engine_world()
+    >>> manager = world["CacheManager"](4)
     >>> _ = manager.start([1, 2, 3])
     >>> manager.pool.free([2])
-    >>> audit(manager)
+    >>> audit(manager, world["owners"](manager))
     Traceback (most recent call last):
     minikv.errors.InvariantError: page 2 has two owners: the pool and request 1
     """
-    owners: dict[int, str] = {}
-    for name, pages in claims(manager):
-        for page in pages:
-            if page in owners:
-                raise InvariantError(f"page {page} has two owners: {owners[page]} and {name}")
-            owners[page] = name
-    lost = [page for page in range(manager.num_pages) if page not in owners]
-    if lost:
-        raise InvariantError(f"page {lost[0]} has no owner: it is lost")
+    for page, names in enumerate(owners):
+        if len(names) > 1:
+            raise InvariantError(f"page {page} has two owners: {names[0]} and {names[1]}")
+    for page, names in enumerate(owners):
+        if not names:
+            raise InvariantError(f"page {page} has no owner: it is lost")
     _audit_readers(manager, owners)
     _audit_locks(manager)
 
 
-def _audit_readers(manager: Any, owners: dict[int, str]) -> None:
+def _audit_readers(manager: Any, owners: Sequence[Sequence[str]]) -> None:
     """What a request reads as the cache's is the cache's, and its own lock covers just that."""
     for sequence in manager.running:
         for page in _shared(manager, sequence):
-            if owners.get(page) != CACHE:
-                owner = owners.get(page, "nobody")
-                raise InvariantError(f"{name_of(sequence)} reads page {page} from the cache, but {owner} has it")
+            if owners[page][0] != CACHE:
+                raise InvariantError(
+                    f"{name_of(sequence)} reads page {page} from the cache, but {owners[page][0]} has it"
+                )
         locked = getattr(sequence.handle, "length", None)
         if locked != sequence.shared:
             its_lock = "it has no lock" if locked is None else f"its lock is on {locked}"

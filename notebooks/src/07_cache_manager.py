@@ -2,13 +2,13 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. Only three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
+By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. Six functions are missing, about forty lines. In chapter 08 a language model runs on them.
 
-**After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it still runs, and *find* the order of two requests that breaks a careless manager.
+**After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it is still running, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Step through their lives, and watch who owns each page.
+Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Step through their lives (in a view without a kernel, run the cell first), and watch who owns each page.
 """
 
 # %%
@@ -16,31 +16,28 @@ import minikv
 
 manager = minikv.CacheManager(num_pages=12)
 with minikv.record(manager) as film:
-    anna, ben = manager.start([1, 2, 3, 4]), manager.start([1, 2, 3, 5, 6])
-    for request in (anna, ben):
+    pair = [manager.start([1, 2, 3, 4]), manager.start([1, 2, 3, 5, 6])]
+    for request in pair:
         manager.advance(request)  # an engine has computed all of it
         manager.checkpoint(request)
-    manager.extend(ben, [7])
-    manager.finish(anna)
-    manager.abort(ben)
+    manager.extend(request, [7])
 film.player(still=7)
 
 # %% [markdown]
 """
 ## The problem
 
-Your `admit` of chapter 04 lets a prompt in: it locks what is cached and takes pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*: we know its tokens, and we know its pages.
+Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*. We know its tokens, and we know its pages.
 
-Let's try that at a help desk. Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads what was never computed.
+Let's try that at a help desk. Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (The set-up cell gave you `admit`, `RadixCache` and `Pool`: yours, if they passed.)
 """
 
 # %%
-from minikv import Canary, InvariantError, draw
+from minikv import Canary, InvariantError, draw, explore
 
 
 def desk_prompt(reader):
-    words = f"You are a library's help desk. Reader {reader} asks: when do you open?"
-    return list(words.encode())
+    return list(f"You are a library's help desk. {reader} asks: are you open?".encode())
 
 
 def admit_and_publish(cache, pool, prompt):
@@ -64,15 +61,15 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 
 # %% [markdown]
 """
-One reader left, and all who ask after her get garbage, for good. So a page must not be **published**, that is, put where others find it, before its keys and values are there.
+One reader leaves, and everyone who asks later gets garbage, permanently. So a page must not be **published**, that is, put where others can find it, before its keys and values have been computed.
 
-Then publish at the end of each request? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody must clean up those copies, and take back the pages of a cancelled request and every last page that is half full, which no tree stores. The manager does all of this, in one place.
+Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies. Somebody also has to take back the pages of a canceled request, and each request's half-full last page, which the tree never stores. The manager does all of this, in one place.
 
 ## Build it
 
 ### Step 1: a request is a row of pages
 
-Here is everything that we need to know about a running request.
+Here is everything we need to know about a running request.
 """
 
 # %%
@@ -80,9 +77,15 @@ source(Sequence)
 
 # %% [markdown]
 """
-The **row** has one number for each page of tokens. Two numbers cut it into three regions. The first `shared` tokens lie in pages of the cache; the request reads them under a lock, and must never free them. From there to `computed`, the tokens lie in pages of its own, and their keys and values are there. After that, the pages are its own too, but nothing has been computed into them yet.
+The **row** has one number for each page of tokens. Two counters, both in tokens, cut it into three regions:
 
-Here is the manager, with a pool, a cache, and a list of the requests that run. It calls three functions that are still missing: `start`, `checkpoint` and `release`.
+| tokens | where they are | who owns the pages |
+|---|---|---|
+| `0` to `shared` | in the cache; the request reads them under a lock | the cache: the request must never free them |
+| `shared` to `computed` | in pages of the request; their keys and values are there | the request |
+| from `computed` on | in pages of the request; nothing has been computed into them yet | the request |
+
+The manager has a pool, a cache, and a list of the requests that are running. In `start`, `extend`, `truncate`, `checkpoint`, `end` and `check` it calls a function that is still missing.
 """
 
 # %%
@@ -90,11 +93,23 @@ source(CacheManager)
 
 # %% [markdown]
 """
-(`ManagerShell` has the rest. `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, `require` refuses a request that is not running, and `make_room` evicts as `admit` does. `pack`, `store` and `spare` are for chapter 08.)
+`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, and `require` refuses a request that is not running. Your functions may use these two:
 
-#### 7.1 You write: `start`
+| call | what it does |
+|---|---|
+| `manager.pages_for(count)` | returns how many pages hold `count` tokens, rounded up |
+| `manager.make_room(count)` | evicts until `count` pages are free, as `admit` does; raises `OutOfPages`, and changes nothing, if that is impossible |
 
-`admit(cache, pool, tokens, namespace)` gives you two things: the match, locked, and the new pages. Make a `Sequence`, fill in its row, handle, `shared` and `computed`, add it to `manager.running`, and return it. If there is no room, `admit` raises `OutOfPages`; then nothing may have changed.
+#### 7.1 You write: `start` (10 minutes)
+
+Make a `Sequence(tokens, namespace)`, fill in its row, handle, `shared` and `computed`, append it to `manager.running`, and return it.
+
+| call | what it returns |
+|---|---|
+| `admit(cache, pool, tokens, namespace)` | a pair: the match, already locked, and a list of new pages |
+| `match.pages`, `match.length` | an array of page numbers, and how many tokens they hold |
+
+The row is a plain list. Its numbers may come from the array as they are or through `.tolist()`. If there is no room, `admit` raises `OutOfPages`; let it through, and make sure nothing has changed by then. The match goes into `handle`, because the request needs it later to give back its lock.
 """
 
 
@@ -108,7 +123,7 @@ start = check("7.1 start", start)
 
 # %% [markdown]
 """
-Let's see a row. Pages hold two tokens, Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, his row with the slot of each of his nine tokens, and his progress. (Page 3 has slots 6 and 7.)
+Let's look at a row. Each page holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his nine tokens, and his progress. (Page 3 has slots 6 and 7.)
 """
 
 
@@ -138,28 +153,37 @@ fold("7.a", manager.pool.num_free - before)
 """
 <details><summary>Why</summary>
 
-His own pages go back, computed or not, and the last one too, although only half of it was used. The first two are the cache's. And he has to give back something that is not a page: his lock.
+His own pages go back, computed or not, including the last one, of which only half was used. The first two belong to the cache. He also has to give back something that isn't a page: his lock.
 
 </details>
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request runs on. It hands the computed whole pages to the cache's `insert`. The `prefix_length` that comes back says how many tokens were there already. That number, here called `there`, cuts the row into new regions:
+A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions:
 
 | tokens | whose they are | what happens to their pages |
 |---|---|---|
 | `0` to `shared` | the cache's, read under a lock | nothing |
-| `shared` to `there` | its own, but somebody was faster: the cache has these tokens in other pages | they go back to the pool |
-| `there` to the last whole page | its own until now | they are the cache's from now on |
+| `shared` to `there` | its own, but another request was faster: the cache has these tokens in other pages | they go back to the pool |
+| `there` to the last whole page | its own until now | from now on they belong to the cache |
 | the rest | its own | nothing |
 
-The second region is a **duplicate**: the same keys and values, twice in memory. The last region is the **tail**: a page that is not full, and everything that is not computed yet.
+The second region is a **duplicate**: the same keys and values, twice in memory. The last region is the **tail**: a page that isn't full, and everything that isn't computed yet.
 
-Freeing the duplicates is the dangerous part. For every new token, the request reads its whole past through its row. If the row still names a freed page, it will soon read a stranger's keys. So the row has to name the cache's pages before anybody can take the freed ones, and the lock has to cover everything that is shared now.
+Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (In a single thread nobody can get in between your lines, so `check` accepts them in any order that works. In an engine with several threads, free the pages last.)
 
-#### 7.2 You write: `checkpoint`
+#### 7.2 You write: `checkpoint` (25 minutes)
 
-Publish the whole pages that are computed, under the request's namespace (`insert` and `acquire` take it by name, `namespace=...`). Then read all of them from the cache: `acquire` the same tokens, write the match's pages into the row, free the duplicates, and give the old lock back. At the end `handle` is the new match, and `shared` is its length. The manager calls `checkpoint` only if there is something new to publish.
+Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
+
+| call | what it returns |
+|---|---|
+| `manager.cache.insert(tokens, pages, namespace=...)` | a result; its `prefix_length` is how many tokens were there already |
+| `manager.cache.acquire(tokens, namespace=...)` | the match, already locked |
+| `manager.cache.unlock(match)` | nothing; releases one lock |
+| `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
+
+The manager calls your function only if there is something new to publish.
 """
 
 
@@ -199,21 +223,21 @@ fold("7.b", ben.row, "before:", before, "after:", draw(manager, ben))
 """
 <details><summary>Why</summary>
 
-Ben reads Anna's pages, which are the cache's now, and his own last page. His duplicates, pages 3 and 4, are free.
+Ben reads Anna's pages, which belong to the cache now, and his own last page. His duplicates, pages 3 and 4, are free.
 
 </details>
 
-mini-sglang frees the duplicates and leaves the row as it was: {{engines mini-sglang-142}}.
+mini-sglang frees the duplicates but leaves the row as it was: {{engines mini-sglang-142}}.
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly: the user hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write separate code for each way to end. SGLang once did. In SGLang-JAX, which had the same code, two of those ways freed the last slot of a request, and so freed it twice ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). SGLang itself changed its code: {{engines sglang-12224}}.
+A request can end well: it *finishes*. It can also end badly, because the user hangs up or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write separate code for each way to end. SGLang once did. In SGLang-JAX, which had the same code, two places handled the same ending, and both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang itself has since {{engines sglang-12224|moved everything into one function}}.
 
-In the class above, a finish is a checkpoint, followed by the same way out as an abort.
+In the class above, `finish` is a checkpoint followed by the same way out as `abort`.
 
-#### 7.3 You write: `release`
+#### 7.3 You write: `release` (5 minutes)
 
-The request leaves `manager.running`. Its own pages go back to the pool: all pages of the row after the first `shared` tokens. And its lock goes back to the cache.
+The request leaves `manager.running`. Its own pages go back to the pool: every page of the row after the first `shared` tokens. Its lock goes back to the cache. You know all the calls already.
 """
 
 
@@ -227,7 +251,7 @@ release = check("7.3 release", release)
 
 # %% [markdown]
 """
-Anna and Ben once more, in one batch, without a checkpoint in between.
+Anna and Ben send the same five tokens again, in one batch and without a checkpoint in between.
 """
 
 # %%
@@ -248,59 +272,106 @@ His first two pages are duplicates by then, and the third is his tail.
 
 </details>
 
-What if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may be somebody else's by now. So `require` asks first whether the request still runs.
+What if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may already belong to somebody else. That is why `require` first asks whether the request is still running.
+
+### Step 4: a request grows, and sometimes shrinks
+
+So far our requests had only a prompt. Now they answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
+
+#### 7.6 You write: `extend` (10 minutes)
+
+Put `tokens` (at least one) after those of the sequence. `sequence.tokens + tokens` works, since both are packed tokens. Allocate only the pages that the row lacks: `make_room(count)` first, then `manager.pool.alloc(count)`, which returns a list. If there is no room, `make_room` raises `OutOfPages`; let it through, and make sure that nothing has changed by then.
+"""
+
+
+# %%
+def extend(manager, sequence, tokens):
+    """Put `tokens` after those of the sequence; allocate the pages that they need."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+extend = check("7.6 extend", extend)
+
+# %% [markdown]
+"""
+#### 7.7 You write: `truncate` (10 minutes)
+
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`.
+"""
+
+
+# %%
+def truncate(manager, sequence, length):
+    """Keep the first `length` tokens; give back the pages that have none of them."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+truncate = check("7.7 truncate", truncate)
+
+# %%
+manager, ben = half_done()
+manager.extend(ben, [12, 13, 14])
+print(f"{len(ben.tokens)} tokens in row {ben.row}")
+manager.truncate(ben, 10)
+print(f"{len(ben.tokens)} tokens in row {ben.row}")
+
+# %% [markdown]
+"""
+### Step 5: count the owners
+
+How do we know that the manager never loses a page? There is one rule that must hold after every step: **every page has exactly one owner**, the pool, the cache, or one request. To check it, ask each of them which pages it has, and compare. That is an *audit*.
+
+#### 7.8 You write: `owners` (15 minutes)
+
+Return a list with an entry for each page, from page 0 on. An entry is a list of names: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. If a page was freed by mistake it has two, and if it was lost it has none, and your list must show that.
+
+| call | what it returns |
+|---|---|
+| `manager.pool.is_free(page)` | whether the pool has the page |
+| `manager.cache.nodes()` | every node of the tree; `node.slots` are its pages |
+| `manager.running` | the running sequences; the number of each is `sequence.number` |
+"""
+
+
+# %%
+def owners(manager):
+    """Return for each page the list of its owners: one each, if all is well."""
+    raise NotImplementedError  # delete this line; about 11 lines to write
+
+
+owners = check("7.8 owners", owners)
+
+# %% [markdown]
+"""
+Now the class is complete: `manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake by hand.
+"""
+
+# %%
+manager, anna, ben = twins()
+manager.checkpoint(anna)
+manager.pool.free(ben.row[:1])  # somebody gives back a page of Ben's
+print(*enumerate(owners(manager)), sep="\n")
+
+# %% [markdown]
+"""
+The audit catches a double free in the making.
 
 ## The same in `minikv`
 
-`minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. It publishes from where the last checkpoint ended, so it does not walk the whole prompt again.
-
-Both have a `check()`, and your pieces were judged with it after every step. One rule holds between any two steps: **every page has exactly one owner**, the pool, the cache, or one request. A second rule goes with it: what a request reads as shared is the cache's, and has one lock for each of its readers. To check both, ask each owner what it has, and compare. That is an *audit*. Let's plant a mistake by hand.
+`minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. Its checkpoint continues where the last one ended, so it doesn't walk the whole prompt again. Here your manager and the package's live through the same thousand random steps, with an audit after each one and up to three requests at a time.
 """
 
 # %%
-from minikv.course.pieces.ch07 import whose  # what `check` finds, in words
+from minikv.course.pieces.desk import compute, same_days, watched
 
-manager, anna, ben = twins()
-manager.checkpoint(anna)
-print(whose(manager))
-manager.pool.free(ben.row[:1])  # somebody gives back a page of Ben's
-print(whose(manager))
-
-# %% [markdown]
-"""
-The audit catches a double free in the making. Now let your manager and ours live through a thousand random steps, with up to four requests at a time.
-"""
-
-# %%
-import random
-
-
-def random_step(chance, yours, ours, pairs):
-    tokens = chance.choices([1, 2], k=chance.randint(1, 8))
-    if len(pairs) < 4:
-        pairs.append((yours.start(tokens), ours.start(tokens)))
-    pair = chance.choice(pairs)
-    verb = chance.choice(["advance", "checkpoint", "extend", "finish", "abort"])
-    more = [tokens] if verb == "extend" else []
-    for manager, request in zip((yours, ours), pair):
-        getattr(manager, verb)(request, *more)
-    if pair[1].state != "running":
-        pairs.remove(pair)
-
-
-# %%
-chance, pairs = random.Random(7), []
 yours, ours = CacheManager(4000, 2), minikv.CacheManager(4000, 2)
-for _ in range(1000):
-    random_step(chance, yours, ours, pairs)
-    assert all(one.shared == other.shared for one, other in pairs)
-    assert yours.pool.num_free == ours.pool.num_free
-    yours.check()
-print(f"equal in 1000 steps, with {yours.cache.total_size} tokens in both caches")
+print("the same in 1000 steps; tokens in both caches:", same_days(yours, ours, 1000))
 
 # %% [markdown]
 """
-Random tests may never hit the bad order. So try them all. Write each request as a generator: each `yield` begins a step and says what comes next, and between two steps the other request may run. An order in which the steps of both are mixed is called an **interleaving**. `explore` runs those in which nobody is interrupted, then those with one interruption, and so on, and stops at the first that breaks something.
+Random tests may never hit the one bad order, so let's try every order. Write the life of a request as a generator. Each `yield` begins a step and says what comes next. Between two steps, the other request may run. An order in which the steps of both are mixed is called an **interleaving**.
+
+`compute` does what an engine does: it reads the request's past through its row, computes the rest, and calls `advance`. `watched` makes a manager with a canary, which complains about a wrong read.
 """
 
 
@@ -319,25 +390,9 @@ def life(manager, tokens):
     manager.finish(request)
 
 
-# %%
-def compute(manager, request, most=100):
-    """What an engine does: attention reads the past, and `most` more are written."""
-    done, slots = request.computed, request.slots
-    upto = min(done + most, len(request.tokens))
-    manager.canary.read(request.tokens[:done], slots[:done])
-    manager.canary.write(request.tokens[:upto], slots, done)
-    manager.advance(request, upto - done)
-
-
-def desk(kind):
-    manager = kind(num_pages=12)
-    manager.canary = Canary()
-    return manager
-
-
 # %% [markdown]
 """
-The two prompts share two tokens. First let's see whether `explore` finds anything. `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary watches, so we see the harm itself.
+We need two such lives, with prompts that share two tokens, and something to find: a manager that frees the duplicates and leaves the row as it was.
 """
 
 # %%
@@ -353,13 +408,16 @@ class RowForgotten(CacheManager):
         sequence.row = row
 
 
+# %% [markdown]
+"""
+`explore` first runs the orders in which nobody is interrupted, then those with one interruption, and so on. It stops at the first order that breaks something. For now only the canary is watching, so we see the harm itself.
+"""
+
 # %%
 guess("7.d", "how many interruptions does it take until somebody reads garbage?", None)
 
 # %%
-from minikv import explore
-
-found = explore(lambda: desk(RowForgotten), *two)
+found = explore(lambda: watched(RowForgotten), *two)
 fold("7.d", found.broken.interruptions, found)
 
 # %% [markdown]
@@ -370,19 +428,19 @@ Without an interruption the second request finds the shared tokens in the cache,
 
 </details>
 
-The harm comes two steps after the mistake, and its message names neither the checkpoint nor the row. With `check` after each step, the explorer stops where the mistake was made. And your manager?
+The harm comes two steps after the mistake, and the message names neither the checkpoint nor the row. With your audit after each step, the explorer stops where the mistake was made. And your own manager?
 """
 
 # %%
-checked = explore(lambda: desk(RowForgotten), *two, check=CacheManager.check)
+checked = explore(lambda: watched(RowForgotten), *two, check=CacheManager.check)
 print(f"RowForgotten, at {checked.broken.words[-1]!r}: {checked.broken.error}")
-print("yours:", explore(lambda: desk(CacheManager), *two, check=CacheManager.check))
+print("yours:", explore(lambda: watched(CacheManager), *two, check=CacheManager.check))
 
 # %% [markdown]
 """
 ## Play
 
-Live a life by hand. Start a request, publish while it runs, let another prompt hit what it published, and then abort the first. What stays in the cache?
+Drive one request by hand. Start it, publish while it runs, let another prompt hit what it published, and then abort the first request. What stays in the cache?
 """
 
 # %%
@@ -404,7 +462,7 @@ class Careless(CacheManager):
 
 
 for watcher, look in (("the canary", None), ("the audit", CacheManager.check)):
-    print(f"{watcher}:", explore(lambda: desk(Careless), *two, check=look))
+    print(f"{watcher}:", explore(lambda: watched(Careless), *two, check=look))
 
 # %% [markdown]
 """
@@ -418,7 +476,7 @@ It looks at what is read, and nobody reads anything wrong. But a lock that nobod
 
 #### 7.4 Design: every order
 
-How does an explorer find every order? Write `orders(a, b)`: all orders of `a` steps of A and `b` steps of B, each as a string like `"AABB"`, those with the fewest changes of letter first, and ties in alphabetical order.
+How does an explorer find every order? Write `orders(a, b)`: all orders of `a` steps of A and `b` steps of B, each as a string like `"AABB"`. Orders with the fewest changes of letter come first, and ties are in alphabetical order.
 """
 
 
@@ -433,7 +491,7 @@ check("7.4 orders", orders)
 """
 <details><summary>Hint</summary>
 
-An order is known when you know at which of its `a + b` places an A stands. `itertools.combinations` chooses them. A key that is a pair sorts by two things.
+An order is known when you know which of its `a + b` places have an A. `itertools.combinations` chooses them. A key that is a pair sorts by two things.
 
 </details>
 
@@ -459,7 +517,7 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-Here `abort` takes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` mistakes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%
@@ -482,7 +540,7 @@ check("7.5 careless_abort", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-`cached_length` is what was found at the start, `shared` what is read from the cache now. Which verb makes them differ?
+`cached_length` is what was found at the start; `shared` is what is read from the cache now. Which verb makes them differ?
 
 </details>
 
@@ -501,7 +559,7 @@ def calls_that_expose_it(manager):
 
 ## What it cost
 
-Your checkpoint walks the whole prompt again, each time. And requests that start in the same batch cannot see what the others are about to compute. Eight readers of the help desk, all at once, or one before the others:
+Your checkpoint walks the whole prompt again, each time. And requests that start in the same batch can't see what the others are about to compute. Here are eight readers at the help desk, first all at once, and then one before the others:
 """
 
 # %%
@@ -513,72 +571,41 @@ for batches in ([prompts], [prompts[:1], prompts[1:]]):
             computed += len(request.tokens) - request.computed
             manager.advance(request)
             manager.finish(request)
-    sizes = " and then ".join(str(len(batch)) for batch in batches)
-    print(f"{sizes}: {computed} tokens computed")
+    print([len(batch) for batch in batches], f"{computed} tokens computed")
 
 # %% [markdown]
 """
-There is another price. A request takes pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may each wait for pages that the other has, forever. The scheduler of chapter 08 decides which of them gives way.
+There is another price. A request allocates pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may each wait, forever, for pages that the other has. The scheduler of chapter 08 decides which of them gives way.
 
 ## In real engines
 
-{{engines 07}}
+{{engines 07|`start`; `checkpoint`; `finish`}}
 
-**When to publish.** Until April 2026 nano-vllm published the blocks of a prompt {{engines nano-vllm-early}}, that is, when it admitted the prompt, before a single key was computed. There it was right. The whole prompt was computed in that same step, and every layer writes its keys before it attends to them, so no request read a block before it was written.
+**When to publish.** Until April 2026 nano-vllm published a prompt's blocks {{engines nano-vllm-early}}, when it admitted the prompt, before a single key was computed. At the time that was correct. The whole prompt was computed in the same step, and every layer writes its keys before it attends to them, so no request could read a block before it was written. Then chunked prefill arrived, on 14 April: a long prompt was admitted once and computed over several steps, and in between its blocks could be read. Twelve days later one commit moved the publishing {{engines nano-vllm-checkpoint|after the computation}}. The price is what the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint|before the step is computed}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
 
-Chunked prefill arrived on 14 April: a long prompt was admitted once, and computed over several steps. The manager below publishes at the start. In the first run a whole prompt is computed in that same step, and in the second run only half of it.
-"""
+<details><summary>Duplicates, and freeing while the GPU works</summary>
 
+vLLM and nano-vllm don't look for duplicates. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
 
-# %%
-class PublishedEarly(CacheManager):
-    def start(self, tokens):
-        request = super().start(tokens)
-        done, request.computed = request.computed, len(tokens)
-        self.checkpoint(request)
-        request.computed = done
-        return request
+SGLang plans the next step while the GPU is still computing this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU works in order, and that is enough. vLLM defers some frees ({{engines vllm-deferred-frees}}), and mini-sglang skips the second end of a request ({{engines mini-sglang-finished}}).
 
-
-# %%
-def in_chunks(manager, tokens, chunk):
-    yield f"start, and compute {chunk}"
-    request = manager.start(tokens)
-    while request.computed < len(tokens):
-        compute(manager, request, chunk)
-        yield f"compute {chunk} more, or finish"
-    manager.finish(request)
-
-
-# %%
-prompts = [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 7]
-for chunk in (6, 3):
-    pair = [partial(in_chunks, tokens=tokens, chunk=chunk) for tokens in prompts]
-    print(f"chunks of {chunk}:", explore(lambda: desk(PublishedEarly), *pair))
-
-# %% [markdown]
-"""
-Twelve days later one commit moved the publishing after the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
-
-**Duplicates.** vLLM and nano-vllm do not look for them. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
-
-**Freeing while the GPU works.** SGLang plans the next step while the GPU still computes this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU works in order, and that is enough. vLLM defers some frees ({{engines vllm-deferred-frees}}), and mini-sglang skips the second end of a request ({{engines mini-sglang-finished}}).
+</details>
 
 ## Recap
 
-Between two steps every page has one owner: the pool, the cache, or one request. What is computed may be published, while the request runs or at its end. Then the row is rewritten, and the duplicates go back to the pool; the tail goes back at the end. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
+Between two steps every page has one owner: the pool, the cache, or one request. What has been computed may be published, while the request runs or when it ends. Then its row names the cache's pages, the duplicates go back to the pool, and the tail follows at the end. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
 
 **Check yourself**
 
-1. Why may a prompt not be published when it is admitted?
+1. Why must a prompt not be published when it is admitted?
 2. Two requests with the same prompt run one after the other. Why can there be a duplicate all the same?
 3. From chapter 04: why is the match locked before anybody looks for room?
-4. From chapter 05: which node does your `evict` take first, and why has it no children?
+4. From chapter 05: which node does your `evict` take first, and why does it have no children?
 
 <details><summary>Answers</summary>
 
 1. Nothing has been computed into its pages yet, and if it is aborted, nothing ever will be.
-2. The last token of a prompt is always computed again, because its logits are what the request came for, and the cache has that token already.
+2. The last token of a prompt is always computed again, because the request needs its logits, and by then the cache already holds that token.
 3. Making room may evict, and without the lock it could evict the match itself.
 4. The least recently used one without a lock. A parent is never older than its children, so the oldest node is a leaf.
 

@@ -2,20 +2,20 @@
 """
 # 08 · Does the cache change a single answer?
 
-In this chapter a language model answers questions through the cache that you built. You will write the last three functions of your engine: how a model reads keys and values through slots, how the tokens of a step are shared out, and what happens when there is no room. Then the model holds the same chat twice, with your cache and without it, and you compare what it says.
+In this chapter a language model answers questions through the cache that you built. You will write the rest of your engine, seven short functions. Then the model runs the same chat with your cache and without it, and you compare the answers.
 
-**After this chapter you will be able to** *read* keys and values through slots in a decoder, *schedule* many requests in one loop, and *show* when a cache may change an answer and when it does not.
+**After this chapter you will be able to** *read* keys and values through slots, *schedule* many requests in one loop, and *show* when a cache may change an answer.
 
 {{time}} **Needs** chapters 02, 04 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
-Here is where we are going: a whole engine at work, stopped after two steps. Each bar is a request, and each cell of a bar is one token.
+Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and each cell of a bar is one token. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces. Names from `minikv` are the package's.)
 """
 
 # %%
 import torch
 
 import minikv
-from minikv import ByteTokenizer, CanaryModel, Chunk, Engine, KVStore, Llama, asset
+from minikv import ByteTokenizer, CanaryModel, Chunk, KVStore, Llama, asset
 
 torch.set_num_threads(1)  # a model as small as this gains nothing from more
 model, tokenizer = Llama.from_folder(asset("model")), ByteTokenizer()
@@ -26,33 +26,32 @@ def asked(question):
 
 
 # %%
-def film_of(steps, slots=48):
+def engine_with(questions, slots):
     store = KVStore(model.shape, slots, dtype=model.dtype)
     manager = minikv.CacheManager(slots, store=store)
     engine = Engine(model, manager, Scheduler(manager, token_budget=12, max_running=3))
-    with minikv.record(engine, label=lambda ids: repr(tokenizer.decode(ids))) as film:
-        for question in ("Hi", "Help", "Hey"):
-            engine.submit(asked(question), 4)
-        for _ in range(steps):
-            engine.step()
-    return film
+    return engine, [engine.submit(asked(question), 4) for question in questions]
 
 
-film_of(steps=2, slots=36).at(-1)
+engine, _ = engine_with(("Yes?", "Yo", "Go"), slots=40)
+for _ in range(2):
+    engine.step()
+as_text = {"label": lambda tokens: repr(tokenizer.decode(tokens))}
+minikv.draw(engine, **as_text)
 
 # %% [markdown]
 """
 ## The problem
 
-The manager of chapter 07 keeps perfect track of keys and values that nobody has computed. A language model computes them; the kind that engines serve is called a *decoder*. Ours is small. Its tokens are bytes, and it was trained on the words of this course.
+The manager of chapter 07 keeps perfect track of keys and values that nobody has computed. A language model (a *decoder*) computes them. Ours is small. Its tokens are bytes, and it was trained on the words of this course.
 
-Here is the simplest way to ask it something. For each new token, put everything through the model again. A `Chunk` says what to compute: which tokens, how many come before them, and in which slots they all lie. The model answers with *logits*, a number for each token that may come next, and we take the largest. (Choosing the next token is called *sampling*.)
+Here is the simplest way to ask it something: for each new token, put everything through the model again. A `Chunk(tokens, start, slots)` says what to compute: `tokens` are the new tokens, `start` is how many tokens come before them, and `slots` is the whole row, with a slot for each earlier token and then for each new one. The model answers with *logits*, a number for each token that may come next, and we take the token with the largest. (Choosing the next token is called *sampling*.)
 """
 
 
 # %%
 def generate(model, prompt, new, keep):
-    """Returns what the model says, and how many tokens it had to compute."""
+    """Returns the answer, and how many tokens the model had to compute."""
     tokens, start, computed = list(prompt), 0, 0
     store = KVStore(model.shape, len(prompt) + new, dtype=model.dtype)
     for _ in range(new):
@@ -66,25 +65,24 @@ def generate(model, prompt, new, keep):
 # %%
 prompt = asked("What is a page?")
 answer, computed = generate(model, prompt, 32, keep=False)
-print(f"{sum(weight.numel() for weight in model.weights.values()):,} parameters")
 print(f"the answer begins: {tokenizer.decode(answer)!r}")
 print(f"{computed:,} tokens computed, for {len(prompt)} of prompt and 32 of answer")
 
 # %% [markdown]
 """
-Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both look back at keys and values that never change, and yet this loop computes them all again for every token.
+Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both need keys and values that never change, and yet this loop computes them all again for every token.
 
 ## Build it
 
 ### Step 1: attention through slots
 
-In each layer, every token makes three small vectors for each *head*: a query, a key and a value. Attention mixes the values of all the tokens up to this one. How much it takes of each depends on how well its query fits that token's key:
+In each layer, every token makes three small vectors for each *head*: a query, a key and a value. Attention mixes the values of all the tokens up to this one, by how well its query fits their keys:
 
 1. A *score* for each token that it may see: query · key, divided by the square root of the head's size.
 2. *Shares*: the softmax of the scores, so they are positive and add up to 1.
 3. The result: each value times its share, added up.
 
-Keys and values can be cached, because they never change once they are computed. So only the *new* tokens of a step have queries. If a sequence has five tokens and the last two are new, this is what they see:
+Only the *new* tokens of a step have queries. If a sequence has five tokens and the last two are new, this is what they see:
 
 ```
                      token   0   1   2   3   4
@@ -92,11 +90,11 @@ new, at position 3           x   x   x   x   .
 new, at position 4           x   x   x   x   x
 ```
 
-A dot means hidden: no token looks at those that come after it.
+A dot means hidden: no token looks at the tokens that come after it.
 
-#### 8.1 You write: `attention`
+#### 8.1 You write: `attention` (15 minutes)
 
-You get the queries of the new tokens and the keys and values of *all* tokens of the sequence, in order. The new tokens are the last ones. Return what each new token gets, as a tensor with the shape of `q`. Each head attends by itself.
+You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`. Each head attends by itself. Scores may be large; torch's `softmax` can handle that.
 """
 
 
@@ -113,7 +111,26 @@ attention = check("8.1 attention", attention)
 
 # %% [markdown]
 """
-Where do `keys` and `values` come from? In each layer, the new ones are written to the slots of the new tokens. Then `read` collects those of the whole sequence from its slots, no matter which request computed them.
+#### 8.6 You write: `repeat_kv` (5 minutes)
+
+Our model has 6 query heads but only 2 KV heads: query heads 0, 1 and 2 read KV head 0, and 3, 4 and 5 read KV head 1. The cache stores each KV head once, and `attention` wants one for each query head. Return a tensor in which place `h` of the second dimension is the KV head that query head `h` reads. The query heads of a group are neighbors. (Torch has two functions with similar names, and only one does this.)
+"""
+
+
+# %%
+def repeat_kv(kv, num_heads):
+    """Return the KV head of each of the `num_heads` query heads, a group side by side.
+
+    `kv` is (tokens, kv_heads, dim), and the result is (tokens, num_heads, dim).
+    """
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+repeat_kv = check("8.6 repeat_kv", repeat_kv)
+
+# %% [markdown]
+"""
+Where do the keys and values come from? In each layer, the new ones are written to their slots. Then `read` collects those of the whole sequence, no matter which request computed them.
 """
 
 # %%
@@ -121,7 +138,7 @@ source(SlotAttention)
 
 # %% [markdown]
 """
-What if a row of slots is wrong? Four tokens lie in slots 0, 1, 9 and 5, and the last two of them are new. We read through the right row, one with the first two slots swapped, and one with slot 7, which nobody ever wrote to.
+What if a row is wrong? Four tokens are in slots 0, 1, 9 and 5, and the last two are new. We read through the correct row, through one with the first two slots swapped, and through one with slot 7, which nobody ever wrote to.
 """
 
 # %%
@@ -145,11 +162,29 @@ The wrong order goes unnoticed, because a sum has no order! The wrong slot is wo
 
 </details>
 
-A key says more than which token it belongs to. Before storing a key, our model rotates it by an angle that grows with its position (this is called RoPE), so the position is *in the key*. And from the second layer on, a key depends on everything that its token has seen. So a stored key is good for one position after one prefix, which is what a tree of prefixes promises.
+A stored key depends on more than its token. Our model rotates each key by an angle that grows with its position (RoPE), and from the second layer on, a key depends on everything that its token has seen. So a stored key is good for one position after one prefix, which is what a tree of prefixes promises.
 
 ### Step 2: prefill and decode are the same thing
 
-A chunk may be a whole prompt, the rest after a cached prefix, or a single new token: only `start` differs. With `keep=True`, the loop above begins each chunk where the one before ended, and finds what came earlier in the store. `own` is the same model with your attention.
+A chunk may be a whole prompt, the rest of a prompt after a cached prefix, or a single new token. Only `start` differs.
+
+#### 8.7 You write: `next_chunk` (10 minutes)
+
+Make a `Chunk(tokens, start, slots, namespace)` of the next `num_tokens` tokens of a sequence. It has everything you need: `sequence.tokens`, `sequence.computed` (how many are computed already), `sequence.slots` (one for every token), and `sequence.namespace`. Tokens and slots can be sliced. Which slots does attention need?
+"""
+
+
+# %%
+def next_chunk(sequence, num_tokens):
+    """Return the next `num_tokens` tokens to compute of a sequence as a `Chunk`."""
+    raise NotImplementedError  # delete this line; about 4 lines to write
+
+
+next_chunk = check("8.7 next_chunk", next_chunk)
+
+# %% [markdown]
+"""
+With `keep=True`, the loop at the top begins each chunk where the last one ended. `own` is the same model with your attention.
 """
 
 # %%
@@ -164,23 +199,21 @@ fold("8.b", computed, f"the same 32 tokens as before: {found == answer}")
 """
 <details><summary>Why</summary>
 
-One fewer than the sum, because the last token is sampled and never computed.
+One fewer than the sum, because the last token is sampled, and its key and value are never computed.
 
 </details>
 
 ### Step 3: many at once
 
-A step of the model reads nearly all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
+A step of the model reads nearly all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
 
-But a step must not take too long. If three requests decode and somebody sends a prompt of 500 tokens, one long step keeps three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one after the other. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
+But one long prompt must not keep everybody waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one per step. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-How to share out the budget is a decision with large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and after each chunk came the next. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default.
+How to divide the budget has large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds ({{engines sglang-32549|the report}}). The rule is "{{engines sglang-first}}", and after each chunk came the next one. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default. You do what vLLM does: **decoding requests first, and then prompts.**
 
-You do as vLLM does: **decoding requests first, and then prompts.**
+#### 8.2 You write: `schedule` (10 minutes)
 
-#### 8.2 You write: `schedule`
-
-`left[i]` is how many tokens request `i` has left to compute; a request with exactly one left decodes. For each request, return how many of them the next step computes. Decoding requests come first, then the others, in the order of the list. Each gets as much as it can use, until the budget is spent.
+`left[i]` is how many tokens request `i` has left to compute; a request with exactly one left decodes. Return for each request how many the next step computes. Decoding requests come first, then the others, in list order. Each gets as much as it can use, until the budget is spent.
 """
 
 
@@ -211,11 +244,11 @@ fold("8.c", len(shares), f"first {shares[0]}, last {shares[-1]}")
 """
 ### Step 4: when there is no room
 
-A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress, and in the end all finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
+A decoding request needs a slot for each token that it generates. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it recomputes what it had, apart from whatever the cache still holds. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
 
-#### 8.3 You write: `preempt`
+#### 8.3 You write: `preempt` (10 minutes)
 
-`scheduler.running` and `scheduler.waiting` are lists of requests in the order in which they came. `scheduler.manager` is your manager, and `request.sequence` is the request's sequence in it, or `None` while the request waits. End the sequence of the youngest running request, move the request to the front of `waiting`, and return it.
+`scheduler.running` and `scheduler.waiting` are lists of requests, in order of arrival. `scheduler.manager` is your manager, and `request.sequence` is the request's sequence in it, or `None` while the request waits. End the sequence of the youngest running request, move the request to the front of `waiting`, and return it. (The scheduler counts preemptions.)
 """
 
 
@@ -229,7 +262,56 @@ preempt = check("8.3 preempt", preempt)
 
 # %% [markdown]
 """
-Three requests come with prompts of 4 tokens that share nothing, and each of them says 12 tokens. `CanaryModel` takes the place of the model: in place of keys and values it computes fingerprints, and it raises an error when the slots of a row do not hold one prefix.
+### Step 5: the loop
+
+#### 8.8 You write: `update_from_output` (15 minutes)
+
+The step has been computed. `scheduled` is a list of scheduled chunks, each of them a triple `(request, num_tokens, prefill)`, and `tokens` has what was sampled after each, or `None` where the chunk ends in the middle of a prompt.
+
+| for | call |
+|---|---|
+| each chunk | `scheduler.manager.advance(request.sequence, num_tokens)`: its keys and values are in their slots now |
+| each token | `request.take(token, scheduler.step)`: adds it to the output, and may end the request |
+| then, each request with `request.is_over` | its sequence finishes and becomes `None`, and the request leaves `scheduler.running` |
+| then, each other chunk of prefill | `scheduler.manager.checkpoint(request.sequence)`, so that others find it |
+"""
+
+
+# %%
+def update_from_output(scheduler, scheduled, tokens):
+    """Enter what a step computed: the chunks, and the token (or `None`) after each."""
+    raise NotImplementedError  # delete this line; about 11 lines to write
+
+
+update_from_output = check("8.8 update_from_output", update_from_output)
+
+# %% [markdown]
+"""
+#### 8.9 You write: `run_step` (15 minutes)
+
+Put everything together: schedule, compute, sample, update.
+
+| call | what it returns |
+|---|---|
+| `engine.scheduler.schedule()` | a list of scheduled chunks, empty if there is nothing to do. It calls your `schedule` and `preempt` |
+| `each.request.sequence`, `each.num_tokens`, `each.samples` | what `next_chunk` needs; `samples` says whether a token follows |
+| `engine.forward(chunks)` | the logits, one row for each chunk. Pass all chunks at once |
+| `each.request.sampler(row)` | the next token, chosen from a row of logits |
+| `engine.scheduler.update_from_output(scheduled, tokens)` | nothing; calls yours |
+"""
+
+
+# %%
+def run_step(engine):
+    """Schedule, compute, sample and update once; do nothing if there is no work."""
+    raise NotImplementedError  # delete this line; about 9 lines to write
+
+
+run_step = check("8.9 run_step", run_step)
+
+# %% [markdown]
+"""
+Your engine is complete: `Engine.step` calls your `run_step`, and `generate` steps until all prompts are answered. And when there is little room? Three requests arrive with prompts of 4 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not hold one and the same prefix.
 """
 
 # %%
@@ -244,7 +326,7 @@ def served(slots):
 
 
 # %%
-turns = {slots: served(slots) for slots in (60, 46, 45, 44, 36, 24, 15)}
+turns = {slots: served(slots) for slots in range(15, 61, 5)}
 went = {slots: sum(turn.preemptions for turn in turns[slots]) for slots in turns}
 work = {slots: sum(turn.computed for turn in turns[slots]) for slots in turns}
 answers = [[turn.tokens for turn in turns[slots]] for slots in turns]
@@ -264,46 +346,22 @@ However few the slots, every answer is the same. Preemption costs work: some tok
 
 ## The same in `minikv`
 
-`Engine` is the loop around your pieces: schedule, compute, sample, update. The `Scheduler` around your `schedule` and `preempt` comes from the package, and also decides which waiting request comes in.
+The package's `Engine` can also guess tokens, and it repairs steps that failed. On a hundred random workloads, some of them short of room, your engine and the package's give every request the same tokens.
 """
 
 # %%
-source(Scheduler, Engine.step)
+from minikv.course.pieces.serving_plays import same_answers
 
-# %% [markdown]
-"""
-On a hundred random workloads, some short of room, your engine and the package's give every request the same tokens.
-"""
-
-# %%
-import random
-
-YOURS, PACKAGES = (CacheManager, Scheduler), (minikv.CacheManager, minikv.Scheduler)
-
-
-def said_by(kinds, prompts, new, slots):
-    manager = kinds[0](slots)
-    engine = Engine(CanaryModel(9), manager, kinds[1](manager, 16, 4))
-    return [
-        (turn.tokens, turn.preemptions > 0) for turn in engine.generate(prompts, new)
-    ]
-
-
-# %%
-chance, preempted = random.Random(8), 0
-for _ in range(100):
-    prompts = [chance.choices(range(3), k=chance.randint(1, 12)) for _ in range(5)]
-    new, slots = chance.randint(1, 6), chance.randint(17, 40)
-    yours, theirs = (said_by(kinds, prompts, new, slots) for kinds in (YOURS, PACKAGES))
-    assert [tokens for tokens, _ in yours] == [tokens for tokens, _ in theirs]
-    preempted += sum(went for _, went in yours)
+YOURS = CacheManager, Scheduler, Engine
+PACKAGES = minikv.CacheManager, minikv.Scheduler, minikv.Engine
+preempted = same_answers(YOURS, PACKAGES, workloads=100)
 print(f"the same in 100 workloads; {preempted} requests were preempted on the way")
 
 # %% [markdown]
 """
 ### The chat, on your engine
 
-Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with all of the turn before.
+Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with the whole turn before it.
 """
 
 
@@ -311,7 +369,7 @@ Each turn of a chat sends the assistant's instructions and everything that was s
 def engine_of(model, kinds, **cache):
     store = KVStore(model.shape, 128, 16, dtype=model.dtype)
     manager = kinds[0](128, 16, store=store, **cache)
-    return Engine(model, manager, kinds[1](manager, token_budget=128))
+    return kinds[2](model, manager, kinds[1](manager, token_budget=128))
 
 
 # %%
@@ -336,19 +394,16 @@ for turn in cached:
 
 # %% [markdown]
 """
-Put your own question between the quotes. A model this small repeats what it was taught, and answers anything else at random. So a `Phrasebook` looks first for the taught question that yours means.
+Put your own question between the quotes. A model this small only repeats what it was taught, so a `Phrasebook` first finds the question it was trained on that is closest to yours.
 """
 
 # %%
-from minikv.serving.phrasebook import UNKNOWN, Phrasebook
+from minikv.serving.phrasebook import Phrasebook
 
 question = "So what are slots?"
-meant = Phrasebook.read(asset("model/corpus.json")).nearest(question)
-if meant is None:
-    print(UNKNOWN)
-else:
-    (turn,) = engine_of(own, YOURS).generate([asked(meant)], 140)
-    print(f"({meant}) {tokenizer.decode(turn.tokens).strip()}")
+meant = Phrasebook.read(asset("model/corpus.json")).nearest(question) or question
+(turn,) = engine_of(own, YOURS).generate([asked(meant)], 140)
+print(f"({meant}) {tokenizer.decode(turn.tokens).strip()}")
 
 # %% [markdown]
 """
@@ -361,37 +416,32 @@ guess("8.e", "does any token of the answers change, 'yes' or 'no'?", None)
 # %%
 without = talk(engine_of(own, PACKAGES, prefix_cache=minikv.NoCache(16)))
 changed = [turn.tokens for turn in cached] != [turn.tokens for turn in without]
-# computed: the prompt, and all but the last token of the answer; take those off
-sides = (without, cached)
-work = [[turn.computed - turn.generated + 1 for turn in side] for side in sides]
-saved = 1 - sum(work[1]) / sum(work[0])
-words = f"{sum(work[1])} of {sum(work[0])} prompt tokens computed: {saved:.0%} saved"
+total = sum(turn.prompt for turn in cached)
+found = sum(turn.cached for turn in cached)
+words = f"{found} of {total} prompt tokens were cached: {found / total:.0%}"
 fold("8.e", "yes" if changed else "no", words)
 
 # %%
-steps = [[turn.first_token_steps for turn in side] for side in sides]
-lines = dict(zip(("no cache", "yours"), steps))
+both = {"no cache": without, "yours": cached}
+lines = {name: [turn.first_token_steps for turn in both[name]] for name in both}
 minikv.plot("time to first token", {"turn": range(1, 5)}, lines, "steps of 128 tokens")
 
 # %% [markdown]
 """
-Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. And how does your engine compare with the package's? The scoreboard runs the same chat on both.
+Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. The scoreboard runs the same chat on your engine and on the package's, which takes a few seconds.
 """
 
 # %%
-sides = {
-    "your engine": engine_of(own, YOURS),
-    "the package's": engine_of(model, PACKAGES),
-}
-minikv.scoreboard(sides, talk)
+engines = engine_of(own, YOURS), engine_of(model, PACKAGES)
+minikv.scoreboard(dict(zip(("your engine", "the package's"), engines)), talk)
 
 # %% [markdown]
 """
-The package looks things up less often and compares fewer tokens, because its `checkpoint` continues where the last one ended. It visits fewer nodes, because it joins a node with its only child.
+The package compares less, because its `checkpoint` continues where the last one ended. It visits fewer nodes, because it joins a node with its only child.
 
 ### Prefill first, and who starves
 
-Let's rebuild the story of step 3. Three requests decode, and every eight steps somebody sends a prompt of 500 tokens.
+Back to the story of step 3. Three requests decode, and every eight steps somebody sends a prompt of 500 tokens.
 """
 
 
@@ -407,9 +457,9 @@ def words_by_step(scheduler_class):
     manager, said = CacheManager(9000), []
     engine = Engine(CanaryModel(257), manager, scheduler_class(manager, 64, 16))
     three = [engine.submit([i] * 10, 60) for i in range(3)]
-    for step in range(32):
-        if step % 8 == 4:
-            engine.submit([step] * 500, 1)
+    for number in range(32):
+        if number % 8 == 4:
+            engine.submit([number] * 500, 1)
         engine.step()
         said.append(sum(request.generated_tokens for request in three))
     return said
@@ -419,34 +469,46 @@ def words_by_step(scheduler_class):
 kinds = {"prefill first": PrefillFirst, "yours": Scheduler}
 lines = {name: words_by_step(kind) for name, kind in kinds.items()}
 title = "three requests decode while long prompts keep coming"
-minikv.plot(title, {"step": range(1, 33)}, lines, "words said by the three")
+minikv.plot(title, {"step": range(1, 33)}, lines, "tokens generated by the three")
 
 # %% [markdown]
 """
-With prefill first, one step in eight is left for the three, as long as prompts keep coming. With your schedule, each of them gets a word in every step. SGLang can now limit this with {{engines sglang-decode-interval}}, and in mini-sglang, decode first is {{engines mini-sglang-todo}}.
+With prefill first, one step in eight is left for the three. With your schedule, each of them gets a token in every step. SGLang can now limit this with {{engines sglang-decode-interval}}, and in mini-sglang, decode first is {{engines mini-sglang-todo}}.
 
 ## Play
 
-Below is the whole engine in a film, one frame a step. Your `schedule` shares out 12 tokens a step. Before each step, say how many cells of each bar it will compute. Begin with the engine's third step: r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
+Below is the whole engine in a film, one frame per step. Three requests, `Hi`, `Help` and `Hey`, arrive together, each as `User: Hi`, a new line and `Assistant:`. With 12 tokens per step, r3 comes in after r1's prompt and a part of r2's have been read.
 """
 
 # %%
-guess("8.f", "how many tokens of r3 does that step compute?", None)
+guess("8.f", "r3 comes in: how many tokens of its prompt are in the cache?", None)
 
 # %%
-fold("8.f", 12 - sum(schedule([1, 9], 12)))
-
-# %%
-film = film_of(steps=8)
-film.player()
+engine, requests = engine_with(("Hi", "Help", "Hey"), slots=48)
+with minikv.record(engine, **as_text) as film:
+    for _ in range(8):
+        engine.step()
+fold("8.f", requests[2].cached_tokens)
 
 # %% [markdown]
 """
-Who computed the tokens that r3 gets from the cache? (`film.why(19)` tells the life of slot 19.) In which frame does r3 lose its slots again, and why r3?
+<details><summary>Why</summary>
+
+The first seven, `User: H`, come from r1. The eighth, `e`, comes from r2: it was in the chunk that r2 has just published, although r2 is still reading the rest of its prompt. (`film.why(19)` tells the life of slot 19.)
+
+</details>
+"""
+
+# %%
+film.player(still=3)
+
+# %% [markdown]
+"""
+In which frame does r3 lose its slots again, and why r3?
 
 <details><summary>Answers</summary>
 
-Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. In frame 8, r1 needs a slot. None is free, and everything in the cache is locked, so the youngest request is preempted.
+In frame 5. r1 needs a slot, none is free, and everything in the cache is locked, so the youngest request is preempted.
 
 </details>
 
@@ -454,9 +516,9 @@ Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. I
 
 #### 8.4 Design: an order without starvation
 
-The cache brings a new choice: which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without a cached prefix may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token: {{engines sglang-31954}}. So `Scheduler` has a limit.
+Which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without a cached prefix may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token ({{engines sglang-31954|the report}}). So `Scheduler` has a limit.
 
-Only one request runs at a time, and the others wait in the order in which they came. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by requests that came later. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
+Only one request runs at a time, and the others wait in order of arrival. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by later ones. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
 """
 
 
@@ -496,14 +558,21 @@ def let_in(cached, max_overtakes):
 
 #### 8.5 Bug hunt: the wrong end of the line
 
-Here is an engine without a cache, in numbers: a request is a pair, the tokens of its prompt and of its answer. `careless_finished` lets a preempted request wait at the *end* of the line. Find a number of slots and requests that finish in another order.
+Here is an engine without a cache, in numbers: a request is a pair, the tokens of its prompt and of its answer. `careless_finished` returns the order in which the requests finish, but a preempted request waits at the *end* of the line. Find a number of slots and requests that finish in another order.
+
+<details><summary>The rules of a step</summary>
+
+1. Every running request, the oldest first, takes a slot for the token that it generated last. While none is free, the youngest is preempted.
+2. Requests come in from the front of the line, if their tokens fit and leave a slot for each running request.
+3. Each running request generates a token.
+
+</details>
 """
 
 # %%
 from minikv.course.pieces import careless
-from minikv.course.pieces.ch08 import finished, serving
 
-source(serving, finished, careless("8.5"))
+careless("8.5")
 
 
 # %%
@@ -533,7 +602,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Not every answer comes sooner. A request that decodes shares its steps with the chunks of others; a preempted one is computed again, in part; and one with nothing in the cache may wait for those that have something.
+Not every answer is faster. A decoding request shares its steps with other requests' chunks, a preempted request is partly computed again, and a request with no cached prefix may wait behind those that have one.
 
 ### When a cache may change an answer
 
@@ -564,35 +633,37 @@ Each sum is rounded, and the rounding depends on the order. So after a cached pr
 
 </details>
 
-A cache may change a token when three things come together: the two likeliest tokens are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. Without any cache, another batch size changes the order of the sums too.
+So a cache may change a token when the two likeliest ones are tied to within rounding, the sums are computed in another order, and the larger one is taken, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, numbers between 16 and 32 are 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. Without any cache, another batch size does the same.
 
-And the *model* must be the same. With new weights, or with an adapter, every slot holds the keys and values of another model. That is what namespaces are for (chapter 03).
+And the *model* must be the same. With new weights, or with an adapter, every slot holds another model's keys and values. That is what namespaces are for (chapter 03).
 
 ## In real engines
 
-{{engines 08}}
+{{engines 08|what goes first; prefill and decode in one step; no room}}
 
-SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one.
+<details><summary>The loop itself</summary>
 
-A step with ten tokens of one request takes little longer than with one. So an engine can *guess* tokens, and keep the right ones. With `drafts=PromptLookup()`, yours gives the same answers in fewer steps: see chapter 11.
+nano-vllm's {{engines nano-vllm-step}} is the loop that you wrote, with {{engines nano-vllm-prepare}} and {{engines nano-vllm-postprocess}}. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Chapter 11 shows how an engine guesses tokens, which yours can do too.
+
+</details>
 
 ## Recap
 
-A model with slots computes a prompt, the rest of one, or a single token, all in the same way. The scheduler fills each step with the tokens of decoding requests and with pieces of prompts; when there is no room, the youngest request waits again. The cache changes how many tokens are computed and how soon the first one comes. It changes the answer only where two tokens are tied to within rounding.
+A model with slots computes a prompt, the rest of one, or a single token in the same way. The scheduler fills each step with the tokens of decoding requests and pieces of prompts; when there is no room, the youngest request waits again. The cache changes how many tokens are computed, and it changes an answer only where two tokens are tied to within rounding.
 
 **Check yourself**
 
 1. Why may a slot of a cached prefix be read only after that same prefix?
-2. What does chunked prefill cost a long prompt? Who gains, and in which engines do chunks alone help nobody?
+2. What does chunked prefill cost a long prompt? Who gains, and in which engines does nobody?
 3. From chapter 04: why is the prefix locked *before* the manager looks for room?
 4. From chapter 07: a request publishes what it computed, and the tree had some of it already. What happens to its duplicate pages?
 
 <details><summary>Answers</summary>
 
 1. Its key and value depend on all tokens before it, and the key also on its position.
-2. Its first token comes some steps later. Requests that decode gain if they get their tokens first. In an engine that runs prefill first, they wait for all the chunks.
+2. Its first token comes some steps later. Decoding requests gain if they get their tokens first. In an engine that runs prefill first, they wait for all the chunks.
 3. Making room may evict, and without the lock it could evict the prefix that was just found.
-4. The request's row points to the pages in the tree from then on, and the duplicates go back to the pool.
+4. From then on the request's row points to the pages in the tree, and the duplicates go back to the pool.
 
 </details>
 

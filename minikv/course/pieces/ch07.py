@@ -3,117 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.desk import Desk
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, kept, shuffle
-from minikv.course.pieces.observe import bracketed, came_of, numbers, outline, steps_of
+from minikv.course.pieces.observe import kind_of, steps_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
-from minikv.engine import World
-from minikv.engine.manager_shell import SequenceShell, audit, claims, name_of
-from minikv.errors import InvariantError, OutOfPages
-from minikv.testing.canary import Canary, CanaryError
-from minikv.testing.snapshot import plain, ranges
+from minikv.engine import World, engine_world
+from minikv.engine.manager_shell import name_of
 
-_WHO, _TOKENS = st.integers(0, 3), st.text("01", min_size=1, max_size=7)
+_WHO = st.integers(0, 3)
+_TOKENS = st.one_of(st.text("01", min_size=1, max_size=7), st.text("01", max_size=3).map("0011".__add__))
 _STEP = st.one_of(
     st.builds("start {} {}".format, _TOKENS, st.sampled_from(["", "", "B"])),
     st.builds("compute {} {}".format, _WHO, st.integers(1, 7)),
+    st.builds("compute {}".format, _WHO),
     st.builds("extend {} {}".format, _WHO, _TOKENS),
+    st.builds("truncate {} {}".format, _WHO, st.integers(0, 9)),
     st.builds("{} {}".format, st.sampled_from(["checkpoint", "checkpoint", "finish", "abort"]), _WHO),
 )
-_DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=12).map(", ".join))
-
-
-class _Desk:
-    """A manager of a world and a canary that does what an engine would do, one step after the other."""
-
-    def __init__(self, world: World, num_pages: int, page_size: int):
-        self.world, self.canary, self.count = world, Canary(), 0
-        self.manager = world["CacheManager"](num_pages, page_size)
-        shuffle(self.manager.pool)
-
-    def step(self, verb: str, what: str, more: str = "") -> tuple[str, Mapping[str, Any]] | None:
-        """Do one step; what was done in words, and the result. `None` if no running request could do it."""
-        if verb == "start":
-            return f"start {bracketed(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
-        if not self.manager.sequences:
-            return None
-        sequence = self.manager.sequences[int(what) % len(self.manager.sequences)]
-        name = name_of(sequence)
-        if verb == "compute":
-            count = min(int(more or 99), len(sequence.tokens) - sequence.computed)
-            self.compute(sequence, count)
-            return f"compute {count} token{'s' * (count != 1)} of {name}", {}
-        if verb == "extend":
-            error, _ = came_of(lambda: self.manager.extend(sequence, numbers(more)), OutOfPages)
-            return f"extend {name} by {bracketed(more)}", {"raised": error}
-        getattr(self.manager, verb)(sequence)
-        return f"{verb} {name}", {}
-
-    def start(self, prompt: str, namespace: str) -> Mapping[str, Any]:
-        """What the piece raised or returned."""
-        tokens, start, running = self.world["pack"](numbers(prompt)), self.world["start"], len(self.manager.sequences)
-        error, made = came_of(lambda: start(self.manager, tokens, namespace or None), OutOfPages)
-        for sequence in (*self.manager.sequences, made):
-            if isinstance(sequence, SequenceShell) and not sequence.number:
-                self.count += 1
-                sequence.number, sequence.page_size = self.count, self.manager.page_size
-                sequence.cached_length = sequence.shared
-        if error != "no error" and len(self.manager.sequences) > running:
-            error += ", and the request runs all the same"
-        # A class that a decorated answer found may be another notebook's.
-        return {"raised": error, "what is returned": "the request" if isinstance(made, SequenceShell) else made}
-
-    def compute(self, sequence: Any, count: int) -> None:
-        """Keys and values of the next tokens come into their slots."""
-        upto, slots = sequence.computed + count, plain(sequence.slots)
-        if len(slots) >= upto:
-            self.canary.write(sequence.tokens[:upto], slots, sequence.computed, sequence.namespace, name_of(sequence))
-        self.manager.advance(sequence, count)
-
-    def seen(self) -> dict[str, Any]:
-        """Whose each page is, the running requests, and what attention reads through their rows."""
-        for sequence in self.manager.sequences:
-            if not isinstance(sequence.row, list):
-                raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
-        shuffle(self.manager.pool)  # in which order pages went back makes no difference
-        return {
-            "the audit": _fault_in(self.manager) or ALL_RIGHT,
-            "who owns what": whose(self.manager),
-            "what is cached": self.cached(),
-            "the nodes that were there": kept(*self.manager.cache.roots.values()),
-            "who runs": self.each(lambda sequence: "runs"),
-            "the rows, in pages": self.each(lambda sequence: bracketed(sequence.row)),
-            "shared and computed tokens": self.each(lambda sequence: f"{sequence.shared} and {sequence.computed}"),
-            "the namespaces": self.each(lambda sequence: repr(sequence.namespace)),
-            "what attention reads": self.read(),
-        }
-
-    def cached(self) -> str:
-        """The trees by their namespaces, and the sizes."""
-        trees = [f"{outline(root)} for {name!r}" for name, root in self.manager.cache.roots.items()]
-        cache = self.manager.cache
-        return f"{'; '.join(trees)}; {cache.evictable_size} evictable, {cache.protected_size} protected"
-
-    def each(self, what: Callable[[Any], str]) -> str:
-        """Something of every running request, in words."""
-        said = [f"{name_of(sequence)}: {what(sequence)}" for sequence in self.manager.sequences]
-        return "; ".join(said) or "nobody runs"
-
-    def read(self) -> str:
-        """Whether each running request finds what it computed or was promised."""
-        for sequence in self.manager.sequences:
-            done = sequence.computed
-            try:
-                self.canary.read(sequence.tokens[:done], plain(sequence.slots)[:done], sequence.namespace)
-            except CanaryError as error:
-                return f"{name_of(sequence)}: {' '.join(str(error).split())}"
-        return ALL_RIGHT
+_DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, min_size=4, max_size=14).map(", ".join))
 
 
 def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -122,7 +35,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
     A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run.
     """
     num_pages, page_size, day = case
-    desk = _Desk(world, num_pages, page_size)
+    desk = Desk(world, num_pages, page_size)
     for step in steps_of(day):
         done = desk.step(*step)
         if done is not None:
@@ -130,17 +43,54 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
             yield CaseFrame(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
 
 
+def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A day by our own pieces, then perhaps a mistake: the pool gets pages that are in use, or loses one."""
+    num_pages, page_size, day, mistake = case
+    desk = Desk(engine_world(), num_pages, page_size)
+    for step in steps_of(day):
+        desk.step(*step)
+    pool = desk.manager.pool
+    if mistake == "lose":
+        pool.alloc(min(1, pool.num_free))
+    else:
+        pool.free([page for page in map(int, mistake.split()) if not pool.is_free(page)])
+    found = world["owners"](desk.manager)
+    seen = {"what is returned": kind_of(found)}
+    for page, names in enumerate(found if isinstance(found, list) else ()):
+        seen[f"the owners of page {page}"] = ", ".join(sorted(map(str, names))) or "nobody"
+    after = f" after {day}" if day else ""
+    yield CaseFrame(f"owners of {num_pages} pages of {page_size}{after}", seen, (desk.manager, *desk.manager.sequences))
+
+
 _ANNA = "start 12345, compute 0, finish 0"
+_BEN = "start 1234569, compute 0, finish 0"
 _TWINS = "start 12345, start 12345, compute 0, compute 1, checkpoint 0, checkpoint 1"
+_AHEAD = "start 3142567, start 3142567, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _GROWING = "start 123, compute 0, checkpoint 0, extend 0 456, compute 0"
-_AHEAD = "start 31, compute 0, finish 0, start 3142567, start 3142567, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _TENANTS = "start 123 B, compute 0, checkpoint 0, start 123 B, start 123"
+# The pieces share a state, so each is judged on the cases of all of them.
+_DAYS = (
+    (4, 1, "start 123"), (8, 1, f"{_ANNA}, start 129"), (6, 2, f"{_ANNA}, start 12349"),
+    (6, 1, "start 1234, start 567"), (6, 1, f"{_ANNA}, start 1234678"), (9, 1, _TENANTS),
+    (4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"), (8, 2, _TWINS),
+    (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
+    (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"),
+    (12, 2, f"start 12, compute 0, finish 0, {_TWINS}, abort 0, finish 0"), (11, 3, f"{_BEN}, {_BEN}, {_TWINS}"),
+    (12, 2, f"start 31, compute 0, finish 0, {_AHEAD}"),
+    (4, 1, "start 123, abort 0"), (4, 1, "start 123, compute 0, finish 0"), (6, 2, "start 123, compute 0, finish 0"),
+    (6, 2, f"{_ANNA}, start 12349, abort 0"), (9, 1, f"{_ANNA}, start 67, abort 0, start 12345"),
+    (8, 1, "start 123, start 45, abort 0, compute 0, finish 0"), (9, 1, f"{_GROWING}, abort 0"),
+    (6, 2, "start 123, extend 0 4, extend 0 5, compute 0, finish 0"), (3, 2, "start 123, extend 0 456, extend 0 4"),
+    (6, 1, "start 123, extend 0 45, truncate 0 1, compute 0"),
+    (6, 2, "start 123, extend 0 4567, truncate 0 3, finish 0"),
+    (6, 2, "start 12345, compute 0 2, checkpoint 0, compute 0, truncate 0 0, extend 0 67, compute 0, finish 0"),
+    (9, 3, f"{_ANNA}, start 12345678, truncate 0 2, abort 0"), (4, 2, "start 1234, compute 0, truncate 0 2, finish 0"),
+    (8, 1, f"{_ANNA}, start 67, extend 0 89, compute 0"), (5, 2, "start 1, extend 0 23456, extend 0 7, abort 0"),
+)  # fmt: skip
 
 PIECES = (
     Piece(
-        "7.1", "start", play_manager_day,
-        cases=[(4, 1, "start 123"), (8, 1, f"{_ANNA}, start 129"), (6, 2, f"{_ANNA}, start 12349"),
-               (6, 1, "start 1234, start 567"), (9, 1, _TENANTS)],
+        "7.1", "start", play_manager_day, _DAYS,
         strategy=_DAY,
         hints=(
             "`admit` does the hard part: it returns the locked match, and the pages that it took for all the rest.",
@@ -151,11 +101,7 @@ PIECES = (
         ),
     ),
     Piece(
-        "7.2", "checkpoint", play_manager_day,
-        cases=[(4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"),
-               (8, 2, _TWINS), (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
-               (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"), (9, 1, _TENANTS),
-               (12, 2, _AHEAD)],
+        "7.2", "checkpoint", play_manager_day, _DAYS,
         strategy=_DAY,
         hints=(
             "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "
@@ -167,16 +113,50 @@ PIECES = (
         ),
     ),
     Piece(
-        "7.3", "release", play_manager_day,
-        cases=[(4, 1, "start 123, abort 0"), (4, 1, "start 123, compute 0, finish 0"),
-               (6, 2, "start 123, compute 0, finish 0"), (6, 2, f"{_ANNA}, start 12349, abort 0"),
-               (8, 1, "start 123, start 45, abort 0, compute 0, finish 0"), (9, 1, f"{_GROWING}, abort 0")],
+        "7.3", "release", play_manager_day, _DAYS,
         strategy=_DAY,
         hints=(
             "Three things leave: the request leaves `manager.running`, its own pages go back to the pool, and its "
             "lock goes back to the cache.",
             "The first `shared` tokens of the row lie in the cache's pages. Only what stands behind them is its own; "
             "a row counts in pages, and `shared` in tokens.",
+        ),
+    ),
+    Piece(
+        "7.6", "extend", play_manager_day, _DAYS,
+        strategy=_DAY,
+        hints=(
+            "How many pages will the longer sequence need? Subtract the pages that its row has: there may be room in "
+            "the last one.",
+            "`manager.make_room(count)` first: it evicts, or raises `OutOfPages`. Then `manager.pool.alloc(count)` "
+            "returns that many pages.",
+            "Change the tokens last, when nothing can fail.",
+        ),
+    ),
+    Piece(
+        "7.7", "truncate", play_manager_day, _DAYS,
+        strategy=_DAY,
+        hints=(
+            "`manager.pages_for(length)` is how many pages hold `length` tokens. Those stay, and the pages of the row "
+            "after them go back to the pool.",
+            "Cut both the row and the tokens. And no more than `length` tokens can be computed now.",
+        ),
+    ),
+    Piece(
+        "7.8", "owners", play_owners,
+        cases=[(2, 1, "", ""), (4, 1, "start 12", ""), (6, 2, f"{_ANNA}, start 12349", ""), (8, 2, _TWINS, ""),
+               (6, 2, "start 12345, compute 0 3, checkpoint 0", ""), (8, 1, "start 12, start 34, start 5", ""),
+               (9, 1, _TENANTS, ""), (6, 1, "start 123", "0 1"), (6, 1, f"{_ANNA}, start 12349", "2 3"),
+               (6, 1, "start 12", "lose")],
+        strategy=st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=6).map(", ".join),
+                           st.sampled_from(["", "", "0 1", "1 2 3", "lose"])),
+        hints=(
+            "Begin with an empty list for each page: `[[] for _ in range(manager.num_pages)]`. Then ask the pool, the "
+            "cache and each running request, and append the name of the owner to the lists of its pages.",
+            "The pool answers for one page at a time, `manager.pool.is_free(page)`. The cache has the pages in "
+            "`node.slots` of each node in `manager.cache.nodes()`.",
+            "A request owns what comes after its first `shared` tokens, so those pages of its row begin at "
+            "`sequence.shared // manager.page_size`.",
         ),
     ),
 )  # fmt: skip
@@ -239,25 +219,3 @@ EXERCISES = (
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip
-
-
-def whose(manager: Any) -> str:
-    """Everybody's pages on one line, or what is wrong with them.
-
-    >>> from minikv.engine import engine_world
-    >>> manager = engine_world()["CacheManager"](8)
-    >>> _ = manager.start([1, 2, 3])
-    >>> whose(manager)
-    'the pool: 3-7; request 1: 0-2'
-    """
-    owned = "; ".join(f"{name}: {ranges(sorted(pages))}" for name, pages in claims(manager) if pages)
-    return _fault_in(manager) or owned
-
-
-def _fault_in(manager: Any) -> str:
-    """The first page that is lost, has two owners, or is read or locked wrongly, if there is one."""
-    try:
-        audit(manager)
-    except InvariantError as error:
-        return str(error)
-    return ""

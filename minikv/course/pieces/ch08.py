@@ -1,131 +1,56 @@
-"""The pieces of chapter 08: attention, schedule and preempt. Playing the first needs torch."""
+"""The pieces of chapter 08: what a step computes, and how. Playing the first two needs torch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
-from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.identity import named
-from minikv.course.pieces.observe import numbers
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
-from minikv.course.pieces.showing import attention_picture, schedule_picture
-from minikv.engine import World, ours
-
-NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
-_SAID = 5  # a token that each running request has said already
-
-
-def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
-    """`new` tokens behind `past` ones, with random queries and keys in float64.
-
-    Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
-    """
-    import torch
-
-    new, past, heads, dim, seed = case
-    length, chance = past + new, torch.Generator().manual_seed(seed)
-    q = torch.randn(new, heads, dim, generator=chance, dtype=torch.float64)
-    keys, values = torch.randn(2, length, heads, dim, generator=chance, dtype=torch.float64)
-    if names := dim >= length:
-        values = torch.eye(length, dim, dtype=torch.float64)[:, None].repeat(1, heads, 1)
-    right = ours("8.1", {"torch": torch})(q, keys, values)
-    given = q.clone(), keys.clone(), values.clone()
-    found = world["attention"](*given)
-    caption = f"{new} new token{'s' * (new > 1)} after {past} others (q has shape {tuple(q.shape)})"
-    seen: dict[str, Any] = {"what is returned": _kind(found)}
-    shares: dict[str, list[float]] = {}
-    if _kind(found) == _kind(right):
-        what = "takes of each token" if names else "gets"
-        for row, head in product(range(new), range(heads)):
-            got = _near(found[row, head].tolist()[: length if names else dim], right[row, head].tolist())
-            seen[f"what token {past + row} {what} in head {head}"] = got
-            shares[f"token {past + row}, head {head}"] = got
-    changed = [name for name, a, b in zip(("q", "keys", "values"), given, (q, keys, values)) if not torch.equal(a, b)]
-    seen["arguments that were changed"] = ", ".join(changed) or "none"
-    yield CaseFrame(caption, seen, attention_picture(shares) if names and shares else None)
-
-
-def _kind(value: Any) -> str | None:
-    """What a value is, in words: a tensor has a shape."""
-    if value is None:
-        return None
-    shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" if shape is None else f"a tensor of shape {tuple(shape)}"
-
-
-def _near(found: Sequence[float], right: Sequence[float]) -> list[float]:
-    """Rounded, and exactly as the right ones where they are as near as rounding may bring them."""
-    return [round(want if abs(got - want) < NEAR else got, 4) + 0.0 for got, want in zip(found, right)]
-
-
-def play_schedule(world: World, case: Any) -> Iterator[CaseFrame]:
-    """One step's budget for running requests with so many tokens left."""
-    left, budget = case
-    given = list(left)
-    counts = world["schedule"](given, budget)
-    seen = {"the shares": counts, "the list `left` afterwards": given}
-    yield CaseFrame(f"schedule({list(left)}, budget={budget})", seen, schedule_picture(left, counts))
-
-
-def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
-    running, waiting, times = case
-    scheduler = _busy(world, running, waiting)
-    manager, known = scheduler.manager, scheduler.running + scheduler.waiting
-    names = _names(known, known)
-    seen: dict[str, Any] = {"running": names[: len(running)], "waiting": names[len(running) :]}
-    yield CaseFrame(f"before: {', '.join(names[: len(running)])} run", seen, manager.cache)
-    for _ in range(min(times, len(scheduler.running))):
-        youngest = scheduler.running[-1]
-        found = world["preempt"](scheduler)
-        cached = manager.cache.match_prefix(youngest.tokens).length
-        seen = {
-            "running": _names(scheduler.running, known), "waiting": _names(scheduler.waiting, known),
-            "requests that hold a sequence": [r.number for r in scheduler.running + scheduler.waiting if r.sequence],
-            "what it has said": youngest.output, "sequences in the manager": len(manager.running),
-            "tokens that it finds in the cache when it comes back": cached,
-            "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
-            "what is returned": _names([found], known)[0] if hasattr(found, "number") else found,
-        }  # fmt: skip
-        yield CaseFrame(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
-
-
-def _names(requests: Sequence[Any], known: Sequence[Any]) -> list[str]:
-    return [named(request, f"r{request.number}", known) for request in requests]
-
-
-def _busy(world: World, running: Sequence[tuple[str, int]], waiting: int) -> Any:
-    """A scheduler over a manager of pages of 1, where some requests run, each computed to some point, and some wait."""
-    from minikv.serving import Request
-
-    manager = world["CacheManager"](64)
-    scheduler = world["Scheduler"](manager)
-    for number, (prompt, computed) in enumerate([*running, *[("1", 0)] * waiting], start=1):
-        request = Request(numbers(prompt), 9)
-        request.number = number
-        if number > len(running):
-            scheduler.waiting.append(request)
-            continue
-        request.sequence = manager.start(request.prompt)
-        request.output.append(_SAID)
-        manager.extend(request.sequence, [_SAID])
-        manager.advance(request.sequence, min(len(prompt) + 1 - request.sequence.computed, computed))
-        scheduler.running.append(request)
-    return scheduler
-
+from minikv.course.pieces.piece import Piece, exercise
+from minikv.course.pieces.serving_plays import (
+    play_attention,
+    play_next_chunk,
+    play_preempt,
+    play_repeat_kv,
+    play_schedule,
+    play_serving,
+)
 
 _LEFT = st.lists(st.one_of(st.just(1), st.integers(1, 9)), max_size=6)
 _RUNNING = st.tuples(st.text("01", min_size=1, max_size=5), st.integers(0, 6))
+_CHUNK_DAYS = (
+    "start 12345678",
+    "start 12345678, compute 0 3",
+    "start 12345678, compute 0 7",
+    "start 123 B, extend 0 45",
+    "start 1234, compute 0, finish 0, start 12345",
+    "start 12, start 345, compute 1 2",
+)
+_PROMPT = st.text("01", min_size=1, max_size=7)
+_SERVICES = [
+    (9, 1, 8, [("123", 1, 0)], 2),
+    (9, 1, 8, [("123", 3, 0)], 4),
+    (9, 1, 2, [("12345", 2, 0)], 5),
+    (12, 2, 4, [("12345", 3, 0), ("12367", 2, 0)], 7),
+    (8, 1, 8, [("12", 5, 0), ("34", 5, 0), ("5", 2, 0)], 9),
+    (9, 3, 4, [("1234567", 2, 0), ("1234567", 4, 0)], 7),
+    (12, 1, 8, [("1", 4, 1.0), ("2", 4, 1.0), ("3", 4, 0)], 5),
+    (20, 2, 3, [("12121212", 3, 0), ("3", 9, 0), ("1212121", 1, 2.0)], 12),
+]
+_SERVICE = st.tuples(
+    st.integers(6, 12), st.integers(1, 3), st.integers(1, 9),
+    st.lists(st.tuples(_PROMPT, st.integers(1, 5), st.sampled_from([0, 0, 1.0])), min_size=1, max_size=3),
+    st.integers(1, 8),
+)  # fmt: skip
 
 PIECES = (
     Piece(
         "8.1", "attention", play_attention,
-        cases=[(1, 0, 1, 4, 0), (1, 2, 1, 4, 1), (2, 0, 1, 4, 2), (2, 2, 1, 4, 3), (2, 1, 2, 3, 4)],
-        strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99)))),
+        cases=[(1, 0, 1, 4, 0, 1), (1, 2, 1, 4, 1, 1), (2, 0, 1, 4, 2, 1), (2, 2, 1, 4, 3, 1), (2, 1, 2, 3, 4, 1),
+               (3, 1, 1, 4, 5, 1), (2, 2, 1, 4, 3, 1000)],
+        strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99))),
+                           st.sampled_from([1, 1, 1, 1000])),
         hints=(
             "Take one head first. Its scores are a table: a row for each new token, a column for each token of the "
             "sequence. With the q and the keys of that head it is q @ keys.T, divided by the root of the head's size.",
@@ -133,6 +58,30 @@ PIECES = (
             "minus infinity; then softmax over the row turns the scores into shares.",
             "The shares of a row, times the values, are what the token gets. For all heads at once: "
             'torch.einsum("qhd,khd->hqk", q, keys) makes the tables, and "hqk,khd->qhd" puts the results together.',
+        ),
+    ),
+    Piece(
+        "8.6", "repeat_kv", play_repeat_kv,
+        cases=[(2, 1, 1, 2), (3, 2, 1, 2), (2, 1, 3, 2), (3, 2, 2, 2), (1, 2, 3, 4)],
+        strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
+        hints=(
+            "A group is `num_heads // kv.shape[1]` query heads, and they are neighbors: with 6 query heads and 2 KV "
+            "heads, the query heads 0, 1 and 2 read KV head 0.",
+            "`repeat` would put the heads in the order 0 1 0 1, `repeat_interleave` in the order 0 0 1 1. Heads are "
+            "dimension 1.",
+        ),
+    ),
+    Piece(
+        "8.7", "next_chunk", play_next_chunk,
+        cases=[(9, 1, "start 123", 2), (9, 1, "start 12345, compute 0 2", 1), (9, 2, "start 1234567, compute 0 3", 1),
+               (9, 1, "start 123, compute 0, finish 0, start 12456", 2), (9, 3, "start 12345 B, compute 0 4", 0),
+               (9, 1, "start 123, compute 0, extend 0 4", 0)],
+        strategy=st.tuples(st.integers(9, 12), st.integers(1, 3), st.sampled_from(_CHUNK_DAYS), st.integers(0, 9)),
+        hints=(
+            "`sequence.computed` tokens come before the chunk: that is its start. It has the `num_tokens` tokens after "
+            "them.",
+            "The slots are those of the whole sequence up to the end of the chunk, the computed ones too: attention "
+            "reads them. So cut them only at the end.",
         ),
     ),
     Piece(
@@ -156,6 +105,26 @@ PIECES = (
             "`scheduler.manager.finish(sequence)` publishes what was computed and gives back the rest. The request "
             "has no sequence afterwards: set it to None.",
             "Put the request in front of `scheduler.waiting`, and return it.",
+        ),
+    ),
+    Piece(
+        "8.8", "update_from_output", play_serving, cases=_SERVICES, strategy=_SERVICE,
+        hints=(
+            "`scheduler.manager.advance(sequence, count)` for each chunk: its keys and values are there now. Then, if "
+            "there is a token, `request.take(token, scheduler.step)`.",
+            "A request that is over leaves: finish its sequence, set `request.sequence` to None, and remove it from "
+            "`scheduler.running`.",
+            "A request that goes on publishes with `checkpoint` after each chunk of prefill, so that others find it.",
+        ),
+    ),
+    Piece(
+        "8.9", "run_step", play_serving, cases=_SERVICES, strategy=_SERVICE,
+        hints=(
+            "First `engine.scheduler.schedule()`. If it returns an empty list, there is nothing to do.",
+            "Make a `Chunk` for each scheduled chunk with your `next_chunk`, and pass them all to `engine.forward` at "
+            "once.",
+            "Go through the scheduled chunks and the rows of logits together. Where `samples` is true, the token is "
+            "`each.request.sampler(row)`. Otherwise it is None.",
         ),
     ),
 )  # fmt: skip
