@@ -63,7 +63,13 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
             cache.insert(tokens, [*found.pages.tolist(), *pool.alloc(missing)])
     for place in locked:
         cache.acquire(numbers(prompts[place % len(prompts)]))
-    root = cache.roots[None]
+    root, own, returned = cache.roots[None], cache.evict, list[Any]()
+
+    def evict_and_note(num_tokens: int) -> Any:
+        returned.append(own(num_tokens))
+        return returned[-1]
+
+    cache.evict = evict_and_note
     yield CaseFrame("before", {"pages in the pool": pool.num_free, **state_of_tree(root)}, cache)
     for count in wanted:
         told = "no error"
@@ -74,6 +80,7 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
         seen = {
             "raised": told, "pages in the pool": pool.num_free, **state_of_tree(root),
             "evictable pages": cache.evictable, **seen_of_ring(cache.ring),
+            "pages that cache.evict returned": sum(map(len, returned)),
         }  # fmt: skip
         yield CaseFrame(f"make_room for {count} of {pages} pages, {size} token{'s' * (size > 1)} each", seen, cache)
 
@@ -93,12 +100,12 @@ PIECES = (
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
         hints=(
             "The newest node so far is `ring.older`. Keep it in a variable before you change anything.",
-            "`node` comes between that one and the ring, so four links change: two of `node`, and one on each side.",
+            "`node` goes between that one and the ring, so four links change: two of `node`, and one on each side.",
             "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
             "and the same four lines work.",
         ),
         cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
-                  "`ring.older` is the newest: there is no need to go around"),
+                  "`ring.older` is the newest node: you don't have to go around"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
@@ -131,7 +138,7 @@ PIECES = (
         hints=(
             "Go up from `node` as `lock` does: while there is a parent, do something with the node, then go to it.",
             "To move a node to the end, unlink it and link it again.",
-            "A locked node is in no ring: leave it alone, and go on with its parent.",
+            "A locked node is in no ring: leave it alone, and continue with its parent.",
         ),
     ),
     Piece(
@@ -141,14 +148,14 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         hints=(
-            "The victim is always `cache.ring.newer`: the node that was used longest ago. Why is it a leaf?",
+            "The victim is always `cache.ring.newer`, the least recently used node. Why is it a leaf?",
             "A victim leaves three things: the ring, the dictionary of its parent (under its first token), and the "
             "count `cache.evictable`.",
-            "Go on while fewer than `num_pages` are freed. If the ring is empty, there is nothing left to give: "
-            "`ring.newer` is the ring itself then.",
+            "Continue while fewer than `num_pages` are freed. If the ring is empty, nothing is left to evict: "
+            "then `ring.newer` is the ring itself.",
         ),
         cost=Cost("nodes looked at", looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
-                  "the oldest node is the victim: the others do not have to be looked at"),
+                  "the oldest node is the victim: you don't have to look at the others"),
     ),
     Piece(
         "5.8", "out_of_order", play_out_of_order,
@@ -178,10 +185,9 @@ PIECES = (
 
 
 class TwoRings:
-    """Pages used once go before pages used again, both in the order of their last use; slru in two rings.
+    """Pages that were used once go before those that were used again, each group in the order of its last uses.
 
-    `use(page)` says that a page is used, for the first time or again; `evict()` gives the page that goes, or `None`.
-    A page that went and comes back is new.
+    `use(page)` records a use, and `evict()` returns the page that goes, or `None`. A page that comes back is new.
     """
 
     def __init__(self) -> None:
@@ -189,7 +195,7 @@ class TwoRings:
         self.again: OrderedDict[Hashable, None] = OrderedDict()
 
     def use(self, page: Hashable) -> None:
-        """`page` is used now."""
+        """Record that `page` is used now."""
         if page in self.once or page in self.again:
             self.once.pop(page, None)
             self.again.pop(page, None)
@@ -198,7 +204,7 @@ class TwoRings:
             self.once[page] = None
 
     def evict(self) -> Hashable:
-        """Take out the page that goes first and give it back; `None` if there is none."""
+        """Remove and return the page that goes first, or return `None` if there is none."""
         for ring in (self.once, self.again):
             if ring:
                 return ring.popitem(last=False)[0]
@@ -236,12 +242,12 @@ def _advice(right: Played) -> str | None:
         else:
             used = used or (not gone and any(handle.length <= call.result.length for handle in back))
     if not back:
-        return "the careless line runs when a lock is given back: lock a path, and unlock it"
+        return "the careless code runs when a lock is given back: lock a path, and unlock it"
     if all(handle.node.parent.parent is None for handle in back):
         return "a path of one node has only one order; lock a longer one"
     if not gone:
         return "after the unlock, nothing of that path was evicted: evict once more"
-    return "the use after the unlock puts the order right again; evict before it" if used else None
+    return "the use after the unlock restores the order: evict before it" if used else None
 
 
 EXERCISES = (
@@ -249,13 +255,13 @@ EXERCISES = (
         "5.5", "TwoRings", TwoRings,
         cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac..."],
         strategy=st.text("abc...", max_size=10),
-        hint="keep two OrderedDicts, of pages used once and of pages used again; evict asks the first one first",
+        hint="keep two OrderedDicts, of pages used once and of pages used again; `evict` tries the first one first",
         play=play_rings,
     ),
     engine_hunt(
         "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
-        hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
+        hint="the two differ only when a lock is given back: what is in the ring then, and in which order?",
         advice=_advice,
     ),
 )  # fmt: skip

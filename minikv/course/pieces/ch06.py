@@ -106,7 +106,7 @@ def wrong_in(moves: Any, slots: int) -> str | None:
     if moves is None:
         return "nothing is returned (did you forget to return the list?)"
     if not isinstance(moves, (list, tuple)):
-        return f"return a list of moves, and not a {type(moves).__name__}"
+        return f"return a list of moves, not a {type(moves).__name__}"
     places, is_saved = [*range(slots), SPARE], False
     for number, move in enumerate(moves):
         if not isinstance(move, (list, tuple)) or len(move) != 2 or not all(place in places for place in move):
@@ -170,9 +170,9 @@ PIECES = (
         cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
         strategy=st.lists(_SLOT, max_size=8),
         hints=(
-            "Keep a list of the runs so far. Only its last run can go on.",
-            "A run goes on if the next slot is start + length. Then its length grows by one.",
-            "Any other slot opens a run of its own, with the length 1. So does the first slot.",
+            "Keep a list of the runs so far. Only its last run can grow.",
+            "A run grows by one if the next slot is start + length.",
+            "Any other slot starts a new run of length 1. So does the first slot.",
         ),
     ),
     Piece(
@@ -192,12 +192,12 @@ PIECES = (
                ([0, 0], [1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 1, 0], [1, 0, 2])],
         strategy=_MOVES,
         hints=(
-            "Keep for each destination its source. A slot may be written once nothing has to read it any more.",
-            "So take a destination that is not the source of another one, write it, and strike it off. Repeat.",
+            "For each destination, keep its source. A slot may be written once nobody has to read it any more.",
+            "So take a destination that is not the source of another one, write it, and cross it off. Repeat.",
             "After a move the content is in two places. Let the moves that still need it take it from the new place: "
             "then the old one is free.",
             'If every destination is still read, only rings are left. Move one of their slots to "spare": what comes '
-            'from it comes from "spare" now, and you can go on.',
+            'from it comes from "spare" now, and you can continue.',
         ),
     ),
     Piece(
@@ -222,7 +222,7 @@ Run = tuple[int, int, int]
 def copies(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
     """The copies of whole runs, in order, that copy slots `src` to slots `dst`: where from, where to, how many slots.
 
-    A run goes on while the next slot is the next neighbour in both.
+    A run grows while the next slot is the next neighbor in both lists.
 
     >>> copies([4, 5, 6, 1], [0, 1, 2, 3])
     [(4, 0, 3), (1, 3, 1)]
@@ -261,7 +261,7 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
     try:
         copied(*case)
     except (TypeError, ValueError):
-        return "fix the call first: cells, then as many sources as destinations, all of them there, none written twice"
+        return "this call is not valid: give as many sources as destinations, all within the cells, none written twice"
     _, src, dst = case
     pieces = copies(src, dst)
     if len(pieces) < 2:
@@ -269,7 +269,7 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
     written: set[int] = set()
     for start, to, length in pieces:
         if written & set(range(start, start + length)):
-            return "what is overwritten before it is read must differ from what overwrites it: give other cells"
+            return "a cell that is overwritten too early must differ from what overwrites it: give other cells"
         written |= set(range(to, to + length))
     return "a later run must read a place that an earlier run has written"
 
@@ -280,7 +280,7 @@ EXERCISES = (
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
                ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3])],
         strategy=_MOVES,
-        hint="keep the run that is open; the next neighbours in both make it longer, others open one",
+        hint="keep the last run: a pair that continues it in both lists makes it longer, any other starts a new run",
     ),
     call_hunt(
         "6.5", "careless_copied", "each run is read as a whole", copied, advice=_advice,

@@ -88,8 +88,9 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
     """The nodes of a ring of `case` nodes."""
-    ring, nodes = ring_and_more(world, case, 1)
-    root = nodes[0].parent
+    _, nodes = ring_and_more(world, case, 1)
+    root, nodes = nodes[0].parent, nodes[:case]
+    ring = _ring_of(world, nodes[1::2] + nodes[::2])
     found = world["in_order"](ring)
     seen = {
         "what is returned": listed(found, lambda node: named(node, str(edge(node)), nodes)),
