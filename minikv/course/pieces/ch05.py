@@ -54,16 +54,10 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
     """A pool of `pages` pages, of which `prompts` are cached, some of them `locked`; then room is made, in calls."""
     pages, size, prompts, locked, wanted = case
-    cache, pool = world["RadixCache"](size), world["Pool"](pages)
-    shuffle(pool)
-    for tokens in map(numbers, prompts):
-        found = cache.match_prefix(tokens)
-        missing = len(tokens) // size - len(found.pages)
-        if missing <= pool.num_free:
-            cache.insert(tokens, [*found.pages.tolist(), *pool.alloc(missing)])
+    (cache, pool), returned = _cached(world, pages, size, prompts), list[Any]()
     for place in locked:
         cache.acquire(numbers(prompts[place % len(prompts)]))
-    root, own, returned = cache.roots[None], cache.evict, list[Any]()
+    root, own = cache.roots[None], cache.evict
 
     def evict_and_note(num_tokens: int) -> Any:
         returned.append(own(num_tokens))
@@ -83,6 +77,18 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
             "pages that cache.evict returned": sum(map(len, returned)),
         }  # fmt: skip
         yield CaseFrame(f"make_room for {count} of {pages} pages, {size} token{'s' * (size > 1)} each", seen, cache)
+
+
+def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[Any, Any]:
+    """A cache of `prompts` in pages of `size` tokens, and their pool; prompts that do not fit are left out."""
+    cache, pool = world["RadixCache"](size), world["Pool"](pages)
+    shuffle(pool)
+    for tokens in map(numbers, prompts):
+        found = cache.match_prefix(tokens)
+        missing = len(tokens) // size - len(found.pages)
+        if missing <= pool.num_free:
+            cache.insert(tokens, [*found.pages.tolist(), *pool.alloc(missing)])
+    return cache, pool
 
 
 def _leaves(world: World) -> tuple[Any, int]:
