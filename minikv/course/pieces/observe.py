@@ -214,6 +214,8 @@ def links(root: Any) -> str:
     >>> links(root)
     'the parent of [1] is not the node above it'
     """
+    if len(getattr(root, "slots", ())):
+        return f"the root has slots now: {ranges(plain(root.slots))}"
     for node in (root, *preorder(root)):
         for first, child in node.children.items():
             tokens = [child.token] if hasattr(child, "token") else child.tokens
