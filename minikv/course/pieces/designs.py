@@ -148,7 +148,7 @@ def contents(cache: Any, branch: Any) -> Any:
     """What a branch reads, page by page, in words.
 
     >>> contents(cache := built((2, "append 0 3")), cache.branches["a"])
-    '[A B] [C]'
+    '[A L] [W]'
     """
     if not hasattr(branch, "pages") or not isinstance(branch.pages, list):
         return "no pages" if branch is not None else None
