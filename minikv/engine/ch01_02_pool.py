@@ -6,7 +6,7 @@ A section begins with `# %%`: "given 2" is a class that the chapter shows, "2.1 
 
 # %% 1.1 bytes_per_token
 def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
-    """The bytes of one token's keys and values on each of `tp` GPUs."""
+    """Return the bytes of one token's keys and values on each of `tp` GPUs."""
     if kv_heads % tp and tp % kv_heads:
         raise ValueError(f"{kv_heads} KV heads do not divide among {tp} GPUs")
     heads = max(1, kv_heads // tp)
@@ -15,7 +15,7 @@ def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
 
 # %% 1.2 pages_that_fit
 def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
-    """How many whole pages fit; raise a MemoryError if there is no room for one."""
+    """Return how many whole pages fit, or raise a MemoryError if none does."""
     left = memory * percent // 100 - weights - activations - graphs
     pages = left // page_bytes
     if pages < 1:
@@ -25,7 +25,7 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
 
 # %% 1.5 read_config
 def read_config(config):
-    """The layers, the KV heads and the head_dim of a model, from its config.json."""
+    """Return the layers, the KV heads and the head_dim of a model as a tuple."""
     heads = config["num_attention_heads"]
     kv_heads = config.get("num_key_value_heads") or heads
     head_dim = config.get("head_dim") or config["hidden_size"] // heads
@@ -34,7 +34,7 @@ def read_config(config):
 
 # %% 1.6 slots_of
 def slots_of(pages, page_size, num_tokens):
-    """The slot of each token of a request that has these pages, in order."""
+    """Return the slot of each token of a request that has these pages, in order."""
     if num_tokens > len(pages) * page_size:
         raise ValueError(f"{num_tokens} tokens do not fit in {len(pages)} pages of {page_size}")
     slots = []
@@ -45,7 +45,7 @@ def slots_of(pages, page_size, num_tokens):
 
 # %% given 2
 class Pool:
-    """Which pages are free: a stack of them, and a mark for each page in use."""
+    """Keeps track of free pages: a stack of them, and a mark for each page in use."""
 
     def __init__(self, size):
         self.size = size
@@ -92,7 +92,7 @@ def alloc(pool, count):
 
 # %% 2.2 guard
 def guard(pool, pages):
-    """The first of `pages` that must not be given back, or None if all of them may."""
+    """Return the first of `pages` that must not be given back, or None."""
     seen = set()
     for page in pages:
         if page in seen or not 0 <= page < pool.size or not pool.in_use[page]:
@@ -114,7 +114,7 @@ def free(pool, pages):
 
 # %% 2.6 cached_row
 def cached_row(known, tokens):
-    """The slots of the longest prefix of `tokens` that is cached, in a new list."""
+    """Return the slots of the longest cached prefix of `tokens`, in a new list."""
     best = []
     for earlier, row in known:
         same = 0

@@ -102,7 +102,7 @@ Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number o
 
 # %%
 def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
-    """The bytes of one token's keys and values on each of `tp` GPUs."""
+    """Return the bytes of one token's keys and values on each of `tp` GPUs."""
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
@@ -144,7 +144,7 @@ Where do those numbers come from? Every published model comes with a `config.jso
 
 # %%
 def read_config(config):
-    """The layers, the KV heads and the head_dim of a model, from its config.json."""
+    """Return the layers, the KV heads and the head_dim of a model as a tuple."""
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
@@ -176,7 +176,7 @@ The cache gets what is left over. Four things come first:
 - **Activations.** While a layer computes, its intermediate results need room. How much is hard to calculate. So vLLM and nano-vllm measure it: they make a *trial run* with the largest batch that they will allow. SGLang and mini-sglang make no trial run. They keep a fixed share of the memory free instead.
 - **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
 
-What remains is divided into whole pages. A page that fits only in part does not fit.
+The rest is divided into whole pages. A page that fits only partly doesn't count.
 
 #### 1.2 You write: `pages_that_fit` (10 minutes)
 
@@ -186,7 +186,7 @@ All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share
 
 # %%
 def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
-    """How many whole pages fit; raise a MemoryError if there is no room for one."""
+    """Return how many whole pages fit, or raise a MemoryError if none does."""
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
@@ -220,7 +220,7 @@ The engine hands out pages, but the model reads and writes slots. Page 0 has the
 
 # %%
 def slots_of(pages, page_size, num_tokens):
-    """The slot of each token of a request that has these pages, in order."""
+    """Return the slot of each token of a request that has these pages, in order."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -437,14 +437,14 @@ A token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes
 **Check yourself**
 
 1. A model has 4 KV heads. At how many GPUs does the cache on each GPU stop shrinking?
-2. Two engines learn in different ways how much room to leave for activations. Which ways?
+2. Name two ways in which engines decide how much memory to leave for activations.
 3. From chapter 00: why does a clock at the top of a prompt ruin the hit rate?
 4. From chapter 00: what has an engine kept after an answer of ten tokens?
 
 <details><summary>Answers</summary>
 
 1. At 4: each GPU has one head then, and more GPUs only make copies.
-2. vLLM measures it in a trial run; SGLang keeps a fixed share of the memory free.
+2. A trial run that measures it (vLLM, nano-vllm), or a fixed share that is kept free (SGLang, mini-sglang).
 3. A prefix ends at the first token that differs, and the time differs right away. Nothing after it is shared.
 4. The keys and values of the first nine. The last token is sampled and never computed.
 

@@ -133,7 +133,7 @@ Return the first page that must not be given back, in the order given, or `None`
 
 # %%
 def guard(pool, pages):
-    """The first of `pages` that must not be given back, or None if all of them may."""
+    """Return the first of `pages` that must not be given back, or None."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -248,7 +248,7 @@ source(PromptList)
 
 # %%
 def cached_row(known, tokens):
-    """The slots of the longest prefix of `tokens` that is cached, in a new list."""
+    """Return the slots of the longest cached prefix of `tokens`, in a new list."""
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
@@ -424,7 +424,7 @@ check("2.4 audit", audit)
 """
 <details><summary>Hint</summary>
 
-Put the free slots and all rows into one new list, and count how often each slot appears. Once is correct.
+Put the free slots and all rows into one new list, and count how often each slot appears. Every slot should appear once.
 
 </details>
 

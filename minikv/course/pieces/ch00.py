@@ -104,6 +104,6 @@ EXERCISES = (
     ),
     call_hunt(
         "0.3", "saved", "compares each prompt with the one before it", saved, nonsense=_nonsense,
-        hint="the careless one looks at one earlier prompt only: which one, and when is that not the best one?",
+        hint="the careless function looks at only one earlier prompt: which one, and when is another one better?",
     ),
 )  # fmt: skip

@@ -93,7 +93,7 @@ PIECES = (
         hints=(
             "The percentage is of the whole memory: `memory * percent // 100`. Whole numbers stay exact, however large "
             "they are.",
-            "Take away all that is there already: the weights, the activations and the graphs.",
+            "Subtract everything that is already there: the weights, the activations and the graphs.",
             "Only whole pages count, so `//` rounds down. If not even one fits, raise a MemoryError.",
         ),
     ),
@@ -146,7 +146,7 @@ def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
 
 
 def _nonsense(memory: Any, percent: Any, taken: Any, page_bytes: Any) -> str | None:
-    """What is wrong with the arguments of a hunt, if anything."""
+    """Return what is wrong with the arguments of a hunt, or None."""
     if any(type(number) is not int for number in (memory, percent, taken, page_bytes)):
         return "all four numbers must be whole numbers"
     if not 1 <= percent <= 100:

@@ -32,7 +32,7 @@ _DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple), _PAGES.map(_ARRAY))
 
 @framed
 def _frame(pool: Any) -> dict[str, Any]:
-    """What can be seen of a pool: its stack from the top down, and the pages with a mark."""
+    """Return the visible state of a pool: its stack from the top down, and the marked pages."""
     marked = [page for page, mark in enumerate(pool.in_use) if mark]
     return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
 
@@ -84,7 +84,7 @@ def _as_list(found: Any) -> Any:
 
 
 def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
-    """`prompts` are cached, and each of `asked` is looked up; then what was returned is changed by its caller."""
+    """`prompts` are cached, and each of `asked` is looked up; then the caller changes the result."""
     prompts, asked = case
     known, before = _rows_of(prompts), _rows_of(prompts)
     cached = ", ".join(f"{bracketed(tokens)} in slots {bracketed(row)}" for tokens, row in known) or "nothing"
@@ -169,7 +169,7 @@ def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def entries_looked_at(world: World) -> int:
-    """How many entries of the stack and of the marks are looked at while three pages of a large pool are guarded."""
+    """Count the entries of the stack and of the marks that guarding three pages of a large pool looks at."""
     pool, (counted, tally) = world["Pool"](1000), counting(list)
     pages = pool.alloc(3)
     pool.stack, pool.in_use = counted(pool.stack), counted(pool.in_use)
@@ -185,7 +185,7 @@ PIECES = (
         hints=(
             "Compare `count` with the length of `pool.stack` before you change anything. That is what makes it all "
             "or nothing.",
-            "`pool.stack.pop()` takes the page that lies on top. Take that many of them, one after the other, into a "
+            "`pool.stack.pop()` takes the page on top. Take that many pages, one after the other, and put them into a "
             "new list.",
             "Each page that you took gets its mark: `pool.in_use[page] = True`. Then return the list.",
         ),
@@ -198,8 +198,8 @@ PIECES = (
         hints=(
             "Go through the pages in the order in which they were given. A page is wrong for one of three reasons.",
             "The three questions: does the pool have a page with that number (0 to `pool.size - 1`)? Is it marked in "
-            "use? Was it in the list before? Ask the first one first.",
-            "Keep the pages that passed in a set; a page that is in the set already is given twice. After the loop, "
+            "use? Has it appeared in the list before? Ask the first one first.",
+            "Keep the pages that passed in a set; a page that is already in the set is given twice. After the loop, "
             "return None.",
         ),
         cost=Cost("entries of the pool looked at", entries_looked_at, 4,
@@ -211,9 +211,9 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
             "Ask `guard` first. If it names a page, raise a ValueError, and do nothing else.",
-            "Page 0 is a page too, so compare what `guard` said with None.",
-            "Each page loses its mark and goes onto the stack. The first one must lie on top, so push the last one "
-            "first: `for page in reversed(pages)`.",
+            "Page 0 is a page too, so compare the result of `guard` with None.",
+            "Clear the mark of each page and push it onto the stack. The first one must end up on top, so push the "
+            "last one first: `for page in reversed(pages)`.",
         ),
     ),
     Piece(
@@ -226,7 +226,7 @@ PIECES = (
             "Compare `tokens` with each earlier sequence from the start, and stop at the first difference or where one "
             "of the two ends.",
             "The token at each place of a sequence has its slot at the same place of the row, so the first `same` "
-            "tokens lie in `row[:same]`.",
+            "tokens have the slots `row[:same]`.",
             "Keep the longest beginning found so far. If nothing is cached, return an empty list.",
         ),
     ),
@@ -276,7 +276,7 @@ def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]
 
 
 def _advice(right: Played) -> str:
-    """A hint for a script that does no harm: what it does not do yet."""
+    """Return a hint for a harmless script: what it does not do yet."""
     if "occupy" not in [call.verb for call in calls_of(right)]:
         return "the careless line is in occupy, so call it"
     return "occupying a slot that is free works: what if somebody has it?"
@@ -288,7 +288,7 @@ EXERCISES = (
         cases=[(2, [0, 1], []), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]), (3, [2, 2], [[0], [1]]),
                (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]])],
         strategy=st.tuples(st.just(5), _SLOTS, st.lists(_SLOTS, max_size=3)),
-        hint="count how often each slot is in the free list and in the rows together: once is right",
+        hint="count how often each slot is in the free list and in the rows together: once is correct",
     ),
     engine_hunt(
         "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
