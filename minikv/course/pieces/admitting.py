@@ -43,6 +43,18 @@ def play_recount(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame("recount", seen, root)
 
 
+def watched(cache: Any) -> list[list[int]]:
+    """A list that grows by the slots of each node for which `cache.expose` is called from now on."""
+    found, expose = list[list[int]](), cache.expose
+
+    def noted(node: Any) -> None:
+        found.append(list(node.slots))
+        expose(node)
+
+    cache.expose = noted
+    return found
+
+
 def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call, with a length, how many tokens are cached, and the size of a page."""
     length, pages, size = case

@@ -197,7 +197,7 @@ def _advice(right: Played) -> str | None:
     if not has_cut:
         return "no insert splits an edge here: let a prompt part from an earlier one in the middle"
     if not has_branch:
-        return "an edge is split, but the new prompt ends at the cut, so nothing new hangs there"
+        return "an edge is split, but the new prompt ends at the cut, so nothing new is added there"
     return None if is_asked else "after the split, ask for the new prompt with a match"
 
 
@@ -207,13 +207,13 @@ EXERCISES = (
         cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
                ([[1, 2, 3], [1, 2]],)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
-        hint="a node ends where a prompt ends and where two prompts part: count those places, each once",
+        hint="a node ends where a prompt ends and where two prompts part: count each of those places once",
     ),
     engine_hunt(
         "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
-        hint="make an insert split an edge, think where its new branch hangs now, and walk there",
+        hint="make an insert split an edge, find out where its new branch is now, and look up a prompt that leads there",
         advice=_advice,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.admitting import MORE
+from minikv.course.pieces.admitting import MORE, watched
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import kept, order_of, path_tokens, shuffle
 from minikv.course.pieces.observe import (
@@ -81,6 +81,7 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     """
     prompts, asked, turns = case
     cache, held = _locked_cache(world, prompts, asked)
+    exposed = watched(cache)
     yield _frame("before", cache)
     if turns == [None]:
         node = preorder(cache.roots[None])[0]
@@ -88,6 +89,7 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(_of_path("unlock", node) + ", which nobody locked", cache)
     else:
         yield from _emptied(cache, [held.pop(turn % len(held)) for turn in turns if held])
+    yield _frame("after that", cache, {"the slots of nodes that cache.expose was called with": sorted(exposed)})
 
 
 def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
