@@ -306,7 +306,7 @@ FORGOTTEN = "it.attach('B', 'a', [1, 2, 3, 4]); it.detach('B', 'a'); it.attach('
         (CARELESS[1], PATH.rpartition(";")[0], "the careless code runs when a lock is given back"),
         (CARELESS[1], f"it.insert([7], [5]); a = it.acquire([7]); it.unlock(a){EVICT}", "a path of one node"),
         (CARELESS[1], f"{PATH}; it.insert([4, 5], [0, 1]){EVICT}", "the use after the unlock restores the order"),
-        (CARELESS[0], "it.insert([5], [0]); it.acquire([5])", "locking is right in both"),
+        (CARELESS[0], "it.insert([5], [0]); it.acquire([5])", "both versions lock correctly"),
         (CARELESS[0], "it.insert([5], [0]); a = it.acquire([5]); it.unlock(a)", "nothing is inserted between"),
         (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.6").hint),
         ("7.5", "a = it.start([1, 2]); it.advance(a); it.finish(a)", "the careless line runs when a request aborts"),

@@ -213,7 +213,7 @@ EXERCISES = (
         "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
-        hint="make an insert split an edge, find out where its new branch is now, and look up a prompt that leads there",
+        hint="make an insert split an edge, find its new branch, and look up a prompt that leads there",
         advice=_advice,
     ),
 )  # fmt: skip
