@@ -43,7 +43,7 @@ def play_recount(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame("recount", seen, root)
 
 
-def watched(cache: Any) -> list[list[int]]:
+def note_exposed(cache: Any) -> list[list[int]]:
     """A list that grows by the slots of each node for which `cache.expose` is called from now on."""
     found, expose = list[list[int]](), cache.expose
 

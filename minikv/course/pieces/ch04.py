@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.admitting import MORE, watched
+from minikv.course.pieces.admitting import MORE, note_exposed
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import kept, order_of, path_tokens, shuffle
 from minikv.course.pieces.observe import (
@@ -81,7 +81,7 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     """
     prompts, asked, turns = case
     cache, held = _locked_cache(world, prompts, asked)
-    exposed = watched(cache)
+    exposed = note_exposed(cache)
     yield _frame("before", cache)
     if turns == [None]:
         node = preorder(cache.roots[None])[0]
