@@ -128,7 +128,7 @@ class CopyOnWrite(SharedSequences):
 
     @exclusive
     def append(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
-        """Put `tokens` with their `values` behind a sequence."""
+        """Append `tokens` with their `values` to a sequence."""
         sequence, numbers = self._settled(name, "append to"), pack(tokens).tolist()
         self._put(sequence, len(sequence.tokens), numbers, self._taken(numbers, values))
 
@@ -136,7 +136,7 @@ class CopyOnWrite(SharedSequences):
     def write(self, name: Hashable, at: int, tokens: TokensLike, values: Any) -> None:
         """Write `tokens` with their `values` over those of a sequence, from its token number `at` on.
 
-        What lies behind keeps its values, which were computed for other tokens, so nobody finds it by its tokens.
+        Later tokens keep their values, which were computed for other tokens, so nobody finds them by their tokens.
 
         >>> cache = CopyOnWrite(num_pages=4, page_size=2)
         >>> _ = cache.attach("a", [1, 2], "AB"); cache.fork("a", "b"); cache.write("b", 1, [9], "Z")
@@ -186,7 +186,7 @@ class CopyOnWrite(SharedSequences):
 
     @exclusive
     def truncate(self, name: Hashable, length: int) -> None:
-        """Keep the first `length` tokens of a sequence; pages behind them that nobody else has go back."""
+        """Keep the first `length` tokens of a sequence; later pages that nobody else has are freed."""
         sequence = self._settled(name, "truncate")
         rule = f"{bounded(name)} has {len(sequence.tokens)} tokens, of which it keeps 0 or more"
         self._cut(sequence, whole_number("length", length, 0, rule, len(sequence.tokens) + 1))
@@ -201,7 +201,7 @@ class CopyOnWrite(SharedSequences):
 
     @exclusive
     def draft(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
-        """Put guessed `tokens` behind a sequence, until `settle` says how many of them were right.
+        """Append guessed `tokens` to a sequence, until `settle` says how many of them were correct.
 
         Nobody finds a draft, and nothing else can be written to the sequence meanwhile.
 

@@ -73,7 +73,7 @@ class WindowedManager(CacheManager):
             try:
                 self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
             except BaseException:
-                sequence.computed = before  # else an engine would never get the token that comes behind
+                sequence.computed = before  # else an engine would never get the token that comes next
                 raise
             self._live_from[sequence.number] = end
 
@@ -88,7 +88,7 @@ class WindowedManager(CacheManager):
         super().truncate(sequence, length)
 
     def live_from(self, sequence: Sequence) -> int:
-        """The first token behind the shared ones whose window page the sequence still has."""
+        """The first token after the shared ones whose window page the sequence still has."""
         return max(sequence.shared, self._live_from.get(sequence.number, 0))
 
     def _insert(self, sequence: Sequence, tokens: Any, row: memoryview) -> Insertion:

@@ -109,7 +109,7 @@ class SlidingWindowCache(WindowedTree):
         return packed, array("i", bytes(skip * _PAGE_BYTES) + new)[: len(packed) // self.page_size]
 
     def _revive(self, node: Any, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
-        """Tombstones between `top` and `node` come back to life where `new`, the pages behind `skip`, have a window."""
+        """Tombstones between `top` and `node` come back to life where `new`, the pages after `skip`, have a window."""
         healed: list[tuple[WindowNode, int]] = []
         given, taken = [], []
         while node is not top:

@@ -167,7 +167,7 @@ class WindowedTree(RadixCache):
         self.windows.lock(handle.node, handle.length)
 
     def _require_window(self, handle: Handle, path: list[Any]) -> None:
-        """The end of `handle` must be valid: keys and values would be missing behind it."""
+        """The end of `handle` must be valid: keys and values would be missing after it."""
         begin = handle.length - self.windows.span
         for node in path:
             if node.end > begin and node.window.live_from > max(node.start, begin):

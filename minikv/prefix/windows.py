@@ -1,7 +1,7 @@
 """Which tokens of a radix tree still have keys and values of the windowed layers: a component of the tree.
 
 A windowed layer reads only the last few tokens, so what it wrote for earlier tokens can be freed long before the rest.
-Seen from the root, each edge is dead first and live behind that, and a lock pins a piece at its end:
+Seen from the root, each edge is dead first and live after that, and a lock pins a piece at its end:
 
     edge   [start, live_from)    dead: a tombstone; its pages hold the keys and values of the full layers alone
            [.., pinned_from)     live, and may be freed
@@ -90,7 +90,7 @@ class WindowRing(LeastRecentlyUsed):
     __slots__ = ()
 
     def add_before(self, state: WindowState, newer: WindowState) -> None:
-        """Put `state` in front of `newer`, which is here: it would go just before it."""
+        """Put `state` before `newer`, which is here: it would go just before it."""
         state.older, state.newer = newer.older, newer
         newer.older.newer = newer.older = state
 
@@ -142,7 +142,7 @@ class Windows:
                 self.ring.remove((mine,))
 
     def joins(self, upper: WindowNode, node: WindowNode, live_from: int, use: bool) -> bool:
-        """Whether an edge of `upper` and `node`, live from `live_from` on, is dead first and live behind.
+        """Whether an edge of `upper` and `node`, live from `live_from` on, is dead first and then live.
 
         Where the two are not in `use` now, what may be freed of them must be equally recent as well.
         """

@@ -112,7 +112,7 @@ def _checked(draft: Sequence[int], most: int, vocab_size: int) -> list[int]:
 
 
 def drop_draft(manager: object, request: Request) -> None:
-    """Take back a draft that a failed step has left behind, if there is one."""
+    """Take back the draft that a failed step has left, if there is one."""
     if num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
         cast("TruncatingManager", manager).truncate(request.sequence, known)
