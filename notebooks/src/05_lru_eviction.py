@@ -167,7 +167,7 @@ in_order = check("5.7 in_order", in_order)
 
 # %% [markdown]
 """
-Suppose that somebody forgets the `unlink`. Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
+What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
 """
 
 # %%
@@ -283,7 +283,7 @@ The order was right after each of a thousand random prompts, so every victim was
 
 ### Step 5: make room
 
-`evict` only returns pages. Somebody has to give them to the pool, and to say no when even an empty cache would not be enough.
+`evict` only returns pages. They still have to go to the pool. And if evicting everything would not be enough, the request has to be refused.
 
 #### 5.9 You write: `make_room` (10 minutes)
 
@@ -428,7 +428,7 @@ Here is the film of the first question, and then a playground. Insert prompts un
 """
 
 # %%
-film.player()
+film.player(still=6)
 
 # %%
 minikv.playground()
@@ -550,7 +550,7 @@ Only leaves are evicted, because the end of a prompt is useless without its begi
 1. Why does the oldest node in the ring have no locked child?
 2. Ben's match ends inside an edge. Which half moves in the ring?
 3. From chapter 03: which of the two halves is the old node?
-4. From chapter 02: `make_room` gives the evicted pages to the pool. What happens if its caller does that once more?
+4. From chapter 02: `make_room` gives the evicted pages to the pool. What happens if its caller does so again?
 
 <details><summary>Answers</summary>
 

@@ -34,7 +34,7 @@ _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 
 def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
+    """Evict pages in several calls from a cache of `prompts`, of which some are locked and some were used again."""
     size, prompts, locked, asked, counts = case
     cache = filled_cache(world, prompts, size)
     for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
@@ -52,7 +52,7 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A pool of `pages` pages, of which `prompts` are cached, some of them `locked`; then room is made, in calls."""
+    """Make room in several calls in a pool of `pages` pages, with cached `prompts`, some of them `locked`."""
     pages, size, prompts, locked, wanted = case
     (cache, pool), returned = _cached(world, pages, size, prompts), list[Any]()
     for place in locked:
@@ -80,7 +80,7 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[Any, Any]:
-    """A cache of `prompts` in pages of `size` tokens, and their pool; prompts that do not fit are left out."""
+    """Return a cache of `prompts` in pages of `size` tokens, and its pool; prompts that do not fit are left out."""
     cache, pool = world["RadixCache"](size), world["Pool"](pages)
     shuffle(pool)
     for tokens in map(numbers, prompts):
@@ -92,7 +92,7 @@ def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[An
 
 
 def _leaves(world: World) -> tuple[Any, int]:
-    """A cache of a hundred leaves, and how many pages are to go."""
+    """Return a cache of a hundred leaves, and the number of pages to evict."""
     cache = world["RadixCache"]()
     for number in range(100):
         cache.insert([number], [number])
@@ -218,7 +218,7 @@ class TwoRings:
 
 
 def play_rings(world: World, case: str) -> Iterator[CaseFrame]:
-    """The pages in `case` are used, one after the other; a dot evicts one. What all objects share must not change."""
+    """Use the pages in `case`, one after the other; a dot evicts one. State that all objects share must not change."""
     make, done = world["TwoRings"], "TwoRings()"
     before, rings = _shared_state(make), called(make, ())
     yield CaseFrame(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
@@ -231,14 +231,14 @@ def play_rings(world: World, case: str) -> Iterator[CaseFrame]:
 
 
 def _shared_state(answer: Any) -> str:
-    """What all objects of a class share: its attributes that can change, and the defaults of its `__init__`."""
+    """Return the state that all objects of a class share: mutable attributes, and the defaults of its `__init__`."""
     defaults = getattr(getattr(answer, "__init__", None), "__defaults__", None) or ()
     values = [*getattr(answer, "__dict__", {}).items(), *enumerate(defaults)]
     return str(attempt(repr, ([pair for pair in values if isinstance(pair[1], (list, dict, set))],)).value)
 
 
 def _advice(right: Played) -> str | None:
-    """A hint for a script that does no harm: what it does not do yet."""
+    """Return a hint about what a harmless script does not do yet."""
     back, gone, used = list[Any](), False, False
     for call in calls_of(right):
         if call.verb == "unlock":
@@ -252,7 +252,7 @@ def _advice(right: Played) -> str | None:
     if all(handle.node.parent.parent is None for handle in back):
         return "a path of one node has only one order; lock a longer one"
     if not gone:
-        return "after the unlock, nothing of that path was evicted: evict once more"
+        return "after the unlock, nothing of that path was evicted: call `evict` again"
     return "the use after the unlock restores the order: evict before it" if used else None
 
 

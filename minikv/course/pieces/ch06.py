@@ -22,7 +22,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
-    """The runs of some slots."""
+    """Find the runs of some slots."""
     given = list(slots)
     found = world["runs"](given)
     seen = {"what is returned": listed(found), "the slots, which must not change": given}
@@ -30,7 +30,7 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
 
 
 def play_boxes(world: World, case: Any) -> Iterator[CaseFrame]:
-    """The boxes of some slots, in a store of so many layers and slots."""
+    """Find the boxes of some slots in a store."""
     layout, slots, num_layers, num_slots = case
     given = list(slots)
     found = world["boxes"](layout, given, num_layers, num_slots)
@@ -39,7 +39,7 @@ def play_boxes(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
-    """The rows of some runs of a tensor, of which each row holds the number of its slot."""
+    """Gather some runs of a tensor in which each row holds the number of its slot."""
     import torch  # which `given` has loaded, without a limit of time
 
     found, width = case
@@ -62,7 +62,7 @@ def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[CaseFrame]:
-    """The moves are made on slots that hold letters, and counted."""
+    """Make the moves on slots that hold letters, and count them."""
     src, dst = case
     given = list(src), list(dst)
     cells = _LETTERS[: max([0, *src, *dst]) + 1]
@@ -81,7 +81,7 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Case
 
 
 def picture_of_moves(cells: str, moves: Any) -> Picture:
-    """What the slots hold at first and after each move, and the spare slot, where it is used.
+    """Return a picture of what the slots hold at first and after each move, with the spare slot if it is used.
 
     >>> picture_of_moves("ab", [(0, "spare"), (1, 0)])
                 0  1  spare
@@ -98,7 +98,7 @@ def picture_of_moves(cells: str, moves: Any) -> Picture:
 
 
 def wrong_in(moves: Any, slots: int) -> str | None:
-    """What is wrong with some moves, whatever their result; `None` if nothing is.
+    """Return what is wrong with some moves, whatever their result, or `None`.
 
     >>> wrong_in([(0, "spare"), (1, 0), ("spare", 1)], slots=2), wrong_in([("spare", 0)], slots=2)
     (None, "move 0 takes from 'spare', and nothing has been saved there yet")
@@ -120,7 +120,7 @@ def wrong_in(moves: Any, slots: int) -> str | None:
 
 
 def moved(cells: str, moves: Any) -> str:
-    """The letters in the slots after some moves.
+    """Return the letters in the slots after some moves.
 
     >>> moved("ab", [(0, "spare"), (1, 0), ("spare", 1)])
     'ba'
@@ -132,7 +132,7 @@ def moved(cells: str, moves: Any) -> str:
 
 
 def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[CaseFrame]:
-    """One decision, with both times in the caption."""
+    """Make one decision, with both times in the caption."""
     tokens, size, link, dense, attention, speed, *rest = case
     load, compute = sum(rest) + tokens * size / link, (tokens * dense + tokens**2 * attention) / speed
     wait = f", latency {rest[0]}" if rest else ""
@@ -220,7 +220,7 @@ Run = tuple[int, int, int]
 
 
 def copies(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    """The copies of whole runs, in order, that copy slots `src` to slots `dst`: where from, where to, how many slots.
+    """Return the copies of whole runs, in order, that copy slots `src` to `dst`: first slots of both, and the length.
 
     A run grows while the next slot is the next neighbor in both lists.
 
@@ -239,7 +239,7 @@ def copies(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
 
 
 def copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list[str]:
-    """`cells` after copying `src` to `dst`, as if all were read before anything is written.
+    """Return `cells` after copying `src` to `dst`, as if everything were read before anything is written.
 
     Raises `ValueError` where that means nothing: a place that is not there or written twice, or lists of two lengths.
 
@@ -257,7 +257,7 @@ def copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list
 
 
 def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
-    """A hint for a call that does no harm: what it has not got yet."""
+    """Return a hint about what a harmless call lacks."""
     try:
         copied(*case)
     except (TypeError, ValueError):

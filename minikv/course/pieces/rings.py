@@ -14,7 +14,7 @@ from minikv.engine import World, ours
 
 
 def seen_of_ring(ring: Any) -> dict[str, Any]:
-    """What can be seen of a ring: the way around it, and the way back."""
+    """Return what can be seen of a ring: the way around it, and the way back."""
     return {"from the oldest to the newest": _around(ring, "newer"), "and back": _around(ring, "older")}
 
 
@@ -24,7 +24,7 @@ def _around(ring: Any, way: str) -> str:
 
 
 def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
-    """A ring with these nodes, the oldest first, made by our own `link`."""
+    """Return a ring of these nodes, the oldest first, made with the package's `link`."""
     ring, link = world["Ring"](), ours("5.1", world)
     for node in nodes:
         link(ring, node)
@@ -32,7 +32,7 @@ def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
 
 
 def ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
-    """A ring of `count` nodes of one token each, and these nodes with some `more`; all are in a tree, with children."""
+    """Return a ring of `count` nodes of one token, and these nodes with `more` others; each has a child."""
     root = world["Node"]([], [])
     for number in range(1, count + more + 1):
         root.children[number] = node = world["Node"]([number], [90 - 7 * number], root)
@@ -43,7 +43,7 @@ def ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
 
 
 def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Into a ring that has `old` nodes come `new` more, one after the other."""
+    """Link `new` nodes to a ring that already has `old`, one after the other."""
     old, new = case
     ring, nodes = ring_and_more(world, old, new)
     root = nodes[0].parent
@@ -54,7 +54,7 @@ def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
+    """Unlink the nodes numbered `out` from a ring of `count`; some are unlinked twice, or were never in the ring."""
     count, out = case
     ring, nodes = ring_and_more(world, count, 1)
     root = nodes[0].parent
@@ -67,7 +67,7 @@ def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`, all in the ring, deepest first; some paths are locked, and some nodes are touched."""
+    """Touch some nodes of a tree with `prompts`; its unlocked nodes are in the ring, the deepest first."""
     prompts, locked, touched = case
     root = planted(world, prompts)
     nodes = preorder(root)
@@ -87,7 +87,7 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
-    """The nodes of a ring of `case` nodes."""
+    """List the nodes of a ring of `case` nodes, which are in no order of their tokens."""
     _, nodes = ring_and_more(world, case, 1)
     root, nodes = nodes[0].parent, nodes[:case]
     ring = _ring_of(world, nodes[1::2] + nodes[::2])
@@ -101,7 +101,7 @@ def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
 
 
 def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`; its nodes enter the ring in the order of `places`, and those without one stay out."""
+    """Search a ring of the nodes of a tree with `prompts`, in the order of `places`; nodes without a place stay out."""
     prompts, places = case
     root = planted(world, prompts)
     nodes = preorder(root)
@@ -114,7 +114,7 @@ def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
-    """Counts how many nodes and rings `act` asks for a neighbor, children or locks, of those that `make` made."""
+    """Return a count of the nodes and rings made by `make` that `act` asks for a neighbor, children or locks."""
 
     def count(world: World) -> int:
         seen = set[int]()
@@ -138,5 +138,5 @@ def looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any,
 
 
 def hundred(world: World) -> tuple[Any, list[Any]]:
-    """A ring of a hundred nodes, and these nodes with one more."""
+    """Return a ring of a hundred nodes, and these nodes with one more."""
     return ring_and_more(world, 100, 1)
