@@ -468,7 +468,7 @@ def test_arguments_that_an_answer_spoils_are_its_own_copies(capsys):
 
 
 def test_an_unknown_exercise_is_named(capsys):
-    for wrong in ("9.9 nothing", "", "pages_needed"):
+    for wrong in ("9.9 nothing", "", "hit_tokens"):
         check(wrong, len)
         assert "The exercises are 0.1, 0.2" in capsys.readouterr().out
 

@@ -199,10 +199,8 @@ def state_of_tree(root: Any) -> dict[str, str]:
 def edge_to_cut(root: Any, which: int, at: int) -> tuple[Any, int] | None:
     """The `which`-th node below `root` that has two tokens or more, and where to cut its edge, both counted around."""
     long = [node for node in preorder(root) if len(node.tokens) > 1]
-    if not long:
-        return None
-    node = long[which % len(long)]
-    return node, 1 + at % (len(node.tokens) - 1)
+    node = long[which % len(long)] if long else None
+    return None if node is None else (node, 1 + at % (len(node.tokens) - 1))
 
 
 def links(root: Any) -> str:
@@ -221,14 +219,17 @@ def links(root: Any) -> str:
             tokens = [child.token] if hasattr(child, "token") else child.tokens
             if not len(tokens):
                 return "a node below the root has no tokens"
-            name = bracketed(map(token_in_words, tokens))
             if first != tokens[0]:
-                return f"{name} stands under the token {first}"
+                return f"{_name_of(tokens)} stands under the token {first}"
             if child.parent is not node:
-                return f"the parent of {name} is not the node above it"
+                return f"the parent of {_name_of(tokens)} is not the node above it"
             if len(getattr(child, "slots", tokens)) != len(tokens):
-                return f"{name} has {len(child.slots)} slots"
+                return f"{_name_of(tokens)} has {len(child.slots)} slots"
     return "all right"
+
+
+def _name_of(tokens: Any) -> str:
+    return bracketed(map(token_in_words, tokens))
 
 
 def token_in_words(token: Any) -> str:
