@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +26,19 @@ from minikv.files import asset, replace
 CHAT, CHAT_REQUESTS = "mooncake_conversation_trace.jsonl", 3000
 AGENTS, EVERY = "claude_code_sessions.jsonl.gz", 29
 JOINED = 8  # blocks of 64 tokens that become one
-_Request = list[Any]  # [seconds, input, output, shared, [[first id, count], ...]]
 
 
-def whole_prompts(requests: list[_Request]) -> Iterator[list[int]]:
-    """The block ids of each prompt of a session, in which a request lists only those that it does not share.
+def joined(blocks: list[int], names: dict[tuple[int, ...], int]) -> list[int]:
+    """The ids of a prompt's longer blocks; `names` has those of the session, by the id before and the blocks in it.
 
-    >>> list(whole_prompts([[0.0, 192, 9, 0, [[1, 3]]], [5.0, 192, 9, 2, [[7, 1]]]]))
-    [[1, 2, 3], [1, 2, 7]]
+    >>> names = {}
+    >>> joined([*range(16), 5], names), joined([*range(8), *range(20, 28)], names)
+    ([1, 2], [1, 3])
     """
-    blocks: list[int] = []
-    for _, _, _, shared, runs, *_ in requests:
-        blocks = blocks[:shared] + [number for first, count in runs for number in range(first, first + count)]
-        yield blocks
-
-
-def joined(prompts: Iterator[list[int]], size: int) -> Iterator[list[int]]:
-    """The prompts in blocks that are `size` times as long, numbered from 1 by all that is in front of their end.
-
-    >>> list(joined(iter([[5, 6, 7, 8, 9], [5, 6, 9, 9]]), 2))
-    [[1, 2], [1, 3]]
-    """
-    names: dict[tuple[int, ...], int] = {}
-    for blocks in prompts:
-        found = [0]
-        for end in range(size, len(blocks) + 1, size):
-            found.append(names.setdefault((found[-1], *blocks[end - size : end]), len(names) + 1))
-        yield found[1:]
+    found = [0]
+    for end in range(JOINED, len(blocks) + 1, JOINED):
+        found.append(names.setdefault((found[-1], *blocks[end - JOINED : end]), len(names) + 1))
+    return found[1:]
 
 
 def runs_of(numbers: list[int]) -> list[list[int]]:
@@ -77,12 +63,14 @@ def cut_session(session: dict[str, Any]) -> dict[str, Any]:
     >>> cut_session({"block_size": 64, "tool_tokens": 500, "system_tokens": 100, "requests": requests})["requests"]
     [[0.0, 1100, 9, 0, [[1, 2]]], [5.0, 1600, 9, 2, [[3, 1]]]]
     """
-    before, requests = list[int](), []
-    for request, blocks in zip(session["requests"], joined(whole_prompts(session["requests"]), JOINED)):
-        differs = (at for at, pair in enumerate(zip(before, blocks)) if pair[0] != pair[1])
-        shared = next(differs, min(len(before), len(blocks)))
-        requests.append([*request[:3], shared, runs_of(blocks[shared:])])
-        before = blocks
+    names: dict[tuple[int, ...], int] = {}
+    blocks, before, requests = list[int](), list[int](), []
+    for seconds, length, output, shared, runs, *_ in session["requests"]:
+        blocks = blocks[:shared] + [number for first, count in runs for number in range(first, first + count)]
+        found = joined(blocks, names)
+        same = len(os.path.commonprefix([before, found]))  # noqa: RUF071 - lists, not paths
+        requests.append([seconds, length, output, same, runs_of(found[same:])])
+        before = found
     fixed = session["tool_tokens"] + session["system_tokens"]
     return {"block_size": JOINED * session["block_size"], "system_prompt_tokens": fixed, "requests": requests}
 

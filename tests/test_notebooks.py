@@ -21,7 +21,7 @@ from minikv import RadixCache
 from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
-SLOW = {"00": "live_chat(", "13": "plot("}  # what the few cells of other chapters call that take seconds
+SLOW = {"00": "live_chat(", "13": "for policy in"}  # what the few cells of other chapters call that take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

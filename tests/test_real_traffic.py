@@ -6,17 +6,31 @@ import gzip
 import json
 
 import pytest
+from chapters import NOTEBOOKS, code_cells, load, solutions
 from cut_traffic import AGENTS, CHAT, CHAT_REQUESTS, EVERY, cut
 
+from minikv import RadixCache, check
+from minikv.cli import main
+from minikv.engine import engine_world
 from minikv.files import asset
-from minikv.traffic import open_traffic
+from minikv.traffic import open_traffic, replay
+from minikv.traffic.reuse import ReuseBySize, clairvoyant_found, replay_sizes
+from minikv.traffic.trace_tree import TraceTree
 
 SESSION = {"block_size": 64, "tool_tokens": 100, "system_tokens": 28, "requests": [[0.5, 1100, 9, 0, [[1, 17]], 2.0]]}
 
 
-def requests_of(name):
+def real_traffic(name):
     with open_traffic(asset(f"traffic/{name}.jsonl.gz"), span_hours=1) as traffic:
         return list(traffic.requests)
+
+
+def random_leaf():
+    """The policy that chapter 13 shows, which knows nothing."""
+    notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith("13")))
+    (cell,) = (cell for cell in code_cells(notebook) if "class RandomLeaf" in cell.source)
+    exec(cell.source, names := {})
+    return names["RandomLeaf"]
 
 
 def test_the_cut_is_the_same_each_time_and_holds_what_it_says(tmp_path):
@@ -35,7 +49,7 @@ def test_the_cut_is_the_same_each_time_and_holds_what_it_says(tmp_path):
 @pytest.mark.parametrize(("name", "count"), [("chat", CHAT_REQUESTS), ("agents", 1478)])
 def test_an_id_stands_for_everything_up_to_the_end_of_its_block(name, count):
     """So a set of ids is enough where a cache would need a tree."""
-    before, requests = {}, requests_of(name)
+    before, requests = {}, real_traffic(name)
     assert len(requests) == count
     for request in requests:
         blocks = request.blocks.tolist()
@@ -48,3 +62,80 @@ def test_the_assets_are_small_and_say_whose_they_are():
     assert sum(file.stat().st_size for file in files) < 300_000
     assert "Apache License" in asset("traffic/NOTICE.md").read_text("utf-8")
     assert "Version 2.0, January 2004" in asset("traffic/LICENSE").read_text("utf-8")
+
+
+# -- what the chapter shows, and what the commands and the package say of the same requests ----------------------------
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return engine_world(13)
+
+
+def bound_of(requests, room):
+    return int(clairvoyant_found(ReuseBySize(TraceTree(requests)).at(room), room).sum())
+
+
+@pytest.mark.parametrize(("name", "rooms"), [("chat", (241, 2_764, 11_057)), ("agents", (1_393,))])
+def test_the_pieces_count_what_replay_and_plan_count(name, rooms, pieces):
+    requests = real_traffic(name)
+    blocks = [request.blocks.tolist() for request in requests]
+    distances = pieces["reuse_distances"](blocks)
+    replayed = replay_sizes(TraceTree(requests), rooms)
+    assert [sum(distance <= room for distance in distances) for room in rooms] == [found.hits for found in replayed]
+    for room in rooms:
+        assert pieces["optimal_hits"](blocks, room) == bound_of(requests, room)
+
+
+def printed(number):
+    """The text of the cells of chapter 13 that have these words."""
+    notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith("13")))
+    cells = [cell for cell in code_cells(notebook) if number in cell.source]
+    return "".join(o.get("text", "") + o.get("data", {}).get("text/plain", "") for c in cells for o in c.outputs)
+
+
+def test_the_chapter_prints_what_the_commands_print(capsys):
+    chat, agents = (str(asset(f"traffic/{name}.jsonl.gz")) for name in ("chat", "agents"))
+    main(["replay", chat, "--capacity", "2764,11057", "--evict-by", "page"])
+    assert capsys.readouterr().out in printed("words = ")
+    main(["replay", chat, "--capacity", "2764,11057", "--evict-by", "page", "--json"])
+    for row in json.loads(capsys.readouterr().out):
+        line = f"room {row['capacity']:6,}: {row['hits']:6,} hits in one pass, {row['hits']:6,} replayed"
+        assert line in printed("one_pass")
+    main(["plan", agents, "--span", "1", "--ttl", "60,300,3600", "--json"])
+    plan = json.loads(capsys.readouterr().out)
+    for lost in plan["time_to_live"]:
+        share = 1 - lost["hits"] / plan["ceiling"]["hits"]
+        assert f"forgotten after {lost['seconds']:5,.0f} s: {share:6.1%} of all hits lost" in printed("time_to_live")
+    for point in plan["points"][-5:-3]:
+        line = f"{point['blocks']:6,} blocks: plan {point['bound']:,} hits, yours {point['bound']:,}"
+        assert line in printed("agents_blocks")
+
+
+PARTS = [("chat", slice(1500), 6_000), ("agents", slice(739), 2_000),
+         ("chat", slice(1500, None), 6_000), ("agents", slice(739, None), 2_000)]  # fmt: skip
+
+
+def test_chance_does_not_beat_lru_where_policies_are_scored_and_nothing_beats_the_bound():
+    """In tokens over both traces, for practice and in the exam, as exercise 13.1 counts."""
+    scored = ("lru", "fifo", "slru", "lfu", random_leaf())
+    for parts in (PARTS[:2], PARTS[2:]):
+        hits, best = dict.fromkeys(scored, 0), 0
+        for name, part, room in parts:
+            requests = real_traffic(name)[part]
+            most = bound_of(requests, room)
+            for policy in scored:
+                found = replay(requests, RadixCache(policy=policy, evict_by="page"), room).hits
+                assert found <= most, (name, policy)
+                hits[policy] += found
+            best += most
+        assert 1.05 * hits[scored[-1]] < hits["lru"] < best
+    assert "RandomLeaf" in printed("PRACTICE = ")
+
+
+def test_the_printed_answer_to_the_hunt_finds_the_bug(capsys):
+    notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith("13")))
+    names = {}
+    exec(solutions(notebook)["13.2"], names)
+    check("13.2 careless_hits", names["order"])
+    assert "13.2 careless_hits: bug found" in capsys.readouterr().out

@@ -1,39 +1,51 @@
 # %% [markdown]
 """
-# 13 · Which policy wins on which traffic?
+# 13 · Which policy wins on real traffic?
 
-In chapter 05 you wrote an eviction that costs one step. It rests on a guess: what was used longest ago will not be needed soon. In this chapter you put that guess to the test, together with six others, on four kinds of traffic. The first of them holds a surprise.
+In chapter 05 you wrote an eviction that takes a single step. It rests on a guess: what has not been used for a while will not be needed soon. Now you test that guess on real requests. You write two yardsticks for it: one pass that gives the hits of *every* cache size, and the most hits that anybody could have. Then you write a policy of your own.
 
-**After this chapter you will be able to** *name* traffic on which the usual choice has no hits at all, *choose* a policy for traffic that you can describe, and *predict* what whole leaves cost.
+**After this chapter you will be able to** *measure* how much cache some traffic needs, *compare* any policy with the best possible one, and *tell* a good policy from a lucky one.
 
-{{time}} **Needs** chapter 05. **New words** policy, LFU, FIFO, trace.
+{{time}} **Needs** chapter 05. **New words** policy, trace, LFU, reuse distance, time to live.
 
-Three prompts take turns, and there is room for two. Step through the film, and count the hits.
+Here is where you are going. 24 coding agents share one server. The lower line is what LRU finds in a cache of each size. The upper line is what a cache would find if it knew the future. You will write the code behind both lines.
 """
 
 # %%
-from minikv import FreeListPool, RadixCache, record
+from minikv import FreeListPool, RadixCache, asset, plot, record
+from minikv.traffic import TraceRequest, open_traffic, replay
+from minikv.traffic.plan import Terms
+from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.trace_tree import TraceTree
 
-cache, pool = RadixCache(), FreeListPool(4)
-with record(cache, pool) as film:
-    for prompt in ([1, 2], [3, 4], [5, 6]) * 2:
-        if cache.match_prefix(prompt).length == 0:
-            if pool.num_free < 2:
-                pool.free(cache.evict(2))
-            cache.insert(prompt, pool.alloc(2))
-film.player(still=13)
+
+def traffic(name):
+    with open_traffic(asset(f"traffic/{name}.jsonl.gz"), span_hours=1) as opened:
+        return list(opened.requests)
+
+
+# %%
+agents = traffic("agents")
+plan = make_plan(TraceTree(agents), Terms(block_size=512, lifetimes=(60, 300, 3600)))
+
+# %%
+points = plan.points[:-2]
+sizes = {"room, in thousands of tokens": [point.tokens // 1000 for point in points]}
+lru = [100 * point.hit_rate for point in points]
+best = [100 * point.bound_rate for point in points]
+lines = {"LRU": lru, "best possible": best}
+plot("24 coding agents: hits, in percent of all tokens", sizes, lines, "%", log="x")
 
 # %% [markdown]
 """
 ## The problem
 
-A cache cannot know what will be asked for next. LRU guesses: the future will be like the recent past. Most of the time that is a good guess. But think of a benchmark, or of a nightly job that asks the same ten questions again and again: ten prompts of ten tokens, one after the other, ten times around. Together they need 100 slots, and there is room for 90.
+A cache cannot know what will be asked next. LRU guesses: the future will be like the recent past. Now think of a nightly job that asks the same ten questions again and again: ten prompts of ten tokens, ten times over. Together they need 100 slots, and there is room for 90.
 
-We can ask any cache how it would have done. A **trace** is a record of requests, in the order in which they came. `replay` serves them one by one through a cache of limited size and counts the tokens that it finds there.
+A **trace** is a record of requests, in the order in which they came. `replay` serves them through a cache of limited size and counts the tokens that it finds there, the *hits*.
 """
 
 # %%
-from minikv.traffic import TraceRequest, replay
 from minikv.tokens import pack
 
 
@@ -56,42 +68,70 @@ fold("13.a", done.hits, f"{done.evicted} tokens were evicted")
 """
 <details><summary>Why</summary>
 
-Not one. When a prompt comes around again, it has waited longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and yet the cache has no hits.
+Not one. When a prompt comes around again, it has waited the longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and yet nothing hits. The film below shows it with three prompts and room for two.
 
 </details>
+"""
 
-Can another guess do better?
+# %%
+cache, pool = RadixCache(), FreeListPool(4)
+with record(cache, pool) as film:
+    for prompt in ([1, 2], [3, 4], [5, 6]) * 2:
+        if cache.match_prefix(prompt).length == 0:
+            if pool.num_free < 2:
+                pool.free(cache.evict(2))
+            cache.insert(prompt, pool.alloc(2))
+film.player(still=13)
 
+# %% [markdown]
+"""
+A **policy** is a rule that says which leaf goes first. This one knows nothing: of all leaves, the one with the smallest random number goes. Even chance beats LRU here.
+"""
+
+# %%
+import random
+
+from minikv.prefix.eviction import SmallestKeyFirst
+
+
+class RandomLeaf(SmallestKeyFirst):
+    reads = ("id",)  # the fields of a node that the key looks at
+
+    def __init__(self):
+        super().__init__()
+        self.dice = random.Random(13)
+
+    def key(self, node):
+        return (self.dice.random(),)
+
+
+# %%
+print(served(loop, 90, RadixCache(policy=RandomLeaf)).hits, "hits by chance")
+
+# %% [markdown]
+"""
 ## Build it
 
 ### Step 1: seven guesses
 
-A **policy** is a rule that says which leaf goes first. `RadixCache(policy=...)` knows seven of them.
+`RadixCache(policy=...)` also knows seven policies by name.
 
-- *lru*: the leaf that was used longest ago. It is the ring of chapter 05. *mru*, for *most recently used*, is *lru* reversed: the leaf that was used last.
+- *lru*: the least recently used leaf, by the ring of chapter 05. *mru*, most recently used, is its reverse.
 - *lfu*: the leaf that was used least often. **LFU** stands for *least frequently used*.
-- *fifo*: the leaf that was cached first, no matter how much it is used. **FIFO** stands for *first in, first out*. *filo*, first in, last out, is *fifo* reversed.
+- *fifo*, first in, first out: the leaf that was cached first. *filo* is its reverse.
 - *priority*: the leaf for which the caller gave the lowest number.
-- *slru*, for *segmented LRU*: leaves that were used once go before leaves that were used again. Exercise 5.5 builds it from two rings.
+- *slru*, segmented LRU: leaves that were used once go before leaves that were used again.
 
-Where their rule ranks two leaves equally, *lfu*, *priority* and *slru* fall back on the last use. Each policy except *lru* is a sort key: the leaf with the smallest key goes first. Here is the whole of one.
+Each lookup and each insert counts as a use. Where two leaves tie, *lfu*, *priority* and *slru* fall back on the last use. Each policy except *lru* is a sort key, like the random one.
+
+A and B are cached, in that order. B is inserted twice more, with priority 5. Then A is looked up, and finally C is cached.
 """
-
-# %%
-from minikv.prefix.eviction import SegmentedLRU
-
-source(SegmentedLRU)
-
-# %% [markdown]
-"""
-A and B are cached, in that order. B is inserted twice more, with priority 5. Then A is matched, and finally C is cached. Each insert and each match is a use.
-"""
-
-# %%
-guess("13.b", "under lfu, in which order do they go? Write it like 'A C B'.", None)
 
 # %%
 POLICIES = "lru", "lfu", "fifo", "mru", "filo", "priority", "slru"
+guess("13.b", "under lfu, in which order do they go? Write it like 'A C B'.", None)
+
+# %%
 orders = {}
 for policy in POLICIES:
     cache = RadixCache(policy=policy)
@@ -111,168 +151,351 @@ C was used once, A twice and B three times.
 
 </details>
 
-Three letters have six orders, and the seven policies use five of them: they really do disagree.
-
-### Step 2: four kinds of traffic
-
-Only traffic can say which guess is good. Here are four kinds, made up and small enough to reason about. In the *chat*, twelve people speak in random order, and each turn sends everything said before and something new; a conversation begins with one of four instructions. The *favorites* are twenty prompts, some of which come much more often than others. You know the *loop*. In *once*, five prompts are used twice, then come fifteen that are never seen again, and then the five come back.
+Now back to the loop. One of the seven serves it well.
 """
-
-
-# %%
-import random
-
-
-def chat_traffic():
-    chance, said, prompts = random.Random(5), {}, []
-    for turn in range(1, 301):
-        person, more = chance.randrange(12), chance.randrange(1, 5)
-        if person not in said or len(said[person]) > 30:  # a new conversation
-            said[person] = [chance.randrange(4), *range(10, 15)]
-        said[person] = said[person] + [100 * turn + j for j in range(more)]
-        prompts.append(said[person])
-    return prompts
-
-
-# %%
-often = [1 / (i + 1) for i in range(20)]
-TRAFFIC = {  # the prompts, and how many tokens there is room for
-    "chat": (chat_traffic(), 100),
-    "favorites": (random.Random(5).choices(PROMPTS, weights=often, k=300), 100),
-    "loop": (loop, 90),
-    "once": (PROMPTS[:5] * 2 + PROMPTS[5:] + PROMPTS[:5], 100),
-}
 
 # %%
 guess("13.c", "which of the seven serves the loop best? Write its name.", None)
 
 # %%
-found, lines = {}, [f"{'':10}{'tokens':>7}" + "".join(f"{p:>9}" for p in POLICIES)]
-for name, (prompts, room) in TRAFFIC.items():
-    for policy in POLICIES:
-        found[name, policy] = served(prompts, room, RadixCache(policy=policy)).hits
-    cells = "".join(f"{found[name, policy]:9}" for policy in POLICIES)
-    lines.append(f"{name:10}{sum(map(len, prompts)):7}{cells}")
-best = max(POLICIES, key=lambda policy: found["loop", policy])
-fold("13.c", best, "\n".join(lines))
+found = {name: served(loop, 90, RadixCache(policy=name)).hits for name in POLICIES}
+winner = max(found, key=found.get)
+fold("13.c", winner, *(f"{name:9}{hits:4} hits" for name, hits in found.items()))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-*mru* looks absurd, but in a loop, what was used a moment ago is needed again last of all.
+It looks absurd. But in a loop, what you used a moment ago is the last thing you will need again.
 
 </details>
 
-No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking spoke not long ago, and *lru* and *fifo* are far ahead of *lfu*. (No prompt here has a priority, so *priority* does what *lru* does.)
-
-### Step 3: whole leaves, or pages?
-
-So far each victim went as a whole, however little room was needed. With `evict_by="page"`, the cache cuts only as many pages as are needed off the *end* of the victim. Here a page is one token.
+So far each victim went as a whole leaf, however little room was needed. With `evict_by="page"` the cache cuts only as many pages as it needs off the *end* of the victim. Give the loop room for 99 of its 100 tokens. By whole leaves, LRU still has no hit. Here a page is one token.
 """
 
 # %%
-for evict_by in ("node", "page"):
-    cache = RadixCache(evict_by=evict_by)
-    cache.insert(list(range(8)), range(8))
-    print(f"by {evict_by}: evict(1) on a leaf of 8 tokens frees slots", cache.evict(1))
-
-# %% [markdown]
-"""
-Back to the loop under *lru*, now with room for 99 of its 100 tokens. By whole leaves there is still not one hit, because room for one token is missing. What does the missing token cost by pages?
-"""
+guess("13.d", "LRU by pages: how many of the loop's 1,000 tokens are hits?", None)
 
 # %%
-guess("13.d", "by pages: is more or less than half of the loop a hit?", None)
-
-# %%
-from minikv.testing.watch import watch
-
-lines, hits = [], {}
-for evict_by in ("node", "page"):
-    for name, room in (("loop", 99), ("chat", 100)):
-        cache, calls = RadixCache(evict_by=evict_by), []
-        watch(cache, ["evict"], calls.append)  # notes every call
-        done = served(TRAFFIC[name][0], room, cache)
-        hits[name, evict_by] = done.hits
-        lines.append(
-            f"by {evict_by}, {name}: {done.hits:4} hits, {len(calls)} evictions"
-        )
-fold("13.d", "more" if hits["loop", "page"] > 500 else "less", "\n".join(lines))
+by_page = served(loop, 99, RadixCache(evict_by="page")).hits
+fold("13.d", by_page, f"by leaves: {served(loop, 99, RadixCache()).hits}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The missing token now costs each prompt one token at its end, and not all ten. So the cliff came from the policy *and* from the size of its bites. In the chat you see the price: an eviction that frees just enough is soon followed by another.
+The missing token now costs each prompt one token at its end, and not all ten: 9 tokens of each of 10 prompts, in nine rounds. So the cliff came from the policy *and* from the size of its bites.
 
 </details>
 
-### Step 4: how much room?
+### Step 2: real traffic
 
-Look at the chat once more, by pages. Every turn ends in tokens that nobody has sent before, so it makes a fresh leaf. *fifo* never looks at use; it evicts what was cached first. We try fourteen sizes of the cache.
+Two traces come with the course. The *chat* is 16 minutes of a public service, 3,000 requests, published by Mooncake. The *agents* are 24 sessions of a coding agent, 1,478 requests, recorded by WEKA. (Nobody knows when each session began. We let them begin evenly over one hour.) There is no text in them. A prompt is a list of block ids. A block holds 512 tokens, and its id, like a key in chapter 10, stands for everything up to its end.
+
+Which policies are better than chance? And does chapter 05's care for the last use pay off? *fifo* never looks at it. Give both room for 11,057 blocks, a fifth of the different blocks in the chat, and evict by pages.
 """
 
 # %%
-guess("13.e", "over all 14 sizes, how many more hits does lru get than fifo?", None)
+chat = traffic("chat")
+TRACES = ("chat", chat, 2_764), ("chat", chat, 11_057), ("agents", agents, 2_000)
+guess("13.e", "how many percent of the chat does lru hit more than fifo?", None)
 
 # %%
-from minikv import plot
-
-rooms, lines = list(range(40, 301, 20)), {}
-for policy in ("lru", "fifo", "slru", "lfu", "mru"):
-    caches = [RadixCache(policy=policy, evict_by="page") for _ in rooms]
-    pairs = zip(rooms, caches)
-    lines[policy] = [
-        served(TRAFFIC["chat"][0], room, cache).hits for room, cache in pairs
-    ]
-picture = plot("chat: hits", {"room, in tokens": rooms}, lines, "hits")
-fold("13.e", sum(lines["lru"]) - sum(lines["fifo"]), picture)
+tried, rates, lines = ("lru", "fifo", "slru", "lfu", RandomLeaf), {}, []
+for name, trace, room in TRACES:
+    for policy in tried:
+        cache = RadixCache(policy=policy, evict_by="page")
+        rates[room, policy] = 100 * replay(trace, cache, room).hit_rate
+    cells = "".join(f"{rates[room, policy]:8.1f}" for policy in tried)
+    lines.append(f"{name:8}{room:8,}{cells}")
+head = "".join(f"{name:>8}" for name in ("", "room", *tried[:4], "random"))
+fold("13.e", round(rates[11_057, "lru"] - rates[11_057, "fifo"], 1), head, *lines)
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-They are *equal*, to the token. In a chat a leaf is used for the last time when it is made, so the leaf that was made first is also the one that was used longest ago. The two differ where exactly the same prompt comes again, as in the favorites. In the plot, both come last with the smallest cache, and lead from 80 tokens on.
-
-In the table of step 2 they differed a little, because there whole leaves went, and the leaves of *lru* are longer. The cache joins a node with its only child if the policy cannot tell the two apart. To *lru*, two nodes that the same turn used last are alike; to *fifo* they are not, if two turns cached them.
+In a chat, a leaf is used for the last time when it is made: the next turn extends it, and then it is not a leaf anymore. So the leaf that was cached first is also the least recently used. The two differ only where exactly the same prompt comes again.
 
 </details>
+
+Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. In the chat with 11,057 blocks it is, too. But with 2,764 blocks, *random beats LRU*. You know this cliff. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, like the prompts of the loop. A random victim at least spares some.
+
+### Step 3: every size in one pass
+
+A replay tells you about one size. For LRU, a single pass tells you about all of them (Mattson and others, 1970).
+
+Think of all blocks in a list, the most recently used first. A cache with room for C blocks holds exactly the first C of them. The *list* is the same for every C. So a block is a hit if its place in the list is at most C. That place is its **reuse distance**: the number of different blocks used since its last use, plus one for the block itself.
+
+Five prompts of one block each come in: A, B, C, B, A.
+"""
+
+# %%
+guess("13.f", "what is the reuse distance of the last A?", None)
+
+# %%
+prompts = [[1], [2], [3], [2], [1]]
+enough = [served(prompts, room, RadixCache()).hits == 2 for room in range(1, 6)]
+fold("13.f", 1 + enough.index(True), "the smallest room in which both B and A hit")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+It counts B, C and A itself. B was used twice, but it takes room once.
+
+</details>
+
+#### 13.3 You write: `reuse_distances` (15 minutes)
+
+`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` keeps up to `most` marks, and counts in a few steps how many are newer than one of them:
+
+| call | returns |
+|---|---|
+| `timeline.mark()` | a new mark, newer than all others |
+| `timeline.newer(mark)` | how many marks are newer than this one |
+| `timeline.remove(mark)` | nothing; the mark no longer counts |
+
+Two rules of chapters 04 and 05 still hold. A request locks its blocks while it is served, so look up all of them before you use the first. And a leaf goes before its parent: the first block of a request ends up newest, its last block oldest.
+"""
+
+
+# %%
+def reuse_distances(requests):
+    """For each block used before: the smallest room in which LRU still has it."""
+    raise NotImplementedError  # delete this line; about 9 lines to write
+
+
+reuse_distances = check("13.3 reuse_distances", reuse_distances)
+
+# %%
+requests = [request.blocks.tolist() for request in chat]
+distances = sorted(reuse_distances(requests))
+for _, trace, room in TRACES[:2]:
+    done = replay(trace, RadixCache(evict_by="page"), room)
+    one_pass = sum(distance <= room for distance in distances)
+    print(f"room {room:6,}: {one_pass:6,} hits in one pass, {done.hits:6,} replayed")
+
+# %%
+from bisect import bisect_right
+
+rooms = [250 * 2**step for step in range(8)]
+hits = [bisect_right(distances, room) for room in rooms]
+sizes = {"room, in blocks": rooms}
+plot("chat: hits of LRU, by pages", sizes, {"LRU": hits}, "hits", log="x")
+
+# %% [markdown]
+"""
+The whole curve comes from one pass. Up to a thousand blocks, more memory gains almost nothing: the hits are little more than the block that all prompts share. That is the cliff. Then the curve climbs, and in the end it flattens. (The list is only the same for rooms in which every request fits: `replay` serves a larger one without the cache. The longest request here has 241 blocks.)
+
+### Step 4: the best possible
+
+With room for 2,764 blocks, LRU finds 5.9 percent. Is that bad? It depends on what is possible. Suppose you knew the future. Bélády's rule of 1966 evicts *the block whose next use is farthest away*. But a prefix cache may evict only leaves. Does the rule obey? Of several blocks with the same next use, let it take the deepest. Then it always does:
+
+1. A prompt that contains a block contains everything before it. So each use of a block is a use of its parent.
+2. So a parent's next use is never later than its child's.
+3. If the two are the same, the child is deeper.
+4. So while a block has a cached child, the rule takes the child first.
+5. The victim therefore has no cached child: it is a leaf.
+6. The blocks of the request itself are in use *now*, so they are never the farthest.
+
+No order of eviction has more hits; the docstring of `minikv.traffic.reuse` has the proof. Back to the loop, with room for 90 of its 100 tokens.
+"""
+
+# %%
+guess("13.g", "if you know the future: how many of the loop's 1,000 tokens hit?", None)
+
+# %%
+fold("13.g", optimal_hits(loop, 90), "LRU had none")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The first round has no hits. After that, evict the prompt that you used last: it is the one that comes back last. Of nine prompts, eight hit and one misses, so 80 of the other 90 hit. *mru* does exactly that, and no policy can beat it on this loop.
+
+</details>
+
+#### 13.4 You write: `next_uses` (5 minutes)
+
+To look ahead, walk backward. Return a list for each request, in order, with a number for each of its blocks: the number of the next request that uses it. Requests count from 0. A block that nobody uses again gets `len(requests)`.
+"""
+
+
+# %%
+def next_uses(requests):
+    """For each block of each request: the number of the next request that uses it."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+next_uses = check("13.4 next_uses", next_uses)
+
+# %% [markdown]
+"""
+#### 13.5 You write: `optimal_hits` (15 minutes)
+
+Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. A set of blocks is all the cache you need. A heap finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
+"""
+
+
+# %%
+def optimal_hits(requests, room):
+    """The most hits that any order of eviction can have with this much room."""
+    raise NotImplementedError  # delete this line; about 9 lines to write
+
+
+optimal_hits = check("13.5 optimal_hits", optimal_hits)
+
+# %%
+total = sum(map(len, requests))
+for room in rooms[2:]:
+    shares = bisect_right(distances, room) / total, optimal_hits(requests, room) / total
+    print(f"room {room:6,}: LRU {shares[0]:6.1%}, best possible {shares[1]:6.1%}")
+
+# %% [markdown]
+"""
+With little room, LRU gets a fifth of what is possible in the chat, so look for a better guess. With much room nothing is left to gain. For the agents, at the top of this chapter, the two lines are close everywhere: memory helps them, and a better policy hardly does.
+
+### Step 5: a count that fades
+
+*lfu* ought to be good where some prompts come much more often than others. Take twenty prompts like that, and at noon let the favorites change.
+"""
+
+# %%
+often, dice = [1 / (i + 1) for i in range(20)], random.Random(5)
+morning = dice.choices(PROMPTS, weights=often, k=150)
+day = morning + dice.choices(PROMPTS[::-1], weights=often, k=150)
+
+# %%
+for policy in ("lru", "lfu", "slru"):
+    print(f"{policy:6}{served(day, 50, RadixCache(policy=policy)).hits:5} hits")
+print(f"at most {optimal_hits(day, 50)} of {sum(map(len, day)):,} tokens")
+
+# %% [markdown]
+"""
+*lfu* counts well, but it cannot forget. All afternoon it keeps the morning's favorites. So let the count fade: for each `half_life` ticks of the cache's clock since its last use, a leaf's count is halved. A leaf is then worth `hits / 2 ** ((now - last_used) / half_life)`.
+
+This changes with every tick. Does the heap have to be sorted again each time? No. All leaves fade at the same rate, so the *order* of two leaves stays the same until one of them is used. You need a key that has this order and does not know what time it is.
+
+#### 13.6 You write: `aged_key` (10 minutes)
+
+Return a number. Of two leaves, the one that is worth less has the smaller key. You may use `node.hits` (at least 1), `node.last_used` and `log2(x)`. After a million ticks your key must still work.
+"""
+
+
+# %%
+def aged_key(node, half_life):
+    """A number: the leaf whose count is worth least by now has the smallest."""
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+aged_key = check("13.6 aged_key", aged_key)
+
+
+# %%
+class Aged(SmallestKeyFirst):
+    reads = "hits", "last_used"
+
+    def key(self, node):
+        return (aged_key(node, half_life=10),)
+
+
+print(f"Aged  {served(day, 50, RadixCache(policy=Aged)).hits:5} hits")
+
+# %% [markdown]
+"""
+Your policy beats *lru*, which forgets too fast, and *lfu*, which never does. With a half-life of one tick it is nearly *lru*, and with a very long one it is *lfu*.
 
 ## The same in `minikv`
 
-Is the cache itself right about all this? For prompts that share nothing, *lru* can be written in a few lines, without a tree.
+All of this is in the package, as commands. On the same file they count the same hits as you did:
 """
 
 # %%
-from collections import OrderedDict
+import contextlib
+import io
+
+from minikv.cli import main
 
 
-def plain_lru(prompts, room):
-    recent, hits = OrderedDict(), 0
-    for prompt in map(tuple, prompts):
-        hits += len(prompt) if prompt in recent else 0
-        recent[prompt] = None
-        recent.move_to_end(prompt)
-        if len(recent) > room // len(prompt):
-            recent.popitem(last=False)
-    return hits
+def command(folder, *words):
+    said, told = io.StringIO(), [f"{folder}/{w}" if ".jsonl" in w else w for w in words]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        main(told)
+    print("$ minikv", *words)
+    print(said.getvalue().replace(f"{folder}/", "").rstrip())
 
 
 # %%
-for name in ("favorites", "loop", "once"):
-    prompts = TRAFFIC[name][0]
-    for room in range(10, 201, 10):
-        assert plain_lru(prompts, room) == served(prompts, room, RadixCache()).hits
-print("equal on three kinds of traffic, with 20 sizes of the cache each")
+words = "replay", "chat.jsonl.gz", "--capacity", "2764,11057", "--evict-by", "page"
+command(asset("traffic"), *words)
 
 # %% [markdown]
 """
-And your own traffic? Record a trace on your server, and `minikv replay` serves it from the command line: `minikv replay day.jsonl --capacity 20000 --policy slru`. It reads one line for each request, in the format in which the Mooncake project published the traces of a real chat service.
+`minikv plan` has both of your lines, as in the picture at the top. Here is the upper one:
+"""
+
+# %%
+agents_blocks = [request.blocks.tolist() for request in agents]
+for point in plan.points[-5:-3]:
+    yours = optimal_hits(agents_blocks, point.blocks)
+    print(f"{point.blocks:6,} blocks: plan {point.bound:,} hits, yours {yours:,}")
+
+# %% [markdown]
+"""
+*Whose* blocks are the hits? The usual story is a system prompt that everybody shares. An agent's tools and system prompt take 14,500 tokens. Its average request has 149,500.
+"""
+
+# %%
+guess("13.h", "what percentage of the agents' hits is tools and system prompt?", None)
+
+# %%
+import gzip
+import json
+
+with gzip.open(asset("traffic/agents.jsonl.gz"), "rt", encoding="utf-8") as file:
+    shared = [json.loads(line)["system_prompt_tokens"] // 512 for line in file]
+cache, of_system = RadixCache(), 0
+for request in agents:
+    found = cache.match_prefix(request.blocks).length
+    of_system += min(found, shared[request.conversation])
+    cache.insert(request.blocks, range(len(request.blocks)))
+percent = round(100 * of_system / plan.ceiling.hits)
+fold("13.h", percent, f"of {plan.ceiling.hits:,} blocks")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Nearly every request hits its system prompt, and nearly all of the rest as well. So the share of the hits is the share of the tokens. The other nine tenths are the conversation's own history. In the chat, the one block with which all prompts begin makes up 12 percent of the hits.
+
+</details>
+
+So a conversation has to survive until its next turn. Many services forget it after a **time to live**, however much memory is free. What does that cost the agents?
+"""
+
+# %%
+for lifetime in plan.time_to_live:
+    lost = 1 - lifetime.hits / plan.ceiling.hits
+    print(f"forgotten after {lifetime.seconds:5,} s: {lost:6.1%} of all hits lost")
+
+# %% [markdown]
+"""
+Are whole nodes or pages better? For the chat there is little between them. For the agents, whose leaves are long, it matters more than the policy:
+"""
+
+# %%
+for evict_by in ("node", "page"):
+    done = replay(agents, RadixCache(evict_by=evict_by), 2_000)
+    print(f"by {evict_by}: {done.hit_rate:.1%} hits, {done.evicted:,} blocks evicted")
+
+# %% [markdown]
+"""
+So compare policies by pages. Their nodes differ: the cache joins a node with its only child if the policy cannot tell the two apart.
 
 ## Play
 
-The playground takes a policy. This one has room for four tokens and evicts by *mru*. Insert three prompts of two tokens, again and again, as in the film at the top. How many of them can you keep alive? Then try to find an order in which *lru* does better.
+This playground has room for four tokens and evicts by *mru*. Insert three prompts of two tokens, again and again, as in the film. How many can you keep alive? Then find an order in which *lru* does better.
 """
 
 # %%
@@ -286,13 +509,11 @@ playground(capacity=4, policy="mru")
 
 #### 13.1 Design: a policy of your own
 
-A policy is a class with a `key` and with `reads`, the names of the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many tokens there are from the root to its end) and `id`. The one below evicts the leaf that is cheapest to compute again. Change it. The score is the share of hits, averaged over the four kinds of traffic. Can you beat the best of ours? And does yours still win on traffic that you did not look at?
+A policy is a class with a `key`, and with `reads`, the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many blocks there are from the root to its end) and `id`. The one below evicts what is cheapest to compute again. Change it. The score is the share of all tokens that are hits, over the first half of both traces. How close to the bound can you get?
 """
 
+
 # %%
-from minikv.prefix.eviction import SmallestKeyFirst
-
-
 class Mine(SmallestKeyFirst):
     reads = "end", "last_used"
 
@@ -301,47 +522,80 @@ class Mine(SmallestKeyFirst):
 
 
 # %%
-def score(policy):
-    """The share of tokens that are hits, averaged over the four kinds of traffic."""
-    shares = [
-        served(*pair, RadixCache(policy=policy)).hit_rate for pair in TRAFFIC.values()
-    ]
-    return sum(shares) / len(shares)
+def score(policy, parts):
+    runs = [replay(p, RadixCache(policy=policy, evict_by="page"), r) for p, r in parts]
+    return sum(run.hits for run in runs) / sum(run.blocks for run in runs)
 
 
-for policy in (*POLICIES, Mine):
-    print(f"{getattr(policy, '__name__', policy):9}{score(policy):6.1%}")
+def bound(parts):
+    lists = [([request.blocks.tolist() for request in p], room) for p, room in parts]
+    total = sum(len(blocks) for requests, _ in lists for blocks in requests)
+    return sum(optimal_hits(*part) for part in lists) / total
+
+
+# %%
+PRACTICE = (chat[:1500], 6_000), (agents[:739], 2_000)  # requests, and room in blocks
+for policy in ("lru", "fifo", "slru", "lfu", Aged, RandomLeaf, Mine):
+    print(f"{getattr(policy, '__name__', policy):11}{score(policy, PRACTICE):6.1%}")
+print(f"bound      {bound(PRACTICE):6.1%}")
 
 # %% [markdown]
 """
+*slru* and *Aged* win. Or were they lucky? If you try enough policies on the same requests, one of them fits by chance. So keep some traffic in a drawer, and look at it once, when you are done. Here are the second halves.
+"""
+
+# %%
+EXAM = (chat[1500:], 6_000), (agents[739:], 2_000)
+for policy in ("lru", "slru", Aged, RandomLeaf, Mine):
+    print(f"{getattr(policy, '__name__', policy):11}{score(policy, EXAM):6.1%}")
+print(f"bound      {bound(EXAM):6.1%}")
+
+# %% [markdown]
+"""
+Both winners lose to *lru*, and chance is far behind. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
+
 #### 13.2 Hunt: when does the favorite lose?
 
-Find traffic of at most 30 prompts, each of 10 tokens, on which *lfu* has fewer hits than *lru*, with room for 30 tokens. How far apart can you get them? The next section shows one way.
+`careless_hits` trusts the favorite, *lfu*. Find an order of at most 30 prompts on which *lru* has more hits, with room for three prompts. A number stands for a prompt.
 """
 
 # %%
-traffic = [PROMPTS[i] for i in (0, 1, 2, 3, 0, 1, 2, 3)]  # put your own order here
-for policy in ("lru", "lfu"):
-    print(f"{policy}: {served(traffic, 30, RadixCache(policy=policy)).hits} hits")
+from minikv.course.pieces import careless
+from minikv.course.pieces.ch13 import best_hits
+
+source(best_hits, careless("13.2"))
+
+
+# %%
+def order():
+    raise NotImplementedError  # delete this line, and change the order in the next
+    return ([0, 1, 2, 3, 0, 1, 2, 3],)
+
+
+check("13.2 careless_hits", order)
 
 # %% [markdown]
 """
+<details><summary>Hint</summary>
+
+*lfu* cannot forget. Let some prompts be used several times, and then never again.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def order():
+    return ([0] * 3 + [1] * 3 + [2, 3] * 12,)  # 0 and 1 keep two of the three places
+```
+
+</details>
+
 ## What it cost
 
-*lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap. Each use of a leaf moves it in the heap, and the more leaves there are, the more steps that takes.
+*lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there. *slru* and your `Aged` pay that on every request, for a point or two on some traffic.
 
-And a policy that counts has too good a memory. Suppose eight prompts are popular all morning, and eight others all afternoon.
-"""
-
-# %%
-morning, afternoon = PROMPTS[:8] * 20, PROMPTS[8:16] * 20
-for policy in ("lru", "lfu", "slru"):
-    done = served(morning + afternoon, 100, RadixCache(policy=policy))
-    print(f"{policy:5}{done.hits:5} hits of {done.blocks} tokens")
-
-# %% [markdown]
-"""
-There is room for ten prompts. *lru* follows the change at once. *lfu* and *slru* keep the morning's eight, which nobody asks for again. The afternoon's eight share the remaining room for two, and each of them is evicted before its second use. A policy that counts needs a way to forget.
+The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. And 16 minutes of one service are not a year of yours.
 
 ## In real engines
 
@@ -349,25 +603,51 @@ There is room for ten prompts. *lru* follows the change at once. *lfu* and *slru
 
 With SGLang you choose when you start the server. The other three evict by last use.
 
+### Your own traffic
+
+So measure your own. Log the bodies of the requests that your server gets, one JSON object per line, with a timestamp. Here two conversations of chapter 03's help desk stand for your log. `minikv trace` turns it into block ids. No word is left, so you can show the trace to others. Then replay it, and plan with it. (These blocks hold bytes; with `--tokenizer FOLDER` they hold your model's tokens.)
+"""
+
+# %%
+import json
+import tempfile
+
+folder, desk = tempfile.mkdtemp(), json.loads(asset("chats.json").read_text("utf-8"))
+with open(f"{folder}/log.jsonl", "w", encoding="utf-8") as log:
+    for session, talk in enumerate(desk["chats"]):
+        said = [{"role": "system", "content": desk["system"]}]
+        for turn, (question, answer) in enumerate(talk):
+            said.append({"role": "user", "content": question})
+            body = {"time": 60 * turn, "session": session, "messages": said}
+            log.write(json.dumps(body) + "\n")
+            said.append({"role": "assistant", "content": answer})
+
+# %%
+command(folder, "trace", "log.jsonl", "-o", "mine.jsonl", "--block-size", "64")
+command(folder, "replay", "mine.jsonl", "--capacity", "10,12,unlimited")
+command(folder, "plan", "mine.jsonl", "--ttl", "60,300")
+
+# %% [markdown]
+"""
 ## Recap
 
-A policy is a guess about the future, and each of the seven does well on some traffic and badly on other traffic. LRU has no hits on a loop that does not quite fit, and in a chat, by pages, it equals FIFO to the token. Evicting by pages takes smaller bites. That turns the cliff into a slope, at the price of more evictions.
+A policy is a guess about the future, and none of the seven is good everywhere. For LRU one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic LRU is hard to beat once the room holds what comes back; below that it falls off a cliff, and more memory helps more than a better guess.
 
 **Check yourself**
 
 1. Why does LRU have no hit at all in a loop that is one prompt too long?
-2. When do *lru* and *fifo* evict exactly the same?
+2. Why is the block whose next use is farthest away always a leaf?
 3. From chapter 05: why does *lru* need no search for a leaf?
-4. From chapter 03: `evict_by="page"` cuts a leaf in the middle. Which end goes, and why that one?
+4. From chapter 10: why can a set of block ids stand for a tree of prefixes?
 
 <details><summary>Answers</summary>
 
 1. When a prompt comes around again, it is the one that has waited longest, so it has just been evicted.
-2. When every request ends in a fresh leaf: each leaf was used last when it was made.
+2. Each use of a child is a use of its parent, so the parent's next use is never later. If both are the same, the deeper one goes first.
 3. On every path the parent is newer than its child, so the oldest node has no children.
-4. The far end. A match starts at the root, so the beginning must stay.
+4. An id is made from the block and from everything before it. Two prompts have the same id only if they share that whole prefix.
 
 </details>
 
-**Read on**: [Mooncake, which published its traces](https://arxiv.org/abs/2407.00079) · [SGLang, with its eviction policies](https://github.com/sgl-project/sglang)
+**Read on**: [Mooncake, which published its traces](https://arxiv.org/abs/2407.00079) · [SGLang, with its eviction policies](https://github.com/sgl-project/sglang) · [the sessions of the agents](https://github.com/callanjfox/kv-cache-tester)
 """

@@ -33,7 +33,7 @@ An arrow leads from a chapter to the next one that needs it.
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? | 02 to 05 |
 | [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? | 02 to 04, 10 |
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? | 02 to 05 |
-| [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? | 05 |
+| [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? | 05 |
 | [Which one do I choose?](which_design.ipynb) | six designs, five situations | 05, 09 to 12 |
 
 ## Glossary
@@ -114,4 +114,6 @@ An arrow leads from a chapter to the next one that needs it.
 | LFU | least frequently used: the one used the fewest times is evicted first | 13 |
 | FIFO | first in, first out: the one cached first is evicted first, however often it is used | 13 |
 | trace | a record of requests in the order in which they arrived | 13 |
+| reuse distance | how many different blocks were used since a block's last use, plus one for itself: the room in which LRU still has it | 13 |
+| time to live | how long after its last use a block is forgotten, however much memory is free | 13 |
 """

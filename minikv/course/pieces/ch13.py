@@ -1,0 +1,177 @@
+"""The pieces of chapter 13: the reuse distances, the next uses, the optimal hits, and a count that ages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.observe import listed
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece
+from minikv.engine import World
+from minikv.prefix import RadixCache
+from minikv.testing.attempt import arguments
+from minikv.tokens import pack
+from minikv.traffic import TraceRequest, replay
+
+_PROMPTS = st.lists(st.text("01-", min_size=1, max_size=6), max_size=9).map(" ".join)
+_LEAF = st.tuples(st.sampled_from(range(1, 40, 2)), st.integers(0, 300))  # its hits, odd: then no two tie; its last use
+_DEEP = "01" * 1000
+
+
+def requests_of(day: str) -> list[list[int]]:
+    """The blocks of each prompt of a day, where a letter fills a block: a number for each prefix, with 0 among them.
+
+    Dashes at the ends of a prompt are left out, so one by itself is an empty prompt.
+
+    >>> requests_of("ab ac -")
+    [[6, 3], [6, 0], []]
+    """
+    names: dict[str, int] = {}
+    prefixes = (accumulate(prompt.strip("-")) for prompt in day.split())
+    return [[names.setdefault(prefix, (6 - 3 * len(names)) % 100_003) for prefix in each] for each in prefixes]
+
+
+def _on_requests(name: str, words: Callable[[Any], Any]) -> Callable[[World, Any], Iterator[CaseFrame]]:
+    """A play of one call of `name` with the requests of some prompts, and with a room in which each of them fits."""
+
+    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+        day, *least = case
+        requests = requests_of(day)
+        room = [max(number, *map(len, requests), 0) for number in least]
+        found = words(world[name](requests, *room))
+        caption = name + arguments([requests_of(day), *room])
+        yield CaseFrame(caption, {"what is returned": found, "the caller's requests, which must not change": requests})
+
+    return play
+
+
+def _in_any_order(found: Any) -> Any:
+    """What is in a list of numbers, the smallest first."""
+    return sorted(found) if isinstance(found, (list, tuple)) else listed(found)
+
+
+def play_aged_key(world: World, case: Any) -> Iterator[CaseFrame]:
+    """The order in which some leaves go, by their keys; no two in a case are worth nearly the same."""
+    leaves, half_life = case
+    keys = [world["aged_key"](SimpleNamespace(hits=hits, last_used=last), half_life) for hits, last in leaves]
+    order = [leaf for _, leaf in sorted(zip(keys, leaves))]
+    yield CaseFrame(f"leaves (hits, last use) {leaves}, half-life {half_life}", {"the order in which they go": order})
+
+
+class _Counted(int):
+    """A number that counts how often any of them is looked up or compared."""
+
+    looks = 0
+
+
+def _looking(name: str) -> Callable[..., Any]:
+    def look(*numbers: Any) -> Any:
+        _Counted.looks += 1
+        return getattr(int, name)(*numbers)
+
+    return look
+
+
+for _name in ("__hash__", "__eq__", "__lt__", "__gt__"):
+    setattr(_Counted, _name, _looking(_name))
+
+
+def _cost(name: str, why: str, *room: int) -> Cost:
+    """Counts the looks at blocks and marks, for a hundred prompts of three blocks that come twice."""
+
+    def count(world: World) -> int:
+        mark = world["Timeline"].mark
+        once = [[_Counted(3 * number + depth) for depth in range(3)] for number in range(100)]
+        _Counted.looks = 0
+        with patch.object(world["Timeline"], "mark", lambda timeline: _Counted(mark(timeline))):
+            world[name](once + once, *room)
+        return _Counted.looks
+
+    return Cost("looks at blocks", count, 3, why)
+
+
+PIECES = (
+    Piece(
+        "13.3", "reuse_distances", _on_requests("reuse_distances", _in_any_order),
+        cases=[("a a",), ("a b a",), ("ab ab",), ("a b b a",), ("ab c ac ab",), ("abc d ab abc",), ("",), ("- a -",),
+               (f"{_DEEP} 1 {_DEEP}",)],
+        strategy=st.tuples(_PROMPTS),
+        hints=(
+            "Keep a dictionary from each block to the mark of its last use. A block that is in it was used before.",
+            "If three marks are newer than the block's own, LRU keeps it in a room of 4: the three, and the block.",
+            "First look up all blocks of a request, and only then use them. Use the last block first, so that the "
+            "first one ends up with the newest mark; and remove a block's old mark before it gets a new one.",
+        ),
+        cost=_cost("reuse_distances", "a dictionary finds a mark, and the timeline counts: nothing has to be searched"),
+    ),
+    Piece(
+        "13.4", "next_uses", _on_requests("next_uses", lambda found: listed(found, listed)),
+        cases=[("a",), ("a a",), ("a b a",), ("ab a ab",), ("ab ac ab",), ("a a a",), ("",), ("- a",)],
+        strategy=st.tuples(_PROMPTS),
+        hints=(
+            "Go through the requests from the last to the first. What lies ahead is then what you have seen already.",
+            "Keep a dictionary from each block to the nearest request ahead that uses it. `dict.get` takes a default, "
+            "for blocks that nobody uses again.",
+            "Look up all blocks of a request before you write its own number into the dictionary. In the end the "
+            "lists are in the wrong order.",
+        ),
+        cost=_cost("next_uses", "one pass from the end is enough: no request has to be searched"),
+    ),
+    Piece(
+        "13.5", "optimal_hits", _on_requests("optimal_hits", lambda found: found),
+        cases=[("a", 1), ("a a", 1), ("a b a", 1), ("a b c a b", 2), ("ab c d c ab", 3), ("ab c ab", 2),
+               ("abc d abc", 3), ("a b c a b c a b c", 2), ("", 1), ("ab ab", 9)],
+        strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
+        hints=(
+            "The blocks of a request that are in your set when it arrives are its hits. After that, all of its blocks "
+            "are in the set.",
+            "A heap of Python gives its smallest entry. To get the farthest next use first, push it with a minus: "
+            "`heappush(heap, (-use, -depth, block))`.",
+            "Put the request's blocks into the set; while it is too large, pop a block from the heap and take it out; "
+            "only then push the request's own blocks, so that they cannot be the victims.",
+        ),
+        cost=_cost("optimal_hits", "the heap has the farthest block on top: nothing has to be searched", 150),
+    ),
+    Piece(
+        "13.6", "aged_key", play_aged_key,
+        cases=[([(1, 5), (1, 9)], 10), ([(1, 15), (2, 0)], 10), ([(1, 5), (2, 0)], 10),
+               ([(8, 0), (1, 29), (1, 31)], 10), ([(3, 100), (5, 95)], 10), ([(20, 0), (1, 300)], 50),
+               ([(7, 4_000_000), (9, 3_999_999)], 3), ([(1, 0)], 1), ([(4, 5), (1, 6)], 10)],
+        strategy=st.tuples(st.lists(_LEAF, min_size=2, max_size=5), st.sampled_from([1, 3, 10, 50, 100])),
+        hints=(
+            "A leaf that was used `hits` times is worth hits / 2 ** ((now - last_used) / half_life). You don't know "
+            "`now`, but it is the same for all leaves.",
+            "Take the logarithm to base 2, `log2`: halving once means minus 1.",
+            "log2(hits) - (now - last_used) / half_life: leave `now` out, which is the same for all, and multiply by "
+            "the half-life if you like. The order stays the same.",
+        ),
+    ),
+)  # fmt: skip
+
+
+def hits_of(policy: str, order: Sequence[int]) -> int:
+    """How many prompts are hits in a cache with room for three; in `order`, a number stands for a prompt of one token.
+
+    >>> hits_of("lru", [1, 2, 1, 3, 4, 1])
+    2
+    """
+    return replay([TraceRequest(0, 1, 1, pack([prompt])) for prompt in order], RadixCache(policy=policy), 3).hits
+
+
+def best_hits(order: Sequence[int]) -> int:
+    """The hits of lru or of lfu, whichever has more."""
+    return max(hits_of("lru", order), hits_of("lfu", order))
+
+
+EXERCISES = (
+    call_hunt(
+        "13.2", "careless_hits", "it trusts the favorite", best_hits,
+        hint="lfu cannot forget: let a prompt be used several times, and then never again",
+    ),
+)  # fmt: skip
