@@ -311,9 +311,9 @@ truncate = check("7.7 truncate", truncate)
 # %%
 manager, ben = half_done()
 manager.extend(ben, [12, 13, 14])
-print(f"{len(ben.tokens)} tokens in row {ben.row}")
+print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 manager.truncate(ben, 10)
-print(f"{len(ben.tokens)} tokens in row {ben.row}")
+print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 
 # %% [markdown]
 """

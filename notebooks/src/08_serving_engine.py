@@ -8,7 +8,7 @@ In this chapter a language model answers questions through the cache that you bu
 
 {{time}} **Needs** chapters 02, 04 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
-Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and each cell of a bar is one token. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces. Names from `minikv` are the package's.)
+Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces. Names from `minikv` are the package's.)
 """
 
 # %%

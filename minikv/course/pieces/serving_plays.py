@@ -195,7 +195,8 @@ def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _progress(request: Any) -> str:
-    return f"{request!r}, {request.sequence!r}, {request.computed_tokens} computed in all, said {request.output}"
+    told = f"{request!r}, {request.sequence!r}, {request.computed_tokens} computed in all, said {request.output}"
+    return f"{told}, the first in step {request.first_token_steps}" if request.output else told
 
 
 def same_answers(yours: Sequence[Any], ours: Sequence[Any], workloads: int) -> int:
