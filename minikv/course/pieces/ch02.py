@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from itertools import product, takewhile
+from itertools import islice, product, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -69,13 +69,16 @@ def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _rows_of(prompts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-    """Each prompt with a row in which equal prefixes have the same slots, of a pool that has been in use."""
-    slots: dict[tuple[int, ...], int] = {}
-    found = []
-    for tokens in map(numbers, prompts):
-        prefixes = [tuple(tokens[: end + 1]) for end in range(len(tokens))]
-        found.append((tokens, [slots.setdefault(prefix, (len(slots) * 29 + 17) % 101) for prefix in prefixes]))
-    return found
+    """Each prompt with its own row, in the slots of a pool that has been in use."""
+    slots = (number * 29 % 101 for number in range(5, 106))
+    return [(tokens, list(islice(slots, len(tokens)))) for tokens in map(numbers, prompts)]
+
+
+def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
+    """Of several rows for one prefix, the first, whichever was found."""
+    end = len(row or ())
+    rows = [own[:end] for earlier, own in known if earlier[:end] == tokens[:end]]
+    return rows[0] if row in rows else row
 
 
 def _as_list(found: Any) -> Any:
@@ -91,11 +94,10 @@ def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
     for tokens in map(numbers, asked):
         given = tokens[:]
         row = world["cached_row"](known, given)
-        seen = {"what is returned": _as_list(row)}
+        seen = {"what is returned": _first_of(_as_list(row), tokens, before)}
         if isinstance(row, list):
             row.append(-1)
-        same = "unchanged" if (known, given) == (before, tokens) else "changed"
-        seen["what was given, after the caller adds a slot to the result"] = same
+        seen["what was given, once the result changes"] = "kept" if (known, given) == (before, tokens) else "changed"
         yield CaseFrame(f"cached: {cached}. Look up {bracketed(tokens)}", seen)
 
 
@@ -219,14 +221,12 @@ PIECES = (
     Piece(
         "2.6", "cached_row", play_cached_row,
         cases=[([], ["12"]), (["12"], ["12"]), (["123"], ["12"]), (["12"], ["123"]), (["12", "345"], ["3", "9"]),
-               (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "143"], ["143"]), ([""], [""]),
-               ([["1000", "2000"]], [["1000", "2000"]])],
+               (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "1"], ["123"]), ([""], [""]),
+               (["123", "143"], ["143"]), ([["1000", "2000"]], [["1000", "2000"]])],
         strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
         hints=(
-            "Compare `tokens` with each earlier sequence from the start, and stop at the first difference or where one "
-            "of the two ends.",
-            "The token at each place of a sequence has its slot at the same place of the row, so the first `same` "
-            "tokens have the slots `row[:same]`.",
+            "From the start, compare `tokens` with each sequence; stop at the first difference or where one ends.",
+            "Token number `i` has its slot in `row[i]`, so the first `same` tokens have the slots `row[:same]`.",
             "Keep the longest beginning found so far. If nothing is cached, return an empty list.",
         ),
     ),
