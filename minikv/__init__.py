@@ -27,7 +27,7 @@ def __getattr__(name: str) -> object:
 
 
 def _missing(name: str, error: ModuleNotFoundError) -> ImportError:
-    """What to say when `name` needs a package that is not installed: which one, and the extra that brings it."""
+    """Return the error text for a `name` that needs a missing package: the package, and the extra that installs it."""
     from minikv.doctor import remedy
 
     module = (error.name or "").split(".")[0]

@@ -1,4 +1,4 @@
-"""What is installed, what is missing, what to do: the findings behind `minikv doctor`."""
+"""The findings of `minikv doctor`: installed packages, missing ones, and what to do about them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def examine(*extras: str) -> list[Finding]:
 
 
 def seems_installed(extra: str) -> bool:
-    """Whether more than half of an extra's packages are there: nothing records which extras pip was asked for.
+    """Return whether more than half of an extra's packages are there: nothing records which extras pip was asked for.
 
     >>> seems_installed("testing")
     True

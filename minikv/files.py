@@ -4,7 +4,7 @@ A file that is overwritten in place is empty for a moment and half written for a
 second process leaves it like that. Every write of this package goes through this module instead:
 
     .notes.json.5e0c…31.minikv-tmp   the new content, until it is complete and on the disk; only a process that is
-                                     killed meanwhile leaves it behind, and it may be deleted
+                                     killed meanwhile leaves it there, and it may be deleted
     notes.json                       the old content, and from one instant to the next the new
     notes.json.lock                  exists while a process reads, changes and writes the file
     notes.json.bad                   what was in the file when it could not be read
@@ -172,7 +172,7 @@ def _try_lock(lock: Path, path: Name) -> BinaryIO | None:
 
 
 def _is_at(file: BinaryIO, lock: Path) -> bool:
-    """Whether the file that was locked is still the one of that name: its last owner may have removed it."""
+    """Return whether the file that was locked is still the one of that name: its last owner may have removed it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), lock.stat())
     except FileNotFoundError:

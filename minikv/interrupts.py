@@ -36,7 +36,7 @@ _this_thread = threading.get_ident
 
 
 class _Acts:
-    """Whether an act of the main thread is under way, and the Ctrl-C that waits for its end."""
+    """The state of the main thread: whether an act is under way, and the Ctrl-C that waits for its end."""
 
     def __init__(self) -> None:
         self.under_way = False

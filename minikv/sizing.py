@@ -255,7 +255,7 @@ def kv_budget(memory_bytes: int, weight_bytes: int, utilization: float = 0.9) ->
 
 
 def pages_that_fit(budget_bytes: int, page_bytes: int) -> int:
-    """How many whole pages fit in a budget; what is left over is less than a page.
+    """Return how many whole pages fit in a budget; what is left over is less than a page.
 
     >>> pages_that_fit(1_000_000, 2**16)
     15
@@ -265,7 +265,7 @@ def pages_that_fit(budget_bytes: int, page_bytes: int) -> int:
 
 
 class PageWaste(NamedTuple):
-    """What whole pages cost: `pages` taken, `tokens` in them, `wasted` slots that no token is in."""
+    """The cost of whole pages: `pages` taken, `tokens` in them, `wasted` slots that no token is in."""
 
     pages: int
     tokens: int

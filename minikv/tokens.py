@@ -236,7 +236,7 @@ def common_prefix(a: TokensLike, b: TokensLike) -> int:
 
 
 def common_bytes(edge: bytes | memoryview, data: bytes, at: int, end: int, step: int) -> int:
-    """How many bytes of `edge` agree with `data[at:end]`, in whole steps of `step` bytes.
+    """Return how many bytes of `edge` agree with `data[at:end]`, in whole steps of `step` bytes.
 
     A binary search whose every probe is one memcmp and looks only at bytes not yet known to agree, so that the
     whole search reads the edge about twice. `step` is the page in bytes: the answer never cuts a page.

@@ -85,7 +85,7 @@ def json_object(text: str | bytes, name: str) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
-    """What the JSON `text` says, nested at most `DEEPEST_JSON` deep; `ValueError` begins with `name`.
+    """Parse the JSON `text`, nested at most `DEEPEST_JSON` deep; a `ValueError` begins with `name`.
 
     Repeated keys are refused, and so are NaN and Infinity, which JSON does not have.
 
@@ -111,7 +111,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
 
 
 def _depth(found: Any) -> int:
-    """How many objects and lists lie in each other, counted up to one more than the limit."""
+    """Return how many objects and lists lie in each other, counted up to one more than the limit."""
     level, depth = [found], 0
     while level := [item for item in level if isinstance(item, (dict, list))]:
         if (depth := depth + 1) > DEEPEST_JSON:

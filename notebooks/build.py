@@ -1,8 +1,8 @@
 """Build the notebooks from their sources: `notebooks/src/NN_name.py` becomes the executed `notebooks/NN_name.ipynb`.
 
 Building twice gives the same bytes. Cell ids come from the content and a count of its repeats; timings, widget views
-and widget state are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows
-times of the machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the
+and widget state are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows the
+times of this machine, so none of its output is stored. Each chapter gets the same navigation and the
 same set-up cell, made from the repository's address in `pyproject.toml`. The code of a cell with a `fold` is collapsed
 like that of the set-up cell, because it would give the answer away. In markdown `{{engines 03}}` becomes the table
 of chapter 03 from `engines.toml`, and `{{engines NAME}}` a sentence or a link from there.
@@ -90,7 +90,7 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
         elif FOLD.search(cell.source):
             cell.metadata["jupyter"] = {"source_hidden": True}
         name = f"{cell.cell_type}:{cell.source}"
-        seen[name] = seen.get(name, 0) + 1  # a cell that stands there twice gets another id the second time
+        seen[name] = seen.get(name, 0) + 1  # a repeated cell gets another id the second time
         cell.id = hashlib.sha256(f"{seen[name]}:{name}".encode()).hexdigest()[:12]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
     notebook.nbformat, notebook.nbformat_minor = 4, 5

@@ -213,7 +213,7 @@ def _problem(entry: Entry, source: Path) -> str:
     if not stands:
         return f"no {entry.symbol!r}"
     nearest = min(stands, key=lambda number: abs(number - entry.line))
-    return f"{entry.symbol!r} stands in line {nearest}, not in line {entry.line}"
+    return f"{entry.symbol!r} is in line {nearest}, not in line {entry.line}"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -278,14 +278,14 @@ def test_an_error_of_another_file_is_not_one_of_the_result(monkeypatch, capsys):
     monkeypatch.setattr("minikv.cli.lab.run_doctor", missing)
     assert cli.main(["doctor"]) == 1
     said = capsys.readouterr().err
-    assert said == "minikv: doctor cannot go on: [Errno 2] No such file or directory: 'bench.json'\n"
+    assert said == "minikv: doctor cannot continue: [Errno 2] No such file or directory: 'bench.json'\n"
 
 
 @shell
 def test_a_chat_whose_questions_cannot_be_read_says_so():
     command = f"{sys.executable} -m minikv chat 0> /dev/null"
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (1, "minikv: the chat cannot go on: Bad file descriptor\n")
+    assert (run.returncode, run.stderr) == (1, "minikv: the chat cannot continue: Bad file descriptor\n")
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])

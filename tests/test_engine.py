@@ -455,7 +455,7 @@ def test_a_bad_prompt_among_good_ones_leaves_none():
 
 def test_parts_that_do_not_fit_are_refused():
     manager = CacheManager(8)
-    with pytest.raises(ValueError, match="the scheduler is another manager's"):
+    with pytest.raises(ValueError, match="the scheduler belongs to a different manager"):
         Engine(CanaryModel(), manager, Scheduler(CacheManager(8)))
 
     class Store:

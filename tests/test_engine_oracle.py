@@ -124,7 +124,7 @@ def test_the_canary_knows_whose_a_slot_is():
             work = workload(seed)
             serve(engine_for(work, "wide", canary_model, ForgetsNamespaces), work, Tally(), audit=lambda: None)
 
-    with pytest.raises(CanaryError, match="behind another prefix"):
+    with pytest.raises(CanaryError, match="after another prefix"):
         every_workload()
 
 

@@ -151,7 +151,7 @@ def test_a_planted_miss_is_found(sources, capsys):
     assert engines.main([str(sources)]) == 1
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pymllm, chapter 03")]
     assert told == [
-        f"pymllm, chapter 03: {bug.path}: {bug.symbol!r} stands in line 596, not in line 595",
+        f"pymllm, chapter 03: {bug.path}: {bug.symbol!r} is in line 596, not in line 595",
         f"pymllm, chapter 03: {bug.path}: no '_add_leaf'",
     ]
 

@@ -321,7 +321,7 @@ def test_what_is_over_stays_over(end, verb):
     getattr(manager, end)(sequence)
     manager.start([1, 2, 3])
     before = state(manager)
-    with pytest.raises(ValueError, match=f"cannot {verb} sequence 1: it is {sequence.state} already"):
+    with pytest.raises(ValueError, match=f"cannot {verb} sequence 1: it (has already finished|was already aborted)"):
         getattr(manager, verb)(sequence)
     assert state(manager) == before
     manager.check()
@@ -333,7 +333,7 @@ def test_what_is_over_grows_no_more(end):
     sequence = manager.start([1, 2, 3])
     getattr(manager, end)(sequence)
     before = state(manager)
-    with pytest.raises(ValueError, match="cannot extend sequence 1: it is"):
+    with pytest.raises(ValueError, match=r"cannot extend sequence 1: it (has|was) already"):
         manager.extend(sequence, [4])
     assert state(manager) == before
     manager.check()
@@ -617,7 +617,7 @@ def test_a_page_that_was_freed_behind_the_managers_back_is_refused_when_it_comes
     ran(manager, [1, 2, 3, 4])
     running = manager.start([9])
     manager.pool.free([1])
-    with pytest.raises(ValueError, match="page 1 is free already"):
+    with pytest.raises(ValueError, match="page 1 is already free"):
         manager.start(range(10, 17))
     assert manager.pool.num_free == 4
     assert manager.sequences == [running]
@@ -625,7 +625,7 @@ def test_a_page_that_was_freed_behind_the_managers_back_is_refused_when_it_comes
 
 @pytest.mark.parametrize(
     ("evicted", "words"),
-    [([0, 0], "page 0 is given twice"), ([4, 0], "page 4 is free already"), ([9, 0], r"pages\[0\] is 9")],
+    [([0, 0], "page 0 is given twice"), ([4, 0], "page 4 is already free"), ([9, 0], r"pages\[0\] is 9")],
 )
 def test_what_another_index_evicts_is_looked_at_though_the_numbers_agree(evicted, words):
     class Careless(RadixCache):

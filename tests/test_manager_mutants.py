@@ -128,7 +128,7 @@ MUTANTS = {
     DuplicatesFreedRowKept: "has two owners|is read for",
     TailKeptOnFinish: "has no owner",
     DuplicatesKept: "has no owner",
-    DoubleReleaseOnAbort: "is free already|given back to the pool, and",
+    DoubleReleaseOnAbort: "is already free|given back to the pool, and",
     PublishesWhatIsNotComputed: "is read for token|shared .* computed",
     ForgetsToUnlockWithoutRoom: "the sequences read .* the cache protects",
     LockIsNotMoved: "its lock protects",

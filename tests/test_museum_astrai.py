@@ -270,7 +270,7 @@ def a_slot_is_freed_once(make):
     pool = make(4)
     taken = pool.alloc(1)
     pool.free(taken)
-    with pytest.raises(ValueError, match="is free already"):
+    with pytest.raises(ValueError, match="is already free"):
         pool.free(taken)
 
 

@@ -128,7 +128,7 @@ def a_request_ends_once(make):
     sequence = manager.start([1, 2, 3])
     manager.advance(sequence)
     manager.finish(sequence)
-    with pytest.raises(ValueError, match="it is finished already"):
+    with pytest.raises(ValueError, match="it has already finished"):
         manager.finish(sequence)
     assert (manager.pool.num_free, manager.cache.total_size) == (5, 3)
 

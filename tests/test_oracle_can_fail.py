@@ -118,7 +118,7 @@ def mixes_up_a_larger_batch(original):
 PLANTED = {
     swaps_two_pages: (CanaryError, "is read for token"),
     counts_a_duplicate_as_its_own: (InvariantError, "has no owner"),
-    looks_in_the_wrong_namespace: (CanaryError, "behind another prefix"),
+    looks_in_the_wrong_namespace: (CanaryError, "after another prefix"),
     evicts_the_beginning_of_a_leaf: (CanaryError, "is read for token"),
     loses_a_page_that_was_evicted: (InvariantError, "has no owner"),
     evicts_what_is_locked: (InvariantError, r"ref_count is \d, but the locks on its path make"),

@@ -60,7 +60,7 @@ def test_alloc_gives_all_or_nothing(make):
 @pytest.mark.parametrize(
     ("pages", "names"),
     [
-        ([1, 5], r"pages\[1\]: page 5 is free already"),  # N3c: the notebook hands out 11 slots of 8 after this
+        ([1, 5], r"pages\[1\]: page 5 is already free"),  # N3c: the notebook hands out 11 slots of 8 after this
         ([1, 2, 1], r"pages\[2\]: page 1 is given twice"),
         ([0, 9], r"pages\[1\] is 9"),  # A6: AstrAI's free(9) in a pool of 4 fails much later, with an IndexError
         ([0, -1], r"pages\[1\] is -1"),
@@ -199,7 +199,7 @@ def test_pages_that_the_caller_is_sure_of_are_as_free_as_any(data):
             sure.check()
         if looking.num_free and data.draw(st.booleans()):
             free = [page for page in range(40) if page not in used]
-            with pytest.raises(ValueError, match="is free already"):
+            with pytest.raises(ValueError, match="is already free"):
                 sure.free([data.draw(st.sampled_from(free))] * data.draw(st.sampled_from([1, 50])))
     assert looking.alloc(looking.num_free).tolist() == sure.alloc(sure.num_free).tolist()
 
@@ -207,7 +207,7 @@ def test_pages_that_the_caller_is_sure_of_are_as_free_as_any(data):
 def test_more_pages_than_there_are_cannot_come_back():
     pool = FreeListPool(4)
     pool.alloc(1)
-    with pytest.raises(ValueError, match=r"pages\[1\]: page 1 is free already"):
+    with pytest.raises(ValueError, match=r"pages\[1\]: page 1 is already free"):
         pool.free(np.array([0, 1], np.int32), sure=True)
     assert pool.num_free == 3
 
@@ -257,7 +257,7 @@ def test_many_pages_are_freed_and_refused_as_a_whole():
     pages = pool.alloc(9000)
     for wrong, words in (
         (np.concatenate([pages[3000:6000], pages[2000:5000]]), r"cannot free pages\[4000\]: page 3000 is given twice"),
-        (np.arange(8000, 9500, dtype=np.int32), r"cannot free pages\[1000\]: page 9000 is free already"),
+        (np.arange(8000, 9500, dtype=np.int32), r"cannot free pages\[1000\]: page 9000 is already free"),
         (np.arange(9000, 10_001, dtype=np.int32), r"pages\[1000\] is 10000: this pool has pages 0 to 9999"),
         (np.arange(-1, 5000, dtype=np.int32), r"pages\[0\] is -1: this pool has pages 0 to 9999"),
     ):

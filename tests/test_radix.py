@@ -66,11 +66,11 @@ CORRUPTIONS = {
     "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
     "protected_size is 0": lambda cache, nodes: setattr(cache, "_protected", 0),
-    "the ring of nodes, least recently used first and of a path the deepest first: node 4 belongs right behind node 1, "
+    "the ring of nodes, least recently used first and of a path the deepest first: node 4 belongs right after node 1, "
     "but node 1 links to the mark and node 4 back to nothing": lambda cache, nodes: cache._order.remove([nodes[7,]]),
-    "the mark belongs right behind node 4, but node 4 links to node 3 and the mark back to node 3":
+    "the mark belongs right after node 4, but node 4 links to node 3 and the mark back to node 3":
         lambda cache, nodes: cache._order.add([nodes[5,]]),
-    "node 1 belongs right behind the mark, but the mark links to node 4 and node 1 back to node 4":
+    "node 1 belongs right after the mark, but the mark links to node 4 and node 1 back to node 4":
         lambda cache, nodes: cache._order.touch([nodes[3, 4]]),
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),

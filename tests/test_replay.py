@@ -105,7 +105,7 @@ def test_a_pool_without_an_end_makes_only_what_is_used():
 @pytest.mark.parametrize(
     ("pages", "says"),
     [
-        ([2], "cannot free pages\\[0\\]: page 2 is free already"),
+        ([2], "cannot free pages\\[0\\]: page 2 is already free"),
         ([1, 1], "cannot free pages\\[1\\]: page 1 is given twice"),
         ([0, 9], "pages\\[1\\] is 9: this pool has pages 0 to 3"),
     ],

@@ -404,7 +404,7 @@ def test_the_audit_finds_an_order_that_is_not_that_of_use():
     for token in (1, 2):
         cache.insert([token], [token])
     cache.windows.ring.touch([cache.windows.ring.first()])
-    wrong = "node 1 belongs right behind the mark, but the mark links to node 2 and node 1 back to node 2"
+    wrong = "node 1 belongs right after the mark, but the mark links to node 2 and node 1 back to node 2"
     with pytest.raises(InvariantError, match=rf"^the ring of windows, .* the nearest to the root first: {wrong}$"):
         cache.check()
 

@@ -79,7 +79,7 @@ def test_a_window_moves_to_a_page_that_has_none():
         (lambda pool: pool.move_window([0], [3]), r"cannot move a window to to_pages\[0\]: page 3 is free"),
         (lambda pool: pool.move_window([0, 1], [2]), "2 windows for 1 pages: expected a page for each, and none twice"),
         (lambda pool: pool.move_window([0, 1], [2, 2]), "2 windows for 2 pages: expected a page for each, and none"),
-        (lambda pool: pool.free([0, 3]), r"cannot free pages\[1\]: page 3 is free already"),
+        (lambda pool: pool.free([0, 3]), r"cannot free pages\[1\]: page 3 is already free"),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(act, message):

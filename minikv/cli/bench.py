@@ -83,7 +83,7 @@ def run_bench(options: argparse.Namespace) -> int:
 
 
 def _wrong(options: argparse.Namespace) -> str | None:
-    """What does not go together, is not installed, or cannot be saved, before minutes of measuring."""
+    """Return the first problem that would stop the command: with options, packages or files."""
     what = "--copy" if options.copy else "--engine" if options.engine else ""
     if options.copy and options.engine:
         return "--copy and --engine are two benches: name one of them"

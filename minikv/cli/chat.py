@@ -48,6 +48,6 @@ def run_chat(options: argparse.Namespace) -> int:
         return complain(str(error), 2)
     except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
         return complain(str(refusal(f"cannot open {shown(str(options.model))}", error)), 2)
-    with writing("the chat cannot go on"):
+    with writing("the chat cannot continue"):
         converse(chat, params, phrasebook=phrasebook)
     return 0

@@ -57,7 +57,7 @@ def run(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1 if isinstance(error.__cause__, BrokenPipeError) else complain(str(error), 1)
     except OSError as error:  # of a file or a folder that the command needs
-        return complain(f"{options.command} cannot go on: {error}", 1)
+        return complain(f"{options.command} cannot continue: {error}", 1)
     return status
 
 

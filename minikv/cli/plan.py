@@ -39,7 +39,7 @@ _EXAMPLES = """examples:
   minikv plan day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
                                                                    80 GiB on each of two GPUs, less the weights
   minikv plan sessions.jsonl.gz --ttl 300,3600 --html report.html  what forgetting costs; a report for a browser
-  minikv plan day.jsonl --policies all                             every order of eviction; go on after a stop
+  minikv plan day.jsonl --policies all                             every eviction order; continues after a stop
 
 The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
 The knee is the size from which on more memory gains less than the average of the whole curve."""
@@ -197,7 +197,7 @@ def _terms(options: argparse.Namespace) -> Terms:
 
 
 def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
-    """What the cache may use, in bytes on each GPU: less the weights, if that is asked for."""
+    """Return the memory for the cache, in bytes on each GPU, without the weights if that is asked for."""
     if options.memory is None or cost is None:
         if options.weights:
             raise ValueError("--weights are taken off --memory, which is not given")

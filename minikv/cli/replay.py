@@ -139,7 +139,7 @@ def _cell(value: Any) -> str:
 
 
 def _refused_curve(options: argparse.Namespace) -> int:
-    """Say what stands in the way of the picture, before the trace is read; 0 if nothing does."""
+    """Report what prevents the picture, before the trace is read; return 0 if nothing does."""
     name = shown(options.curve)
     if not options.curve.endswith((".png", ".svg")):
         return complain(f"--curve is {name}: expected the name of a .png or an .svg", 2)

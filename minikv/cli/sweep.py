@@ -1,4 +1,4 @@
-"""The command `minikv sweep`: replay traces through many caches, on all cores, and go on where it was stopped."""
+"""The command `minikv sweep`: replay traces through many caches, on all cores, and continue where it was stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXAMPLES = """what a CONFIG says (traces and capacities it must say):
   backend = "loky"                                and jobs = 4, address = "tcp://10.0.0.1:8786"
 
 examples:
-  minikv sweep day.toml                           on all cores; stopped or killed, the same command goes on
+  minikv sweep day.toml                           on all cores; if stopped, run the same command to continue
   minikv sweep day.toml --csv day.csv             the figures in a file, too
   minikv sweep day.toml --backend dask --jobs 8   on a Dask cluster, here one of this machine"""
 

@@ -37,7 +37,7 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
     add_traffic(trace)
     trace.add_argument("-o", "--output", metavar="FILE",
                      help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
-    trace.add_argument("--salt", metavar="TEXT", help="of the hashes behind the ids (default: a random one)")
+    trace.add_argument("--salt", metavar="TEXT", help="the salt of the hashes that become ids (default: random)")
 
 
 def run_trace(options: argparse.Namespace) -> int:

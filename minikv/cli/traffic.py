@@ -1,4 +1,4 @@
-"""What the commands that read a trace share: its options, what is said of it, a bar, and one line for what is wrong."""
+"""The shared part of the commands that read a trace: its options, its summary, a bar, and one line for an error."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
 
 
 def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:
-    """The items, behind a bar on a terminal: of the bytes of the `file` that they are read from, or of their `total`.
+    """The items, with a bar on a terminal: of the bytes of the `file` that they are read from, or of their `total`.
 
     Without both, it counts them.
 

@@ -110,7 +110,7 @@ class CopyOnWrite(SharedSequences):
         """
         source = self._sequence(name)
         if new_name in self._sequences:
-            raise ValueError(f"cannot fork {bounded(name)} to {bounded(new_name)}: there is such a sequence already")
+            raise ValueError(f"cannot fork {bounded(name)} to {bounded(new_name)}: that sequence already exists")
         end = len(source.tokens) if source.draft_from is None else source.draft_from
         pages = source.pages[: -(-end // self.page_size)]
         keys = source.keys[: end // self.page_size]
@@ -136,7 +136,7 @@ class CopyOnWrite(SharedSequences):
     def write(self, name: Hashable, at: int, tokens: TokensLike, values: Any) -> None:
         """Write `tokens` with their `values` over those of a sequence, from its token number `at` on.
 
-        Later tokens keep their values, which were computed for other tokens, so nobody finds them by their tokens.
+        Later tokens keep their values. Those were computed after other tokens, so nobody finds them by their tokens.
 
         >>> cache = CopyOnWrite(num_pages=4, page_size=2)
         >>> _ = cache.attach("a", [1, 2], "AB"); cache.fork("a", "b"); cache.write("b", 1, [9], "Z")
@@ -186,7 +186,7 @@ class CopyOnWrite(SharedSequences):
 
     @exclusive
     def truncate(self, name: Hashable, length: int) -> None:
-        """Keep the first `length` tokens of a sequence; later pages that nobody else has are freed."""
+        """Keep the first `length` tokens of a sequence. Later pages that nobody else uses are freed."""
         sequence = self._settled(name, "truncate")
         rule = f"{bounded(name)} has {len(sequence.tokens)} tokens, of which it keeps 0 or more"
         self._cut(sequence, whole_number("length", length, 0, rule, len(sequence.tokens) + 1))
@@ -225,7 +225,7 @@ class CopyOnWrite(SharedSequences):
         if sequence.draft_from is None:
             raise ValueError(f"cannot settle {bounded(name)}: it has no draft")
         drafted = len(sequence.tokens) - sequence.draft_from
-        rule = f"{drafted} tokens were drafted, of which 0 or more are right"
+        rule = f"{drafted} tokens were drafted, so 0 to that many can be accepted"
         num_right = whole_number("num_right", num_right, 0, rule, drafted + 1)
         self._cut(sequence, sequence.draft_from + num_right)
         sequence.draft_from = None

@@ -1,4 +1,4 @@
-"""What a page of keys and values is made of: plain Python values, or the tensors of a `KVStore`."""
+"""The contents of a page of keys and values: plain Python values, or the tensors of a `KVStore`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minikv.pools.page_table import page_slots
 
 
 class PageValues(Protocol):
-    """Where the values of pages lie; `values` are those of some tokens, one for each."""
+    """The storage of the values of pages; `values` are those of some tokens, one for each."""
 
     def count(self, values: Any) -> int:
         """For how many tokens `values` are."""
@@ -43,7 +43,7 @@ class PlainValues:
         self._pages: list[list[Any]] = [[None] * page_size for _ in range(num_pages)]
 
     def count(self, values: Any) -> int:
-        """How many there are; `TypeError` for what is not in order, or not several.
+        """Return how many there are; `TypeError` for what is not in order, or not several.
 
         >>> PlainValues(num_pages=2, page_size=2).count({1: "a"})
         Traceback (most recent call last):
@@ -71,7 +71,7 @@ class PlainValues:
 
 
 class StoreValues:
-    """The keys and values of a `KVStore`: for some tokens a pair (keys, values) of each layer, one row a token.
+    """The keys and values of a `KVStore`: for some tokens a pair (keys, values) of each layer, one row per token.
 
     >>> import torch
     >>> from minikv import KVShape, KVStore

@@ -94,7 +94,7 @@ class KnownPages:
 
     def __init__(self, page_size: int):
         self.page_size = page_size
-        self._pages: dict[bytes, dict[int, None]] = {}  # for each key its pages, the one that came first in front
+        self._pages: dict[bytes, dict[int, None]] = {}  # for each key its pages, the oldest first
         self._keys: dict[int, bytes] = {}
 
     def keys_of(self, tokens: TokensLike, key: bytes = b"") -> Iterator[bytes]:
@@ -156,7 +156,7 @@ class KnownPages:
                     raise InvariantError(f"page {page} of {whose} can be found, {why}")
 
     def __len__(self) -> int:
-        """How many different beginnings can be found; several pages may hold the end of one of them."""
+        """Return how many different beginnings can be found; several pages may hold the end of one of them."""
         return len(self._pages)
 
 
@@ -201,12 +201,12 @@ class SharedSequences(Exclusive):
         return self.values.read(sequence.pages, len(sequence.tokens))
 
     def names(self) -> list[Hashable]:
-        """The names of all sequences, the one that was begun first in front."""
+        """The names of all sequences, the oldest first."""
         return list(self._sequences)
 
     @exclusive
     def draft_length(self, name: Hashable) -> int:
-        """How many of the last tokens of a sequence are a draft."""
+        """Return how many of the last tokens of a sequence are a draft."""
         sequence = self._sequence(name)
         return 0 if sequence.draft_from is None else len(sequence.tokens) - sequence.draft_from
 
@@ -219,7 +219,7 @@ class SharedSequences(Exclusive):
         return list(self._sequence(name).pages)
 
     def references(self, page: int) -> int:
-        """How many sequences have `page`."""
+        """Return how many sequences have `page`."""
         return self._references.counts[page]
 
     @exclusive

@@ -2,5 +2,5 @@
 
 from importlib.util import find_spec
 
-if find_spec("anywidget") is None:  # it stands for the extra: some parts would get far without any of its packages
+if find_spec("anywidget") is None:  # it represents the extra: some parts would get far without any of its packages
     raise ModuleNotFoundError("the course is not installed: pip install 'minikv[course]'", name="anywidget")

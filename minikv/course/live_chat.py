@@ -197,7 +197,7 @@ def _served(serve: Serve, model: SlotModel, pool: Any, cache: Any) -> Iterator[S
 
 
 def run_name(cache: bool, clock: bool) -> str:
-    """What a run is called in `assets/live_chat.json`.
+    """Return the name of a run in `assets/live_chat.json`.
 
     >>> run_name(cache=True, clock=False)
     'with a cache'

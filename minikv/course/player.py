@@ -1,8 +1,8 @@
 """A player for a row of pictures: play, pause, step, slide, with buttons or keys.
 
 The drawings are made here and travel to the browser once, so that the player keeps running when the kernel
-is gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in a player
-only. The browser's half is `assets/player/`.
+is gone. Where widgets do not run, the stored picture and the text of every step are shown instead, so nothing is in
+a player only. The browser's half is `assets/player/`.
 
 A panel of a reel has a `head` and a `tail` that stay, and for each step 0, where nothing changed, or a pair:
 
@@ -27,7 +27,7 @@ from minikv.files import asset
 from minikv.palette import state_css
 from minikv.testing.snapshot import legible
 
-RUN_IT = "<p>Run the cell to step through it.</p>"  # below a picture that stands in for a widget
+RUN_IT = "<p>Run the cell to step through it.</p>"  # below a picture that replaces a widget
 
 
 def script() -> str:
@@ -123,7 +123,7 @@ class Player(anywidget.AnyWidget):
 
     @property
     def text(self) -> str:
-        """What every step says, and the text twin of the picture that it begins with."""
+        """The caption of every step, and the text twin of the picture that it begins with."""
         return self.still.text
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ and what checks, measures and teaches it.
 A section of a file begins with `# %%`. Those of pieces ("3.1 split") are what a learner writes: `check` says whether
 their answer does the same, `solution` prints ours, and it runs where theirs is not right yet. Those that are given
 ("given 3") join them. A section calls the others as globals, so any of them can run in the learner's own world, where
-the learner's pieces are bound instead of ours. `my_minikv.py` is these files with the learner's pieces in them.
+the learner's pieces replace the package's. `my_minikv.py` is these files with the learner's pieces in them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Section(NamedTuple):
 
 
 def sections(text: str) -> list[Section]:
-    """The sections of a file, in order; what stands before the first belongs to none.
+    """The sections of a file, in order; text before the first section belongs to none.
 
     >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
     [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3)]
@@ -81,7 +81,7 @@ def engine_files() -> dict[str, tuple[Section, ...]]:
 
 @lru_cache
 def engine_sections() -> tuple[Section, ...]:
-    """The sections of our own engine, and behind them those of the other designs.
+    """The sections of the course's engine, followed by those of the other designs.
 
     >>> [section.name for section in engine_sections() if section.chapter == 2]
     ['2', 'alloc', 'guard', 'free', 'cached_row', 'respond', 'take_back']
@@ -120,7 +120,7 @@ def section_of(piece: str) -> Section:
 
 
 def last_for(chapter: int) -> int:
-    """The last chapter whose pieces and classes a chapter needs: the cache of chapter 04 stands on the next one's ring.
+    """The last chapter whose pieces and classes a chapter needs: the cache of chapter 04 needs the next one's ring.
 
     >>> last_for(3), last_for(4)
     (3, 5)
@@ -129,7 +129,7 @@ def last_for(chapter: int) -> int:
 
 
 def pieces_up_to(chapter: int) -> list[Section]:
-    """The sections of the pieces that a chapter goes on with: those of the engine, and its own.
+    """Return the sections of the pieces that a chapter uses: those of the engine, and its own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
     ('5.9', '3.10')

@@ -1,4 +1,4 @@
-"""What stands around the pieces of a prefix cache: sizes, handles, checks of the input.
+"""The shell around the pieces of a prefix cache: sizes, handles, checks of the input.
 
 No chapter is about any of it. `RadixCache` of chapter 04 builds on it, and adds what the pieces do. So the learner's
 cache refuses what ours refuses, hands out the same matches and handles, and serves in the same places.
@@ -74,11 +74,11 @@ class CacheShell:
         return self.cut(numbers[: require_limit(limit, len(numbers))])
 
     def pages_for(self, num_tokens: int) -> int:
-        """How many pages hold `num_tokens` tokens."""
+        """Return how many pages hold `num_tokens` tokens."""
         return -(-whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more") // self.page_size)
 
     def numbers(self, pages: Any, tokens: TokensLike, start: Handle | None, namespace: Hashable) -> list[int]:
-        """The number of each whole page; those before `start` are not looked at, and 0 stands for them."""
+        """The number of each whole page; those before `start` are not read, and are 0."""
         before = 0 if start is None else self._pages_before(start, tokens, namespace)
         packed = page_bytes(pages, len(pack(tokens)), self.page_size, before)
         return [0] * before + array("i", packed).tolist()
@@ -119,7 +119,7 @@ class CacheShell:
             raise LockError(f"the handle of length {handle.length} holds no lock")
 
     def _pages_before(self, start: Handle, tokens: TokensLike, namespace: Hashable) -> int:
-        """How many pages `start` stands for, if it is a locked prefix of `tokens` in their namespace."""
+        """Return how many pages `start` covers, if it is a locked prefix of `tokens` in their namespace."""
         self.require(start, held=True)
         path = self._path(start.node) or []
         before = [key for node in path for key in node.tokens]

@@ -100,7 +100,7 @@ class Sequence(SequenceShell):
 
 
 class CacheManager(ManagerShell):
-    """A pool, a cache and the requests that run on both."""
+    """A pool, a cache and the requests that use both."""
 
     def __init__(self, num_pages, page_size=1, store=None):
         super().__init__(num_pages, page_size, store)

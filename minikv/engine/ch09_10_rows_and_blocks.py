@@ -47,7 +47,7 @@ class RowTrie:
 
     def __init__(self, num_rows, max_nodes=1000):
         self.pool, self.root, self.ring = BitmaskPool(num_rows), TokenNode(), Ring()
-        self.rows = [[] for _ in range(num_rows)]  # tokens stand for keys and values
+        self.rows = [[] for _ in range(num_rows)]  # tokens represent keys and values
         self.max_nodes, self.evictable, self.protected = max_nodes, 0, 0
 
     def find(self, tokens):

@@ -1,4 +1,4 @@
-"""What stands around the pieces of a cache manager: its checks of the input, and the audit of who owns each page.
+"""The shell around the pieces of a cache manager: it checks the input, and audits who owns each page.
 
 A page belongs to the pool, to the cache, or to one request. With two owners it will be written by one of them while the
 other reads it; with none it is lost. What a request reads from the cache must be there, under a lock of its own.
@@ -31,7 +31,7 @@ class SequenceShell:
 
     @property
     def length(self) -> int:
-        """How many tokens it has."""
+        """Return how many tokens it has."""
         return len(self.tokens)
 
     @property
@@ -73,7 +73,7 @@ class ManagerShell:
         return list(self.running)
 
     def pages_for(self, num_tokens: int) -> int:
-        """How many pages hold `num_tokens` tokens."""
+        """Return how many pages hold `num_tokens` tokens."""
         return -(-num_tokens // self.page_size)
 
     def prompt(self, tokens: TokensLike) -> PackedTokens:
@@ -127,7 +127,7 @@ class ManagerShell:
 
 
 def name_of(sequence: Any) -> str:
-    """What a request is called: by its number, from 1."""
+    """Return the name of a request: its number, from 1."""
     return f"request {sequence.number}"
 
 
@@ -156,7 +156,7 @@ def audit(manager: Any, owners: Sequence[Sequence[str]]) -> None:
 
 
 def _audit_readers(manager: Any, owners: Sequence[Sequence[str]]) -> None:
-    """What a request reads as the cache's is the cache's, and its own lock covers just that."""
+    """Check that the cached part of a request's row is in the cache, and that its lock covers exactly that."""
     for sequence in manager.running:
         for page in _shared(manager, sequence):
             if owners[page][0] != CACHE:

@@ -4,7 +4,7 @@
     advance      keys and values have been computed into the next tokens' slots
     extend       a token was generated: it needs a slot, and perhaps a page
     truncate     the last tokens were only a draft: their pages go back
-    checkpoint   publish what is computed while the request runs on; from now on it reads the tree's slots
+    checkpoint   publish the computed pages while the request continues; from then on it reads the tree's slots
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
 
@@ -30,7 +30,7 @@ from minikv.tokens import TokensLike, pack
 
 
 class CacheManager(PageOwners):
-    """A pool of pages, a prefix cache over their slots, and the sequences that run on both.
+    """A pool of pages, a prefix cache over their slots, and the sequences that use both.
 
     Any thread may call it: one act is done at a time. `page_size` is in tokens; page p has the slots `p * page_size`
     to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
@@ -117,7 +117,7 @@ class CacheManager(PageOwners):
 
     @exclusive
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
-        """Put generated `tokens` behind the sequence and take pages for them; they are still to be computed.
+        """Append generated `tokens` to the sequence and allocate pages for them. They still have to be computed.
 
         It costs the same however long the sequence is. Raises `OutOfPages`, and nothing has changed, when there is no
         room.
@@ -138,7 +138,7 @@ class CacheManager(PageOwners):
 
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
-        """Keep the first `length` tokens of the sequence and give back the pages behind them: `extend` undone.
+        """Keep the first `length` tokens of the sequence and free the later pages. This undoes `extend`.
 
         A draft that was guessed wrong goes in this way, before it is said to be computed. What is published stays, so
         the first `sequence.shared` tokens do, and at least 1. Raises `ValueError`, and nothing has changed, for any
@@ -160,7 +160,7 @@ class CacheManager(PageOwners):
 
     @exclusive
     def checkpoint(self, sequence: Sequence) -> None:
-        """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
+        """Publish the whole pages that are computed, so that others can use them while this sequence continues.
 
         What the cache had already (another sequence was faster) is read from there from now on: the row is rewritten
         and our duplicates are freed. A failure in the middle of it ends the sequence.
@@ -185,7 +185,7 @@ class CacheManager(PageOwners):
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
-        If the cache fails to take that, the sequence runs on. `ValueError`, and nothing changes, when it is over.
+        If the cache fails to take that, the sequence continues. `ValueError`, and nothing changes, if it has finished.
 
         >>> manager = CacheManager(num_pages=8, page_size=2)
         >>> sequence = manager.start([1, 2, 3])
@@ -194,7 +194,7 @@ class CacheManager(PageOwners):
         (2, 7)
         >>> manager.finish(sequence)
         Traceback (most recent call last):
-        ValueError: cannot finish sequence 1: it is finished already
+        ValueError: cannot finish sequence 1: it has already finished
         """
         self._require(sequence, "finish")
         self._release(sequence, FINISHED, self._publish(sequence))

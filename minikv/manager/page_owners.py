@@ -16,7 +16,7 @@ import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
-from minikv.manager.sequence import RUNNING, Sequence, check_row
+from minikv.manager.sequence import FINISHED, RUNNING, Sequence, check_row
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, HashBlockCache, Insertion, PrefixCache, RadixCache, SlidingWindowCache, TokenTrie
@@ -31,7 +31,7 @@ Owners = dict[int, str]
 
 
 class PageOwners(Exclusive):
-    """A pool of pages, a prefix cache over their slots, and the sequences that run on both.
+    """A pool of pages, a prefix cache over their slots, and the sequences that use both.
 
     >>> from minikv import CacheManager
     >>> manager = CacheManager(num_pages=4, page_size=2)
@@ -91,7 +91,8 @@ class PageOwners(Exclusive):
             raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
         if self._running.get(sequence.number) is sequence:
             return
-        why = "another manager started it" if sequence.state == RUNNING else f"it is {sequence.state} already"
+        ended = "it has already finished" if sequence.state == FINISHED else "it was already aborted"
+        why = "another manager started it" if sequence.state == RUNNING else ended
         raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
 
     def _make_room(self, num_pages: int, spare: int = 0) -> None:
@@ -113,7 +114,7 @@ class PageOwners(Exclusive):
         """Give the pool what the cache evicted.
 
         Our own pool need not look at what our own index evicted, as long as all pages are accounted for. What anybody
-        else evicts, and what was inserted or freed behind the manager's back, is looked at page by page.
+        else evicts, and what was inserted or freed without the manager's knowledge, is looked at page by page.
         """
         counted = self.pool.num_free + self.cache.total_size // self.page_size + self._owned + len(evicted)
         self._leaving.append(evicted)
@@ -274,7 +275,7 @@ def _check_count(manager: PageOwners, owners: Owners, counted: int) -> None:
 
 
 def _check_shared(sequence: Sequence, owners: Owners) -> None:
-    """What the sequence reads as cached is in the cache."""
+    """Check that the part of the sequence that counts as cached is in the cache."""
     for page in sequence.pages[: sequence.shared // sequence.page_size].tolist():
         if not owners[page].startswith("node"):
             reader = f"the cache, from which sequence {sequence.number} reads it"

@@ -30,7 +30,7 @@ class Sequence:
 
     A `CacheManager` makes it and is the only one to change it. `number` counts the sequences of one manager from 1.
     `cached_length` tokens were found in the cache at the start, and `computed` tokens have keys and values by now, from
-    the first on. `shared` tokens lie in pages that the cache owns; the pages behind them are the sequence's own.
+    the first on. `shared` tokens lie in pages that the cache owns; the pages after them are the sequence's own.
     `state` is "running", "finished" or "aborted"; a sequence that is over has no pages.
 
     >>> from minikv import CacheManager
@@ -43,7 +43,7 @@ class Sequence:
     state = RUNNING
     cached_length = computed = shared = 0
     _handle: Handle | None = None  # locked: it protects [0, shared)
-    _first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
+    _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
     _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all
     _num_expanded = 0  # how many they are
 
@@ -53,14 +53,14 @@ class Sequence:
         self.number, self.namespace, self.page_size = number, namespace, page_size
         self.length = len(prompt)
         self._tokens = self._prompt = prompt
-        self._behind = bytearray()  # the tokens behind the prompt
+        self._behind = bytearray()  # the tokens after the prompt
         self._num_pages = -(-self.length // page_size)
         self._row = np.empty(self._num_pages + self._num_pages // 8 + 8, np.int32)
         self._every_slot = every_slot  # page by page, of the whole pool; of a huge pool none
 
     @property
     def tokens(self) -> PackedTokens:
-        """All tokens, the prompt's and those behind it."""
+        """All tokens: the prompt's and those after it."""
         if len(self._tokens) != self.length:
             self._tokens = self._prompt.followed_by(self._behind)
         return self._tokens
@@ -77,7 +77,7 @@ class Sequence:
 
     @property
     def owned(self) -> Pages:
-        """Every slot of its own pages, those behind the last token too: what no other may have."""
+        """Every slot of its own pages, including those after the last token. No other sequence may have them."""
         return page_slots(self.pages[self._first_own :], self.page_size)
 
     def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
@@ -102,7 +102,7 @@ class Sequence:
 
     @property
     def publishable(self) -> int:
-        """How many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
+        """Return how many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
         return self.computed // self.page_size * self.page_size
 
     def _row_of(self, start: int, stop: int) -> memoryview:
@@ -139,7 +139,7 @@ class Sequence:
         self._num_expanded = 0  # its pages may be others than before
 
     def _append(self, tokens: PackedTokens, num_pages: int) -> None:
-        """`tokens` come behind the others, in a row that has `num_pages` pages now."""
+        """Append `tokens`, in a row that now has `num_pages` pages."""
         self._behind += tokens.data
         self.length += len(tokens)
         self._num_pages = num_pages
@@ -194,7 +194,7 @@ class RunningSequence(Protocol):
 
     @property
     def length(self) -> int:
-        """How many tokens it has."""
+        """Return how many tokens it has."""
 
     @property
     def tokens(self) -> PackedTokens:
@@ -224,10 +224,10 @@ class Manager(Protocol):
         """Say that the next tokens are computed."""
 
     def extend(self, sequence: Any, tokens: TokensLike) -> None:
-        """Put generated tokens behind the sequence, or raise `OutOfPages`."""
+        """Append generated tokens to the sequence, or raise `OutOfPages`."""
 
     def checkpoint(self, sequence: Any) -> None:
-        """Publish what is computed while the request runs on."""
+        """Publish the computed pages while the request continues."""
 
     def finish(self, sequence: Any) -> None:
         """End the request well."""
@@ -241,4 +241,4 @@ class TruncatingManager(Manager, Protocol):
     """A manager with a seventh verb, which takes tokens back: an engine that computes drafts needs it."""
 
     def truncate(self, sequence: Any, length: int) -> None:
-        """Keep the first `length` tokens and give back the pages behind them."""
+        """Keep the first `length` tokens and free the later pages."""

@@ -73,7 +73,7 @@ class WindowedManager(CacheManager):
             try:
                 self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
             except BaseException:
-                sequence.computed = before  # else an engine would never get the token that comes next
+                sequence.computed = before  # else an engine would never get the next token
                 raise
             self._live_from[sequence.number] = end
 

@@ -31,7 +31,7 @@ def break_even_tokens(
 
     `token_bytes` are the keys and values of one token (`bytes_per_token`), `flops_per_token` about twice the number of
     the model's parameters, and `attention_flops` 2 x layers x heads x head size: a pair of tokens takes twice that, and
-    a token looks back at half of the others on average. `latency` is in seconds. Behind a prefix of m tokens that are
+    a token looks back at half of the others on average. `latency` is in seconds. After a prefix of m tokens that are
     still cached, add 2 x m x `attention_flops` to `flops_per_token`. `TypeError` and `ValueError` name a number that is
     not finite, is negative, or is 0 where something is divided by it.
 

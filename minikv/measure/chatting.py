@@ -2,7 +2,7 @@
 
 A few users talk to one assistant: all prompts begin with its instructions, and every turn of a user begins with all
 that was said before. Two engines differ in one object, a prefix cache or `NoCache`, and take turns request by request,
-so that whatever else the machine does falls on both. What comes out must be the same, token by token. On a CPU both
+so that whatever else the machine does falls on both. The output must be the same, token by token. On a CPU both
 compute on one thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
 
 It imports torch, with the model, and `minikv.measure` does not import it.
@@ -49,7 +49,7 @@ ONE = "a random Llama in float32, one thread"
 
 
 class Answer(NamedTuple):
-    """What an engine answers to prompts that it is given at once, and what that takes.
+    """An engine's answers to prompts that it is given at once, and their cost.
 
     The `tokens` for each prompt, the seconds until each of them has its first one, the seconds in all, how many tokens
     the prompts have, and how many of those were computed.
@@ -134,7 +134,7 @@ class EngineFigures(Measured):
             yield f"  {duel.workload:<54}{duel.peer:<36}x {fine}"
 
     def promises(self) -> Iterator[Promise]:
-        """What the cache saves, and times on a CPU: a model this small leaves a GPU waiting."""
+        """The savings of the cache, and times on a CPU: a model this small leaves a GPU waiting."""
         yield Promise("prompt tokens that the cache saved, as a share", self.saved, 0.8, at_most=False)
         if self.device == "cpu":
             ratio = self.first_token_ratio.median
@@ -181,7 +181,7 @@ def small_model(device: str) -> Llama:
 
 
 def _served(engines: Sequence[Engine], users: int, turns: int, new: int, first: int) -> list[list[Answer]]:
-    """What both engines answer to each turn of each user, the `first` of them first in every other turn."""
+    """Yield both engines' answers to each turn of each user, the `first` of them first in every other turn."""
     said, answers = [list(INSTRUCTIONS.encode()) for _ in range(users)], [list[Answer](), list[Answer]()]
     for turn, user in itertools.product(range(turns), range(users)):
         question = QUESTIONS[(user * turns + turn) % len(QUESTIONS)]

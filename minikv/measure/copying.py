@@ -82,7 +82,7 @@ class CopyFigures(Measured):
             yield f"  {name:<34}{layout:<10}{''.join(cell.ljust(wide) for cell in cells)}".rstrip()
 
     def promises(self) -> Iterator[Promise]:
-        """What a promise calls the best is the best method of the store; the others only run here."""
+        """Return the best method of the store for a promise; the others only run here."""
         own = [result.to_memcpy for result in self.results if result.name.startswith("KVStore.")]
         best = [min(spreads[at].median for spreads in own) for at in range(len(self.tokens))]
         if self.device == "cuda":
@@ -269,7 +269,7 @@ def device_here(device: str) -> str:
 
 
 def where(device: str) -> str:
-    """What a report says of the machine besides: torch, and the GPU if that is what was measured.
+    """The report's further lines on the machine: torch, and the GPU if that was measured.
 
     >>> where("cpu").split(", ")[-1]
     'one thread'

@@ -119,7 +119,7 @@ def collecting() -> Iterator[None]:
 
 
 class Limit:
-    """What no engine can beat: what each of them must do for a request, in memory that has had time to go cold.
+    """The floor for every engine: the work that each must do for a request, in memory that has had time to go cold.
 
     Compare the hit tokens with the edges that a tree keeps, copy the edges' slots into the request's row, take slots
     for the new tokens off a stack, and keep a copy of the new tokens and of their slots. Which edges a request hits is

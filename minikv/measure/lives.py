@@ -164,7 +164,7 @@ class FiveVerbs:
 
 
 class Held:
-    """What an index with the five verbs has matched or inserted."""
+    """The tokens that an index with the five verbs has matched or inserted."""
 
     def __init__(self, found: Any):
         self.length, self.handle = found.length, found.handle

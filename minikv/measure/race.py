@@ -151,7 +151,7 @@ def usual(laps: Sequence[Lap]) -> Lap:
 
 
 def working_set(workload: Workload) -> int:
-    """How many tokens the workload would cache if nothing were ever evicted.
+    """Return how many tokens the workload would cache if nothing were ever evicted.
 
     >>> from minikv.measure.workloads import w3_strangers
     >>> working_set(w3_strangers(3))

@@ -1,4 +1,4 @@
-"""What a measurement found: on which machine, over how many rounds, and whether it keeps the project's promises."""
+"""The results of a measurement: on which machine, over how many rounds, and whether it keeps the project's promises."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Promise(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether what was measured is on the right side of the bar."""
+        """Return whether what was measured is on the right side of the bar."""
         return self.found <= self.bar if self.at_most else self.found >= self.bar
 
     def __str__(self) -> str:

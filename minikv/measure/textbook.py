@@ -45,7 +45,7 @@ def evict_by_scan(cache: Any, num_pages: int) -> list[int]:
 
 
 def _no_ring(*_: Any) -> None:
-    """What `link` and `unlink` do here."""
+    """Do the work of `link` and `unlink`."""
 
 
 _WORLD = engine_world(2, 3, 4, 5)

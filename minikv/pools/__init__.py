@@ -1,6 +1,6 @@
 """Which pages are free: one contract, three pools, and the page table that says which request has the others.
 
-A pool hands out ids and takes them back. An id stands for one page of the key-value store (with `page_size=1`, for
+A pool hands out ids and takes them back. An id means one page of the key-value store (with `page_size=1`, for
 one slot); a pool neither holds nor touches a key or a value. All three keep the same promises: `alloc` gives all that
 was asked for or nothing, every id has one owner at a time, and a call that would break that is refused before
 anything changes. A pool may be used by one thread at a time; a `CacheManager` takes care of that.

@@ -27,7 +27,7 @@ class BitmaskPool(CountedPool):
     ([0, 1], 1)
     >>> pool.free([1]); pool.occupy(1); pool.version(1)     # the same content, taken again
     1
-    >>> pool.free([1]); pool.alloc(1).tolist(), pool.version(1)     # handed out anew
+    >>> pool.free([1]); pool.alloc(1).tolist(), pool.version(1)     # handed out again
     ([1], 2)
     """
 
@@ -69,16 +69,16 @@ class BitmaskPool(CountedPool):
         self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is free."""
+        """Return whether `page` is free."""
         word, bit = divmod(page_id(page, self.size), _BITS)
         return bool(self._levels[0][word] >> bit & 1)
 
     def version(self, page: int) -> int:
-        """How often `page` has been handed out anew: by `alloc`, or by `occupy` with `renew`."""
+        """Return how often `page` has been handed out again: by `alloc`, or by `occupy` with `renew`."""
         return self._versions[page_id(page, self.size)]
 
     def check(self) -> None:
-        """Every level has a bit for each word of the one below that has any, and no others; the count is right."""
+        """Every level has a bit for each word of the one below that has any, and no others; the count is correct."""
         found, expected = [len(words) for words in self._levels], _level_sizes(self.size)
         if found != expected:
             raise InvariantError(f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")

@@ -1,4 +1,4 @@
-"""What every pool promises, and the checks that all of them make before they change anything."""
+"""The contract of every pool, and the checks that all of them make before they change anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_USE = -1  # marks a page that is not free in a pool's own arrays; never hande
 
 
 class SlotPool(Protocol):
-    """What every pool here promises; each promise has a test in `tests/test_pools.py`."""
+    """The contract of every pool; each promise has a test in `tests/test_pools.py`."""
 
     size: int
 
@@ -35,10 +35,10 @@ class SlotPool(Protocol):
         """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
 
     def free(self, pages: Any) -> None:
-        """Give pages back, all or none: `ValueError` for a page that is free already, foreign, or given twice."""
+        """Give pages back, all or none: `ValueError` for a page that is already free, foreign, or given twice."""
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is free."""
+        """Return whether `page` is free."""
 
     def check(self) -> None:
         """Recompute everything from scratch; raise `InvariantError` on the first difference."""
@@ -82,7 +82,7 @@ def pages_to_free(pages: Any, size: int, is_free: Callable[[int], bool]) -> list
 
     >>> pages_to_free([1, 2], 4, is_free=lambda page: page == 2)
     Traceback (most recent call last):
-    ValueError: cannot free pages[1]: page 2 is free already
+    ValueError: cannot free pages[1]: page 2 is already free
     """
     ids = page_ids(pages, size)
     numbers: list[int] = ids.tolist()
@@ -96,7 +96,7 @@ def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
     seen: set[int] = set()
     for i, page in enumerate(ids.tolist()):
         if is_free(page):
-            raise ValueError(f"cannot free pages[{i}]: page {page} is free already")
+            raise ValueError(f"cannot free pages[{i}]: page {page} is already free")
         if page in seen:
             raise ValueError(f"cannot free pages[{i}]: page {page} is given twice")
         seen.add(page)
@@ -104,7 +104,7 @@ def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
 
 
 class CountedPool:
-    """What the pools have in common that go from page to page: they count their free pages, and give any of them.
+    """The shared part of the pools that go from page to page: they count their free pages, and give any of them.
 
     >>> from minikv import QueuePool
     >>> pool = QueuePool(4)
@@ -133,7 +133,7 @@ class CountedPool:
         row[:] = self.alloc(len(row)).data
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is free."""
+        """Return whether `page` is free."""
         raise NotImplementedError
 
     def _free_page(self, page: int) -> int:

@@ -16,8 +16,8 @@ _FEW = 32  # up to here, going from page to page costs less than starting numpy
 class FreeListPool:
     """A stack of free pages that knows whether each page is free, and refuses to free a page twice.
 
-    `size` is the number of pages. Each page has a place, where it was pushed last, and is free if and only if it still
-    stands there (a sparse set, after Briggs and Torczon): so taking pages is one copy, and only `free` looks at each
+    `size` is the number of pages. Each page has a place, where it was pushed last, and is free if and only if it is
+    still there (a sparse set, after Briggs and Torczon): so taking pages is one copy, and only `free` looks at each
     page, if the caller is not `sure` of them. No cost depends on `size`. A pool may be used by one thread at a time.
     After the free lists of SGLang and mini-sglang, which slice and concatenate a tensor instead, so that theirs cost
     more the larger the pool is, and which do not notice a page that is freed twice.
@@ -86,7 +86,7 @@ class FreeListPool:
             refuse_free(page_ids(pages, self.size), self.is_free)
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is free."""
+        """Return whether `page` is free."""
         number = page_id(page, self.size)
         self._note()
         place = self._where[number]
@@ -109,7 +109,7 @@ class FreeListPool:
         for page in free[self._where[free] != np.arange(at, self.size)].tolist():
             raise InvariantError(f"FreeListPool: page {page} is on the stack, but not at {self._where[page]}")
 
-    # -- where pages stand --------------------------------------------------------------------------------------------
+    # -- where pages are ----------------------------------------------------------------------------------------------
 
     def _note(self) -> None:
         """Note the places of the pages that came back unseen, before anybody looks at one."""

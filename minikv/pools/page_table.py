@@ -93,7 +93,7 @@ class PageTable:
         self._table[row, first : first + len(values)] = values
 
     def slots(self, row: int) -> Pages:
-        """A copy of the slots in `row`, int32, one a token."""
+        """A copy of the slots in `row`, int32, one per token."""
         return self._table[row, : self.length(row)].copy()
 
     def length(self, row: int) -> int:
@@ -103,7 +103,7 @@ class PageTable:
         return self._lengths[row]
 
     def is_open(self, row: int) -> bool:
-        """Whether `row` is taken."""
+        """Return whether `row` is taken."""
         rule = f"this table has rows 0 to {self.num_rows - 1}"
         return not self._rows.is_free(whole_number("row", row, 0, rule, self.num_rows))
 

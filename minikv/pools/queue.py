@@ -58,7 +58,7 @@ class QueuePool(CountedPool):
         self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is in the queue."""
+        """Return whether `page` is in the queue."""
         return bool(self._next[page_id(page, self.size)] != IN_USE)
 
     def __iter__(self) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Two pools in one, for a model with two kinds of layers: pages of the full layers, and window pages behind them.
+"""Two pools in one, for a model with two kinds of layers: pages of the full layers, and their window pages.
 
 A page is known by its number in the full layers' store. A map says which page of the windowed layers' store belongs to
 it, as long as there is one: a window page can be freed long before its full page, and given to another.
@@ -23,7 +23,7 @@ NO_WINDOW = -1
 
 
 class WindowPool(Protocol):
-    """What an index asks of a pool of window pages; both take pages of the full layers, int32 arrays.
+    """The verbs that an index needs from a pool of window pages; both take pages of the full layers, int32 arrays.
 
     `evict` returns pages that have lost everything; the caller frees those, and their window pages with them.
     """
@@ -117,7 +117,7 @@ class WindowedPool:
         return ids
 
     def is_free(self, page: int) -> bool:
-        """Whether full page `page` is free."""
+        """Return whether full page `page` is free."""
         return self.full.is_free(page)
 
     def check(self) -> None:
@@ -143,7 +143,7 @@ class WindowedPool:
 
 
 def _repeats(ids: Pages) -> bool:
-    """Whether a page is given twice; pages mostly come in order, and then nothing is sorted.
+    """Return whether a page is given twice; pages mostly come in order, and then nothing is sorted.
 
     >>> _repeats(np.array([3, 4, 9])), _repeats(np.array([4, 3])), _repeats(np.array([3, 4, 3]))
     (False, False, True)

@@ -1,6 +1,6 @@
-"""What all indexes have in common: three sizes, the locks that are held, and how a match is asked for.
+"""The part that all indexes share: three sizes, the locks that are held, and the steps of a match.
 
-`NoCache` has no more than that, and keeps nothing: it is what an engine without a prefix cache runs on.
+`NoCache` has no more than that, and keeps nothing: it is what an engine without a prefix cache uses.
 
 A handle belongs to one index, and to its life since the last reset, whose `epoch` it carries. Which handles are stale
 for another reason, and which nodes a lock protects, each index knows itself.
@@ -32,7 +32,7 @@ from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
 class IndexNode:
-    """What a node of any index shows of its tokens, which are packed in `key_bytes`, and of their `pages`.
+    """The tokens of a node of any index, which are packed in `key_bytes`, and their `pages`.
 
     >>> from minikv import TokenTrie
     >>> TokenTrie(page_size=2).insert([1, 2, 3, 4], [7, 8]).node.slots.tolist()
@@ -192,7 +192,7 @@ class BaseIndex:
     def _require_start(self, start: Any, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached.
 
-        Tokens that have its very bytes, or were made by putting more behind them, are not compared: bytes never change.
+        Tokens with the same bytes object, or made by appending to it, are not compared: bytes never change.
         """
         if not isinstance(start, Handle) or start not in self._held:
             self._require(start, "start from")

@@ -63,7 +63,7 @@ class Handle:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Match(Handle):
-    """What `match_prefix` and `acquire` found: `length` tokens are cached in `pages`; it is its own `handle`.
+    """The result of `match_prefix` and `acquire`: `length` tokens are cached in `pages`; it is its own `handle`.
 
     The pages stay put only while the match is locked. An index gives them as `parts`, the bytes of int32 pages in
     order; they are joined when somebody asks for them.
@@ -84,7 +84,7 @@ class Match(Handle):
 
     @property
     def slots(self) -> Pages:
-        """The slots of the matched tokens, one a token, in order: an int32 array that is the caller's own."""
+        """The slots of the matched tokens, one per token, in order: an int32 array that belongs to the caller."""
         pages = self.pages
         return page_slots(pages, self.length // len(pages)) if len(pages) else pages
 
@@ -113,10 +113,10 @@ class Match(Handle):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Insertion(Handle):
-    """What `insert` did: `prefix_length` tokens were there already, `length` are stored now (whole pages).
+    """The result of `insert`: `prefix_length` tokens were already cached, `length` are cached now (whole pages).
 
     The caller frees the pages of its duplicates, the first `prefix_length` tokens (less what it got from the cache
-    itself), and the page of its unaligned tail, behind `length`. It is the `handle` of what is stored now.
+    itself), and the page of its unaligned tail, after `length`. It is the `handle` of what is stored now.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache(page_size=2)
@@ -131,7 +131,7 @@ class Insertion(Handle):
 
 
 class PrefixCache(Protocol):
-    """What every index here promises; fifteen rules, which `minikv verify` checks.
+    """The contract of every index: fifteen rules, which `minikv verify` checks.
 
     An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps.
 
@@ -222,7 +222,7 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
 
 
 def _none_negative(packed: bytes) -> bool:
-    """Whether none of the int32 in `packed` is negative."""
+    """Return whether none of the int32 in `packed` is negative."""
     if len(packed) > 4 * 2048:
         return bool(np.frombuffer(packed, np.int32).min() >= 0)
     return packed[_SIGN_BYTE::4].isascii()  # ASCII has no high bit, and a sign is one: a third of numpy's time here

@@ -1,4 +1,4 @@
-"""What is evicted first: a ring for least recently used, a heap for every policy that is a key, and their names.
+"""The eviction order: a ring for least recently used, a heap for every policy that is a key, and their names.
 
 A tree says when the nodes of a path change, deepest first, and an order names the next victim. Least recently used
 needs no sorting at all: a node that is used goes to the young end of a ring, so the old end is always right. On a path,
@@ -8,7 +8,7 @@ the tree adds the deepest node first. Then a parent is always younger than its c
     [tail of A] -> [A] -> [tail of B] -> [B] -> [shared prefix] -> (the ring's own mark) -> [tail of A] ...
 
 Every other policy is a class that says by which key: the leaf with the smallest key goes first, and of equal keys the
-node that was made first. Their leaves stand in a heap. After SGLang's `evict_policy.py`, where a policy is a key, too.
+node that was made first. Their leaves are in a heap. After SGLang's `evict_policy.py`, where a policy is a key, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW = 64  # old entries that a heap may have in any case
 
 
 class EvictionOrder(Protocol):
-    """What a tree needs from an eviction policy; every method is O(1) or O(log n).
+    """The interface of an eviction policy for a tree; every method is O(1) or O(log n).
 
     `reads` names the fields of a node that the policy looks at, some of `READABLE`: two nodes on a path that are equal
     in all of them may become one. `key(node)` is what the policy sorts by; where two keys are equal the older node goes
@@ -35,7 +35,7 @@ class EvictionOrder(Protocol):
     reads: ClassVar[tuple[str, ...]]
 
     def key(self, node: Any) -> Key:
-        """What the policy sorts by: of two leaves the one with the smaller key goes first."""
+        """The policy's sort key: of two leaves, the one with the smaller key is evicted first."""
 
     def add(self, path: Sequence[Any]) -> None:
         """The nodes of `path` have just become evictable; what made them so has used them, or is about to (a split)."""
@@ -132,7 +132,7 @@ class SmallestKeyFirst(EvictionOrder):
     """A heap of the unlocked leaves by `key` and then by node id; a policy says which key, or only what it reads.
 
     A leaf has its entry of the heap in its field `newer`. A leaf that moves gets a new one, and one that goes forgets
-    it. An old entry stays until it comes to the top, or until most entries are old and the heap is made anew.
+    it. An old entry stays until it comes to the top, or until most entries are old and the heap is rebuilt.
 
     >>> from types import SimpleNamespace as Node
     >>> order = FirstInFirstOut()
@@ -149,7 +149,7 @@ class SmallestKeyFirst(EvictionOrder):
         self._num_leaves = 0
 
     def key(self, node: Any) -> Key:
-        """What this policy sorts by: the fields that it reads, if it does not say anything else."""
+        """The policy's sort key: the fields that it reads, unless it overrides this."""
         return tuple([getattr(node, field) for field in self.reads])
 
     def add(self, path: Sequence[Any]) -> None:

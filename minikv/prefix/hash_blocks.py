@@ -93,7 +93,7 @@ def extra_keys(lora: str | None = None, salt: str | None = None, image: str | No
     """A namespace that says what changes keys and values besides the tokens, each part with its domain.
 
     `lora` names an adapter (name and version), `salt` is a tenant's secret, `image` the content hash of what the
-    placeholder tokens of the prompt stand for. Without the domains, an adapter called "x" and a tenant whose salt is
+    placeholder tokens of the prompt represent. Without the domains, an adapter called "x" and a tenant whose salt is
     "x" would read each other's pages (vllm#44701). A namespace covers the whole prompt, while vLLM puts the
     image's hash only into those blocks that it is in, so that the text before it is still shared.
 
@@ -149,7 +149,7 @@ class Block(PageNode):
 
     @property
     def num_hashed_tokens(self) -> int:
-        """How many tokens the key covers."""
+        """Return how many tokens the key covers."""
         return self.end
 
     @property
@@ -183,7 +183,7 @@ class BlockRoot(Block):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is cached in this namespace."""
+        """Return whether nothing is cached in this namespace."""
         return not self.num_first
 
 
@@ -230,7 +230,7 @@ class HashBlockCache(PageNodeCache):
     def _new_root(self, number: int, namespace: Hashable) -> BlockRoot:
         try:
             name = spelled((self.seed, namespace))
-        except TypeError:  # the namespace has no spelling of its own: a number stands for it
+        except TypeError:  # the namespace has no spelling of its own: a number represents it
             name = spelled((self.seed, None, number))
         return BlockRoot(self, number, namespace, sha256(name).digest())
 

@@ -57,12 +57,12 @@ class PageNode(IndexNode):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has been evicted."""
+        """Return whether it has been evicted."""
         return self.page is None
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is a root that nothing follows."""
+        """Return whether it is a root that nothing follows."""
         return False
 
     @property
@@ -96,7 +96,7 @@ class PageNodeCache(BaseIndex):
         self._roots[None] = self._new_root(0, None)
 
     def _new_root(self, number: int, namespace: Hashable) -> Any:
-        """Where the prompts of a namespace begin: a node that `is_empty` while nothing follows it."""
+        """Return where the prompts of a namespace begin: a node that `is_empty` while nothing follows it."""
         raise NotImplementedError
 
     def _keys(self, node: Any, texts: list[bytes]) -> list[bytes]:
@@ -137,7 +137,7 @@ class PageNodeCache(BaseIndex):
         """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
 
         Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, only what comes after it is looked for and
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, only the rest is looked up and
         counts as used.
 
         >>> from minikv import HashBlockCache

@@ -4,7 +4,7 @@ In the order in which chapter 03 builds it: a node, walk, split, join; then what
 insert, lock, evict.
 
 A node is an edge, a run of whole pages of tokens, and one page number for each of them. Edges are packed bytes, so
-walking down costs one memcmp a node. Children are keyed by the bytes of their first page. Unlocked nodes stand in an
+walking down costs one memcmp per node. Children are keyed by the bytes of their first page. Unlocked nodes are in an
 eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting an
 edge copies that edge).
 
@@ -98,7 +98,7 @@ class RadixNode(IndexNode):
 
 
 class RadixRoot(RadixNode):
-    """Where the prompts of one namespace begin; it holds no tokens and is never evicted itself."""
+    """The root of one namespace; it holds no tokens and is never evicted itself."""
 
     __slots__ = ("namespace",)
 
@@ -108,7 +108,7 @@ class RadixRoot(RadixNode):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is cached in this namespace."""
+        """Return whether nothing is cached in this namespace."""
         return not self.children
 
 
@@ -252,7 +252,7 @@ class RadixCache(BaseIndex):
         self._order.touch(_unlocked(path))
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
-        """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
+        """The match and its path, deepest first; the path counts as used now, but keeps its place in the order."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
         root = self._root_of(namespace)
@@ -295,7 +295,7 @@ class RadixCache(BaseIndex):
 
         Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
         duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk continues from there, its pages in
-        `pages` are not looked at, and only what lies behind it counts as used (the rest is in use until it is
+        `pages` are not read, and only later pages count as used (the rest is in use until it is
         unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is worth at
         least that much from now on.
 
@@ -322,7 +322,7 @@ class RadixCache(BaseIndex):
         return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
 
     def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
-        """Where an insert begins: the node, and how many bytes of the tokens lie before it."""
+        """Return where an insert begins: the node, and how many bytes of the tokens lie before it."""
         if start is None:
             return self._root_of(namespace), 0
         self._require_start(start, packed, namespace)
@@ -335,7 +335,7 @@ class RadixCache(BaseIndex):
         """
         upper = top.parent
         if upper is not None and len(upper.children) == 1 and (above := self._joinable(top)):
-            self._join(top, above)  # else each insert that goes on from the last one would make the path longer
+            self._join(top, above)  # else each insert that extends the last one would make the path longer
         path: list[RadixNode] = []
         leaf = None
         if node is top:
@@ -409,7 +409,7 @@ class RadixCache(BaseIndex):
         """The node at the end of `handle`, whose own is gone: joined, evicted or trimmed.
 
         A joined node forwards to the one that it became part of, an evicted one to its parent. Each keeps in `end`
-        how much of it is still there, so a handle that ends behind that is stale, whatever was cached there since.
+        how much of it is still there, so a handle that ends after that is stale, whatever was cached there since.
         """
         node: RadixNode = handle.node
         while node.ref_count == _GONE and handle.length <= node.end:

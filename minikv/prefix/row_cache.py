@@ -189,7 +189,7 @@ class RowCache:
         return self.trie.roots[None]
 
     def is_current(self, node: Any) -> bool:
-        """Whether the row of `node` still holds what it held when the node named it."""
+        """Return whether the row of `node` still holds what it held when the node named it."""
         return bool(node.row >= 0 and self.pool.version(node.row) == node.version)
 
     def find(self, tokens: TokensLike, limit: int | None = None) -> list[RowNode]:
@@ -241,7 +241,7 @@ class RowCache:
         for node in filter(self.is_current, self.trie.nodes()):
             prefix = [above.tokens[0] for above in reversed(node.path)]
             same = self.rows[node.row][: len(prefix)] == prefix
-            require(same, f"{node}: it stands for {prefix}, but row {node.row} holds {self.rows[node.row]}")
+            require(same, f"{node}: it represents {prefix}, but row {node.row} holds {self.rows[node.row]}")
 
     def __repr__(self) -> str:
         rows = Counter(self.states())

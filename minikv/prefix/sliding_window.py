@@ -187,7 +187,7 @@ class SlidingWindowCache(WindowedTree):
         return freed
 
     def _spare(self, state: Any) -> int:
-        """How many tokens of an edge can lose their window before a path that ends below it becomes useless."""
+        """Return how many tokens of an edge can lose their window before a path that ends below it becomes useless."""
         node: RadixNode = state.node
         span, end = self.windows.span, node.end
         while len(node.children) == 1 and node.end < end + span:

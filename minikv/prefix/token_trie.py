@@ -3,7 +3,7 @@
 There is no edge to compare and none to split: a step down is a lookup in a dictionary, and two prompts part at a node
 that is there already. So the whole index is a walk, and everything else follows from it (`page_cache.py`). What it
 costs is a node for each token: hundreds of bytes and most of a microsecond, where the radix tree pays for a page number
-and a memcmp. With pages of more than one token a node stands for a page.
+and a memcmp. With pages of more than one token, a node is a page.
 
 After the prefix cache of AstrAI, which calls itself a radix tree; its other half, in which a whole sequence has one
 slot, is `RowCache`. Unlike the original it locks whole paths, evicts leaves, and ends. It may be used by one thread at
@@ -29,7 +29,7 @@ class TrieNode(PageNode):
 
 
 class TrieRoot(TrieNode):
-    """Where the prompts of one namespace begin; it has no token and is never evicted itself."""
+    """The root of one namespace; it has no token and is never evicted itself."""
 
     __slots__ = ("namespace",)
 
@@ -39,7 +39,7 @@ class TrieRoot(TrieNode):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is cached in this namespace."""
+        """Return whether nothing is cached in this namespace."""
         return not self.children
 
 

@@ -153,7 +153,7 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
         fits = there == (not node.ref_count and (not node.children or (there and not heap)))
         require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
         first = not there or above is None or place[node.id] < above
-        require(first, f"node {node.id}: stands after its parent {node.parent.id} in the order")
+        require(first, f"node {node.id}: comes after its parent {node.parent.id} in the order")
     strangers = sorted(place.keys() - {node.id for node in nodes})
     require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
     if isinstance(order, SmallestKeyFirst):
@@ -174,7 +174,7 @@ def check_ring(what: str, ring: LeastRecentlyUsed, expected: Sequence[Any]) -> N
     for before, after in pairwise([ring, *expected, ring]):
         if before.newer is not after or after.older is not before:  # the text only now: there are many nodes
             links = f"{named(before)} links to {named(before.newer)} and {named(after)} back to {named(after.older)}"
-            raise InvariantError(f"{what}: {named(after)} belongs right behind {named(before)}, but {links}")
+            raise InvariantError(f"{what}: {named(after)} belongs right after {named(before)}, but {links}")
 
 
 def _check_pages(nodes: Sequence[Any]) -> None:

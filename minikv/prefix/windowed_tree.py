@@ -64,14 +64,14 @@ class WindowedTree(RadixCache):
 
     @property
     def has_tombstones(self) -> bool:
-        """Whether any cached token has lost its window."""
+        """Return whether any cached token has lost its window."""
         return self.windows.dead > 0
 
     def hashes_of(self, node: RadixNode) -> list[str]:
         """A name for each page of `node`, in order, which no other tokens, position or namespace has: hexadecimal text.
 
         Each is a link of a chain, sha256(name of the page before, tokens of the page); the first link is the namespace.
-        So it can stand for the page in a log, or in another machine's memory. (pymllm starts the chain anew where the
+        So it can represent the page in a log, or in another machine's memory. (pymllm restarts the chain where the
         parent has no hash yet, and leaves the namespace out: two prompts, one name.) Raises `TypeError` for a namespace
         that has no spelling of its own: an object shows nothing that would be the same in another process.
 
@@ -139,7 +139,7 @@ class WindowedTree(RadixCache):
         return longest
 
     def _same_bytes(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> int:
-        """How many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
+        """Return how many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
         found = 0
         for run in node.key_runs:
             at = at_byte + found

@@ -38,12 +38,12 @@ class WindowNode(RadixNode):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether the windowed layers have nothing left of this edge."""
+        """Return whether the windowed layers have nothing left of this edge."""
         return self.window.live_from >= self.end
 
     @property
     def note(self) -> str:
-        """What a picture says about the edge: nothing as long as its whole window is there.
+        """The edge's note in a picture: empty while its whole window is there.
 
         >>> from minikv import SlidingWindowCache
         >>> cache = SlidingWindowCache(window=2)
@@ -55,7 +55,7 @@ class WindowNode(RadixNode):
 
 
 class WindowState:
-    """What one node keeps for the windowed layers; positions are depths in tokens.
+    """The state of one node for the windowed layers; positions are depths in tokens.
 
     `live_from` is where its dead part ends. `pins` are where the windows of its locks begin, one for each lock that
     reaches this edge. `used` is the clock's reading at the last use; `older` and `newer` belong to the ring.
@@ -71,7 +71,7 @@ class WindowState:
 
     @property
     def pinned_from(self) -> int:
-        """Where the part begins that locks need; the end of the edge when none does."""
+        """Return where the part begins that locks need; the end of the edge when none does."""
         return max(self.node.start, min(self.pins)) if self.pins else self.node.end
 
     @property
@@ -90,7 +90,7 @@ class WindowRing(LeastRecentlyUsed):
     __slots__ = ()
 
     def add_before(self, state: WindowState, newer: WindowState) -> None:
-        """Put `state` before `newer`, which is here: it would go just before it."""
+        """Insert `state` before `newer`, so that it is evicted just before it."""
         state.older, state.newer = newer.older, newer
         newer.older.newer = newer.older = state
 
@@ -142,7 +142,7 @@ class Windows:
                 self.ring.remove((mine,))
 
     def joins(self, upper: WindowNode, node: WindowNode, live_from: int, use: bool) -> bool:
-        """Whether an edge of `upper` and `node`, live from `live_from` on, is dead first and then live.
+        """Return whether an edge of `upper` and `node`, live from `live_from` on, is dead first and live after that.
 
         Where the two are not in `use` now, what may be freed of them must be equally recent as well.
         """
@@ -252,7 +252,7 @@ class Windows:
         check_ring(ring, self.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
 
     def _pins_of(self, held: Mapping[Handle, int]) -> dict[int, list[int]]:
-        """Where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
+        """Return where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
         found: dict[int, list[int]] = {}
         for handle, count in held.items():
             begin, node = handle.length - self.span, handle.node

@@ -99,7 +99,7 @@ class StepAttention:
         self.store.write(layer, self.new, k.to(self.store.dtype), v.to(self.store.dtype))
 
     def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """What the new tokens of one layer attend to: q and the result (tokens, heads, head_dim), k and v as before."""
+        """Attend in one layer: q and the result are (tokens, heads, head_dim), k and v as before."""
         k, v = k.to(self.store.dtype), v.to(self.store.dtype)
         own, prefixes = [], []
         for part, slots in self.parts:
@@ -137,14 +137,14 @@ def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> 
 
 
 def _padded(part: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """One token a chunk: the query heads of a KV head stand below each other, as if they were as many tokens."""
+    """One token per chunk: the query heads of a KV head are stacked, as if they were separate tokens."""
     k, v = _split(k, part.size), _split(v, part.size)
     out, lse = attend(q.reshape(part.size, k.shape[1], -1, q.shape[2]), k, v, mask=part.mask)
     return out.flatten(1, 2), lse.flatten(1, 2)
 
 
 def _prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """All tokens see all keys: the heads and tokens of a KV head stand below each other."""
+    """All tokens see all keys: the heads and tokens of a KV head are stacked."""
     tokens, heads, dim = q.shape
     kv_heads = k.shape[1]
     q = q.reshape(tokens, kv_heads, -1, dim).transpose(0, 1).reshape(1, kv_heads, -1, dim)

@@ -85,7 +85,7 @@ class _Row(NamedTuple):
 
 
 class Batch:
-    """What one forward step needs to know about its chunks, once for all layers.
+    """The data that one forward step needs about its chunks, once for all layers.
 
     The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
     new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows whose logits are wanted,
@@ -175,7 +175,7 @@ class Batch:
         self.parts.append(SharedPrefix(rows, self._read(slots)))
 
     def _read(self, slots: Any) -> slice:
-        """Where `slots` are in `reads`."""
+        """Return where `slots` are in `reads`."""
         first = sum(len(before) for before in self._reads)
         self._reads.append(slots)
         return slice(first, first + len(slots))
@@ -257,7 +257,7 @@ def prefixes_of_rows(rows: Sequence[Any], worth: int = WORTH) -> list[Shared]:
 
 
 def _common(a: Any, b: Any) -> int:
-    """How many leading numbers of two arrays are equal."""
+    """Return how many leading numbers of two arrays are equal."""
     length = min(len(a), len(b))
     differs = a[:length] != b[:length]
     first = int(differs.argmax()) if length else 0

@@ -177,7 +177,7 @@ def converse(
 
 
 def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
-    """What is typed, line by line, without empty lines; Ctrl-C gives up the line."""
+    """Yield the lines that are typed, without empty ones; Ctrl-C discards the line."""
     while True:
         try:
             if read is sys.stdin:
@@ -273,7 +273,7 @@ class WordWrap:
         self._unit = re.compile(rf"([^\S\n]*)(\n|{word})")
 
     def push(self, piece: str) -> str:
-        """What can be written once `piece` has come."""
+        """Return the text that can be written after `piece`."""
         if self._width is None:
             return piece
         units = [*self._unit.finditer(self._held + piece)]
@@ -281,7 +281,7 @@ class WordWrap:
         return "".join(self._place(len(unit[1]), unit[2], self._width) for unit in units)
 
     def close(self) -> str:
-        """What is left to write, without spaces at the end."""
+        """Return the rest of the text, without trailing spaces."""
         return self.push("\n")[:-1]
 
     def _place(self, gap: int, word: str, width: int) -> str:

@@ -40,7 +40,7 @@ class ChatFormat(Protocol):
     """Writes a prompt from what has been said and what is asked now."""
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what comes before an answer."""
+        """The ids of all `turns`, of `question`, and of the marker that starts an answer."""
 
 
 class PlainFormat:
@@ -60,7 +60,7 @@ class PlainFormat:
         self._start = [] if start is None else [start]
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what comes before an answer."""
+        """The ids of all `turns`, of `question`, and of the marker that starts an answer."""
         ids = [*self._start]
         for turn in turns:
             closed = turn.ids[-1:] == self._end or not self._end
@@ -94,7 +94,7 @@ class TemplateFormat:
             raise refusal("the chat template cannot be read", error) from None
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what comes before an answer.
+        """The ids of all `turns`, of `question`, and of the marker that starts an answer.
 
         `ValueError` when the template fails, refuses, or writes more than a tokenizer takes.
         """

@@ -1,4 +1,4 @@
-"""What is in the folder of a checkpoint: its config, checked before it is believed, and its weights, as safetensors.
+"""The folder of a checkpoint: its config, which is checked before use, and its weights, as safetensors.
 
 A setting that would change the logits, and that the decoder of `llama.py` does not have, is an error: wrong logits look
 like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index. The

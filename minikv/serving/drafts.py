@@ -26,7 +26,7 @@ from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 
 
 class Drafter(Protocol):
-    """Guesses how a sequence continues; a wrong guess costs time, and never changes what comes out."""
+    """Guesses how a sequence continues; a wrong guess costs time, but never changes the output."""
 
     def draft(self, tokens: TokensLike, most: int) -> Sequence[int]:
         """At most `most` tokens that may follow `tokens`, best the same ones every time; `[]` for no guess."""
@@ -48,7 +48,7 @@ class PromptLookup:
         self.most = whole_number("most", most, 1, "at least 1 token is guessed")
 
     def draft(self, tokens: TokensLike, most: int) -> list[int]:
-        """What followed the newest tokens the last time, at most `most` of it."""
+        """Return the tokens that followed the newest ones last time, at most `most` of them."""
         packed, count = pack(tokens), min(most, self.most)
         if len(packed) <= self.length or count < 1:
             return []
@@ -112,14 +112,14 @@ def _checked(draft: Sequence[int], most: int, vocab_size: int) -> list[int]:
 
 
 def drop_draft(manager: object, request: Request) -> None:
-    """Take back the draft that a failed step has left, if there is one."""
+    """Remove the draft that a failed step left, if there is one."""
     if num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
         cast("TruncatingManager", manager).truncate(request.sequence, known)
 
 
 def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
-    """Enter a computed `chunk`, and of what was `sampled` after its tokens as much as is right.
+    """Enter a computed `chunk`, and as much of what was `sampled` after its tokens as is correct.
 
     That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
     others are taken back before anything counts as computed.
@@ -155,7 +155,7 @@ def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
 
 
 def _num_right(request: Request, draft: Sequence[int], tokens: Iterable[int]) -> int:
-    """How many tokens of `draft` are right: those that come out are the same up to there, and none is an end token."""
+    """Return how many tokens of `draft` are correct: the same as the sampled ones, and no end token."""
     count = 0
     for drafted, token in zip(draft, tokens):
         if drafted != token or token in request.eos:

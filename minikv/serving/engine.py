@@ -3,7 +3,7 @@
     schedule    the scheduler says which tokens of which requests are computed next, and they have slots
     draft       a guess of how a request continues, if there is a drafter, is computed along with it
     forward     the model computes them all in one batch, keys and values through the slots
-    sample      each request that is computed to its end gets its next token, or several if its draft was right
+    sample      each request that is computed to its end gets its next token, or several if its draft was correct
     update      what is computed is published, and requests that are over leave
 
 The whole engine is these five lines; the cache is under it, and changes which tokens are computed, never which come
@@ -42,7 +42,7 @@ class Engine:
     decides what is computed when (default `Scheduler(manager)`). With `NoCache` in the manager it is the same engine
     without a prefix cache. `drafts`, for example `PromptLookup()`, guesses tokens for requests that sample greedily:
     the same tokens come out, in fewer steps where it guesses well. Several threads may use the engine. Everywhere
-    `SamplingParams` say how to sample; a plain number stands for the most new tokens.
+    `SamplingParams` say how to sample; a plain number is the maximum number of new tokens.
 
     A server that runs for long should know Python's garbage collector: with 1,000,000 nodes in the tree, a full
     collection stops every request for up to 392 ms. Call `gc.collect(); gc.freeze()` once the cache is full, and again
@@ -68,7 +68,7 @@ class Engine:
         if not isinstance(self.scheduler, Scheduler):
             raise TypeError(f"scheduler is {bounded(scheduler)}: expected a Scheduler")
         if self.scheduler.manager is not manager:
-            raise ValueError("the scheduler is another manager's: engine and scheduler share one")
+            raise ValueError("the scheduler belongs to a different manager; engine and scheduler must share one")
         shape = getattr(manager.store, "shape", model.shape)
         if shape != model.shape:
             raise ValueError(f"the model needs a store of shape {model.shape}, the manager's has {shape}")
@@ -162,7 +162,7 @@ class Engine:
     ) -> list[Request]:
         """A request for each of `prompts`, which are still to be submitted."""
         if not isinstance(prompts, Iterable):
-            raise TypeError(f"prompts are {bounded(prompts)}: expected a sequence of prompts")
+            raise TypeError(f"prompts must be a sequence of prompts, not {bounded(prompts)}")
         listed = list(prompts)
         each = list(params) if isinstance(params, Sequence) else [params] * len(listed)
         if len(each) != len(listed):
@@ -213,7 +213,7 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
 
 
 def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:
-    """What follows each chunk that reaches its end, by so many of the rows of `logits` as `counts` says.
+    """Sample the tokens that follow each chunk that reaches its end, from as many rows of `logits` as `counts` says.
 
     None is drawn unless all that count can be chosen.
     """

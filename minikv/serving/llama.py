@@ -98,7 +98,7 @@ class Llama:
 
     @property
     def shape(self) -> KVShape:
-        """What a store must hold for it."""
+        """The shape of the keys and values that a store must hold for it."""
         return self.config.shape
 
     @property
@@ -113,12 +113,12 @@ class Llama:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What it computes in."""
+        """The dtype that it computes in."""
         return self.weights["model.embed_tokens.weight"].dtype
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """Return where it computes."""
         return self.weights["model.embed_tokens.weight"].device
 
     @torch.inference_mode()
@@ -153,7 +153,7 @@ class Llama:
     # -- the parts --------------------------------------------------------------------------------------------------
 
     def _linears(self, x: torch.Tensor, *names: str) -> tuple[torch.Tensor, ...]:
-        """What each of the linear layers called `names` makes of x, (tokens, inputs)."""
+        """Apply each of the linear layers called `names` to x, (tokens, inputs)."""
         weights = [self.weights[f"{name}.weight"] for name in names]
         biases = [self.weights.get(f"{name}.bias") for name in names]
         if not self._can_pack or len(x) < STEP_ROWS or torch.is_grad_enabled():
@@ -272,7 +272,7 @@ class PackedLinear:
         self._bias = None if all(bias is None for bias in biases) else torch.cat(given)
 
     def is_of(self, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None]) -> bool:
-        """Whether it was made of these tensors, and none was changed in place since then.
+        """Return whether it was made of these tensors, and none was changed in place since then.
 
         >>> weight = torch.ones(1, 2)
         >>> layer = PackedLinear([weight], [None]) if can_pack([weight]) else None
@@ -285,7 +285,7 @@ class PackedLinear:
         return all(tensor is mine and tensor._version == version for (mine, version), tensor in pairs)
 
     def __call__(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """What each layer makes of x (rows, inputs): (rows, outputs) each."""
+        """Apply each layer to x (rows, inputs): (rows, outputs) each."""
         missing = -len(x) % STEP_ROWS
         padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
         found = [

@@ -1,4 +1,4 @@
-"""What an engine needs of a model, chunks in and logits out, and how the next token is picked from logits.
+"""The interface between engine and model, chunks in and logits out, and the choice of the next token from logits.
 
 A chunk is a part of one sequence, and all three cases of serving are chunks: a whole prompt starts at 0, the next
 piece of a long prompt (or all after a cached prefix) starts later, and decoding is a chunk of length 1.
@@ -54,7 +54,7 @@ class Model(Protocol):
 
     @property
     def shape(self) -> KVShape:
-        """What a store must hold for it."""
+        """The shape of the keys and values that a store must hold for it."""
 
     @property
     def vocab_size(self) -> int:

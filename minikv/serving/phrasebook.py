@@ -1,4 +1,4 @@
-"""What the small model was taught, and which of it a question means, by the words that they share.
+"""The questions that the small model was trained on, and the one that is closest to a given question.
 
 A model of this size repeats what it was taught, and for anything else it repeats something at random. So the chat looks
 first for the taught question that is nearest to what was typed. If it finds one, it asks the model that; if not, it

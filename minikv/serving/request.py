@@ -25,7 +25,7 @@ class Request:
     `output` are the generated tokens, with the end token if there was one. `reason` is `None` until it is over, then
     "stop", "length" or "aborted". Of the tokens of the prompt `cached_tokens` were found in the cache at first;
     `computed_tokens` counts every token put through the model, again after a preemption. Of those `drafted_tokens` were
-    guessed, and `accepted_tokens` of the guesses were right. `first_token_steps` is how
+    guessed, and `accepted_tokens` of the guesses were correct. `first_token_steps` is how
     many steps it took to the first token, from 1; `None` before.
 
     >>> Request([1, 2, 3], SamplingParams(max_new_tokens=2))
@@ -82,7 +82,7 @@ class Request:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Return whether nothing more will come."""
         return self.reason is not None
 
     def take(self, token: int, step: int) -> None:

@@ -1,4 +1,4 @@
-"""What a scheduler decides: which tokens of which request one step computes, and who is admitted first.
+"""The decisions of a scheduler: which tokens each step computes for which request, and who is admitted first.
 
 An order only says which requests to prefer. The scheduler sees to it that none is overtaken forever.
 """
@@ -28,18 +28,18 @@ class ScheduledChunk(NamedTuple):
 
     @property
     def samples(self) -> bool:
-        """Whether it reaches the last token of its sequence, so that its logits say what comes next."""
+        """Return whether it reaches the last token of its sequence, so that its logits predict the next token."""
         sequence = self.request.sequence
         return sequence is not None and sequence.computed + self.num_tokens == sequence.length
 
     @property
     def num_logits(self) -> int:
-        """Behind how many of its tokens logits are looked at: the last one, and before it those of a draft."""
+        """The number of its tokens whose logits are used: the last one, and those of a draft before it."""
         return 1 + num_drafted(self.request)
 
 
 def num_drafted(request: Request) -> int:
-    """How many tokens of its sequence were not generated: a draft, for the time of one step."""
+    """Return how many tokens of its sequence were not generated: a draft, for the time of one step."""
     if request.sequence is None:
         return 0
     return max(0, request.sequence.length - len(request.prompt) - len(request.output))

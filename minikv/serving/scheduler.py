@@ -107,7 +107,7 @@ class Scheduler:
 
     @uninterrupted
     def schedule(self) -> list[ScheduledChunk]:
-        """What to compute next, `[]` if there is nothing; every chunk has slots.
+        """Return the chunks to compute next, `[]` if there are none; every chunk has slots.
 
         Raises `OutOfPages` when nothing runs and there is no room for the request whose turn it is: then its pages are
         held by something other than this scheduler's requests.
@@ -137,7 +137,7 @@ class Scheduler:
         """`chunks` are computed, and `tokens` were sampled after them (`None` after a chunk in the middle).
 
         After a chunk with a draft there may be several, one for each of its tokens, or fewer: as many of them are
-        entered as the draft was right, and one more; the rest of the draft is taken back.
+        entered as the draft got right, and one more; the rest of the draft is removed.
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
         when a token is missing, left over or invalid, and when a chunk is there twice, of another scheduler, or longer
         than what its request has left to compute.
@@ -240,12 +240,12 @@ class Scheduler:
         return min(overdue, default=self._arrived)
 
     def _cached(self, request: Request) -> int:
-        """How many tokens of `request` are cached now."""
+        """Return how many tokens of `request` are cached now."""
         tokens = request.tokens
         return self.manager.cache.match_prefix(tokens, limit=len(tokens) - 1, namespace=request.namespace).length
 
     def _waits_for_a_prefix(self, request: Request) -> bool:
-        """Whether another request is computing so much of what `request` needs that it should wait for it."""
+        """Return whether another request is computing so much of what `request` needs that it should wait for it."""
         if self.min_awaited_prefix is None:
             return False
         tokens, page, coming = request.tokens, self.manager.page_size, 0

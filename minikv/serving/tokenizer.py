@@ -22,7 +22,7 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 class Tokenizer(Protocol):
-    """What turns text into ids and back; ids that stand for no text, such as the end of a turn, decode to nothing."""
+    """A converter between text and ids; ids without text, such as the end of a turn, decode to nothing."""
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, and none besides."""
@@ -32,7 +32,7 @@ class Tokenizer(Protocol):
 
 
 class ByteTokenizer:
-    """One token is one byte of UTF-8; ids from 256 on stand for no text.
+    """One token is one byte of UTF-8; ids from 256 on have no text.
 
     >>> tokenizer = ByteTokenizer()
     >>> tokenizer.encode("Größe")
@@ -165,7 +165,7 @@ class TextStream:
         return text
 
     def close(self) -> str:
-        """What was held back, with U+FFFD for what never became a character."""
+        """Return the text that was held back, with U+FFFD for bytes that never became a character."""
         text = self._rest()
         self._ids, self._shown = [], 0
         return text

@@ -118,7 +118,7 @@ class WindowedAttention:
         windows.write(self.store.places[layer], self.new, k.to(windows.dtype), v.to(windows.dtype))
 
     def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """What the new tokens of one layer attend to: q and the result (tokens, heads, head_dim)."""
+        """Attend in one layer: q and the result are (tokens, heads, head_dim)."""
         place = self.store.places[layer]
         if layer not in self.store.windowed:
             return self.full(place, q, k, v)
@@ -132,7 +132,7 @@ class WindowedAttention:
 
 
 def _sees(count: int, length: int, window: int) -> torch.Tensor:
-    """Which of `length` tokens each of the last `count` sees: itself and the `window - 1` before it.
+    """Return which of `length` tokens each of the last `count` sees: itself and the `window - 1` before it.
 
     >>> _sees(2, 4, window=3).int().tolist()
     [[1, 1, 1, 0], [0, 1, 1, 1]]

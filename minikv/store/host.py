@@ -34,7 +34,7 @@ class HostCopy:
     def __init__(self, rows: torch.Tensor, shape: KVShape, dtype: torch.dtype, arrived: Any = None):
         self.rows, self.dtype, self.num_layers = rows, dtype, shape.num_layers
         self.heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
-        self._arrived = arrived  # the event on the GPU behind the last byte; None when there is nothing to wait for
+        self._arrived = arrived  # the event on the GPU after the last byte; None when there is nothing to wait for
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -45,7 +45,7 @@ class HostCopy:
         return self.rows.nbytes
 
     def ready(self) -> bool:
-        """Whether every byte has arrived; does not wait."""
+        """Return whether every byte has arrived; does not wait."""
         return self._arrived is None or bool(self._arrived.query())
 
     def wait(self) -> HostCopy:

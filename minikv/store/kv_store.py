@@ -1,4 +1,4 @@
-"""The tensors behind the slots: keys and values of all layers in one allocation."""
+"""The tensors of the slots: keys and values of all layers in one allocation."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class KVStore:
         return cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made from: one allocation, not what is seen through it."""
+        """Return the data of a copy: one allocation, not the views of it."""
         seen = ("_views", "_layers", "_slots", "_pages", "_side")
         return {name: value for name, value in vars(self).items() if name not in seen}
 
@@ -262,7 +262,7 @@ class KVStore:
         return found
 
     def pieces(self) -> list[tuple[str, int]]:
-        """What lies in memory, from its first byte on: keys (K) or values (V) with their layer, and whose slot it is.
+        """The items in memory, in order: keys (K) or values (V) with their layer and slot.
 
         >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 2, layout="layer").pieces()
         [('K0', 0), ('K0', 1), ('V0', 0), ('V0', 1)]

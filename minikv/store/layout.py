@@ -99,7 +99,7 @@ def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype
 
 
 def places(layout: Layout, slots: SlotNumbers) -> list[tuple[int, int, int, str]]:
-    """Where the keys and values of `slots` lie, in the order of memory: first byte, bytes, slot, and what it is.
+    """Return where the keys and values of `slots` lie, in the order of memory: first byte, bytes, slot, and what it is.
 
     >>> shape = KVShape(1, num_kv_heads=1, head_dim=4)
     >>> views = cut(torch.zeros(2 * 16, dtype=torch.uint8), shape, 2, torch.float16, "layer")

@@ -114,7 +114,7 @@ def runs(src: SlotNumbers, dst: SlotNumbers) -> list[tuple[int, int, int]]:
 
 
 def disjoint(src: SlotNumbers, dst: SlotNumbers) -> bool:
-    """Whether no number is in both.
+    """Return whether no number is in both.
 
     >>> disjoint(np.array([1, 5]), np.array([2, 3])), disjoint(np.array([1, 5]), np.array([5, 6]))
     (True, False)
@@ -127,7 +127,7 @@ def disjoint(src: SlotNumbers, dst: SlotNumbers) -> bool:
 
 
 def has_triton() -> bool:
-    """Whether Triton is installed, which the copy on an NVIDIA GPU prefers; nothing is imported to find out.
+    """Return whether Triton is installed, which the copy on an NVIDIA GPU prefers; nothing is imported to find out.
 
     >>> has_triton() in (True, False)
     True

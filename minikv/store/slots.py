@@ -65,7 +65,7 @@ class Slots:
 
     @property
     def distinct(self) -> bool:
-        """Whether no number is there twice; looked up once."""
+        """Return whether no number is there twice; looked up once."""
         if self._distinct is None:
             self._distinct = len(set(self.numbers.tolist())) == len(self.numbers)
         return self._distinct

@@ -1,4 +1,4 @@
-"""What checks any engine from outside: the ledgers, the canary and its model, the explorer of interleavings.
+"""The tools that check any engine from outside: the ledgers, the canary and its model, the explorer of interleavings.
 
 Nothing here draws or needs a widget, and nothing below knows that it is watched.
 """

@@ -1,4 +1,4 @@
-"""What a call of somebody else's code comes to: run it on copies, show it in a few characters, compare it with another.
+"""The outcome of calling unknown code: run it on copies, show it in a few characters, compare it with another.
 
 The code may do anything: raise, return nonsense, change its arguments, loop forever, also while its values are compared
 and shown. None of that gets out of here, except for Ctrl-C, and for a call into C that never returns.
@@ -34,7 +34,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call came to: a value, or the error that it raised; and what it printed."""
+    """The outcome of one call: a value, or the error that it raised; and the text that it printed."""
 
     value: Any = None
     error: BaseException | None = None
@@ -42,18 +42,18 @@ class Outcome:
 
     @property
     def attempted(self) -> bool:
-        """Whether the code was there to run: `NotImplementedError` says that it was not."""
+        """Return whether the code was there to run: `NotImplementedError` says that it was not."""
         return not isinstance(self.error, NotImplementedError)
 
     def agrees(self, expected: Outcome) -> bool:
-        """Whether this is what was `expected`: an equal value, or an error of that kind."""
+        """Return whether this is what was `expected`: an equal value, or an error of that kind."""
         if expected.error is not None:
             return isinstance(self.error, type(expected.error))
         return self.error is None and agree(self.value, expected.value)
 
     @property
     def in_words(self) -> str:
-        """What the call did, as it stands after its name: gives a value, raises an error, or does not end."""
+        """The rest of a sentence about the call: it gives a value, raises an error, or did not finish."""
         if isinstance(self.error, TooLong):
             return f"did not finish within {MOST_SECONDS:g} seconds"
         if self.error is None:
@@ -103,7 +103,7 @@ def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float 
 
 
 class _Printed(io.StringIO):
-    """What a call prints: the beginning is kept, and a loop that prints fills no memory."""
+    """The printed output of a call: only the beginning is kept, so a loop that prints fills no memory."""
 
     def write(self, text: str) -> int:
         """Keep `text` while there is little of it."""
@@ -113,7 +113,7 @@ class _Printed(io.StringIO):
 
     @property
     def text(self) -> str:
-        """What is kept, as an output can encode it."""
+        """The kept text, in a form that an output can encode."""
         return "" if self.closed else _encodable(self.getvalue())
 
 
@@ -172,7 +172,7 @@ def _plain(value: Any, tuple_as: type = list) -> Any:
 
 
 def agree(got: Any, expected: Any) -> bool:
-    """Whether two values are equal, whatever they are: a tuple, a list and an array of the same numbers are.
+    """Return whether two values are equal, whatever they are: a tuple, a list and an array of the same numbers are.
 
     >>> agree((1, 2), np.array([1, 2])), agree(1.0, 1)
     (True, False)
@@ -191,7 +191,7 @@ def _agree(got: Any, expected: Any) -> bool:
 
 
 def type_in_words(value: Any) -> str:
-    """What kind of thing an answer has returned, in words.
+    """Return the kind of a value, in words.
 
     >>> type_in_words((1, 2)), type_in_words(3.5), type_in_words({1})
     ('a list', 'a number', 'a set')

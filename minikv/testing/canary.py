@@ -2,7 +2,7 @@
 
 Keys and values depend on a token, its position and everything before it. So the canary writes just that into each
 slot: the token, the position and a fingerprint of the whole prefix. To read a slot for a prefix that it does not hold
-is an error at once, which says what is there and who put it there; a real engine would go on and answer nonsense.
+is an error at once, which says what is there and who put it there; a real engine would continue and answer nonsense.
 SGLang has such a canary on the GPU; this one needs no GPU and no model.
 
 Its models compute fingerprints in place of tensors, and read marks where attention would read keys and values: those
@@ -41,7 +41,7 @@ class CanaryError(InvariantError):
 
 
 class Mark(NamedTuple):
-    """What a slot holds: the `token`, its `position`, the `fingerprint` of the prefix it ends, and who wrote it."""
+    """The contents of a slot: the `token`, its `position`, the `fingerprint` of its prefix, and who wrote it."""
 
     token: int
     position: int
@@ -96,7 +96,7 @@ class Canary(AbstractContextManager["Canary"]):
             self._marks[int(to[position])] = mark
 
     def read(self, tokens: Any, slots: Any, namespace: Hashable = None, start: int = 0) -> None:
-        """Every slot must hold its token, at its position, behind exactly these tokens; `CanaryError` if not.
+        """Check that every slot holds its token, at its position, after exactly these tokens; else raise `CanaryError`.
 
         With a `start`, `slots[start:]` alone are read, as by a layer that sees only the last tokens.
         """
@@ -111,7 +111,7 @@ class Canary(AbstractContextManager["Canary"]):
                 raise CanaryError(self._explain(int(slot), position, listed, mark))
 
     def mark(self, slot: int) -> Mark | None:
-        """What `slot` holds, `None` if nothing was ever computed into it."""
+        """Describe the contents of `slot`; `None` if nothing was ever computed into it."""
         return self._marks.get(slot)
 
     def _explain(self, slot: int, position: int, tokens: list[int], mark: Mark | None) -> str:
@@ -121,7 +121,7 @@ class Canary(AbstractContextManager["Canary"]):
             return f"{wanted}but nothing was ever computed into it"
         by = f"written by operation {mark.step} ({mark.words})" if mark.step else f"since {mark.words}"
         if (mark.token, mark.position) == (tokens[position], position):
-            return f"{wanted}but holds that token behind another prefix, {by}"
+            return f"{wanted}but holds that token after another prefix, {by}"
         return f"{wanted}but holds token {mark.token} at position {mark.position}, {by}"
 
     def _seed(self, namespace: Hashable) -> bytes:
@@ -208,7 +208,7 @@ class CanaryModel:
         self.canary = Canary() if canary is None else canary
 
     def forward(self, chunks: Sequence[Any], store: Any) -> npt.NDArray[np.float32]:
-        """The logits behind each chunk, a row for each of its `num_logits`; `store` is not looked at."""
+        """The logits after each chunk, a row for each of its `num_logits`; `store` is not used."""
         rows = [self._compute(chunk) for chunk in chunks]
         for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
             self._read(chunk, tokens)
@@ -238,7 +238,7 @@ class CanaryModel:
         return mark.token
 
     def _logits(self, tokens: list[int], count: int) -> npt.NDArray[np.float32]:
-        """Behind the last `count` of `tokens`."""
+        """The logits after the last `count` of `tokens`."""
         seeds = [int.from_bytes(print_, "little") for print_ in fingerprints(tokens)[-count:]]
         return np.stack([np.random.default_rng(seed).random(self.vocab_size, np.float32) for seed in seeds])
 
@@ -268,7 +268,7 @@ class WindowCanaryModel(CanaryModel):
         self.windows, self.owners = Canary(), 0
 
     def _read(self, chunk: Any, tokens: list[int]) -> None:
-        """The windowed layer sees what is in the window of the first new token, and what comes after it."""
+        """The windowed layer sees the tokens in the window of the first new token, and those after it."""
         super()._read(chunk, tokens)
         first = max(0, chunk.start - self.window + 1)
         self.windows.read(tokens, self._window_slots(chunk)[: len(tokens)], chunk.namespace, first)

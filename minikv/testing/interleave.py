@@ -1,8 +1,8 @@
 """Interleavings: every order in which the steps of several requests can be mixed.
 
-A request is written as a generator. Each `yield "words"` begins a step, and the words say what comes next; between
+A request is written as a generator. Each `yield "words"` begins a step, and the words describe it; between
 two steps any other request may run. `explore` runs the requests in every order, each time in a new world, and stops at
-the first order that breaks something. It begins with the orders without interruptions, goes on
+the first order that breaks something. It begins with the orders without interruptions, continues
 to those with one, and so on: a bug that needs few interruptions is found early, and shown in its shortest form.
 
 After CHESS (Musuvathi and Qadeer, PLDI 2007), which bounds the interruptions in the same way.
@@ -30,7 +30,7 @@ class Interleaving:
     """An order in which requests took turns, as far as it went: each step's letter, its words, and how it ended.
 
     `interruptions` counts how often a request had to stop for another although it
-    could have gone on. Its text has a column for each request, and time goes down.
+    could have continued. Its text has a column for each request, and time goes down.
 
     >>> print(Interleaving("AB", ("match", "evict"), 0, LookupError("slot 3 is gone")))
     A       B
@@ -59,7 +59,7 @@ class Interleaving:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What `explore` found: how many orders it `tried`, and the first that is `broken`, `None` if none is."""
+    """The result of `explore`: how many orders it `tried`, and the first that is `broken`, `None` if none is."""
 
     tried: int
     broken: Interleaving | None = None
@@ -80,7 +80,7 @@ def explore(
 ) -> Exploration:
     """Run `programs` in every order, fewest interruptions first and then alphabetically, until one breaks.
 
-    `world` makes what they share, anew for each order; it must be the same each time. A program takes the world and
+    `world` makes what they share, once for each order; it must be the same each time. A program takes the world and
     yields the words of each of its steps; they are called A, B, C and so on. An order is broken when a step raises, or
     when `check`, called with the world after each step, does. With `interruptions`, orders with more than these are
     left out. Raises `ValueError` for no program or too many, or one of more than 1000 steps, and `TypeError` for a
@@ -132,7 +132,7 @@ def _begin(name: str, program: Program, world: Any) -> Steps:
 
 
 def _words(name: str, words: Any) -> Any:
-    """What a program has yielded: the words of its next step, or `_DONE`."""
+    """Return the words of a program's next step, or `_DONE`."""
     if words is not _DONE and not isinstance(words, str):
         raise TypeError(f'program {name} yields {bounded(words)}: write `yield "words"`, what its next step does')
     return words

@@ -56,11 +56,11 @@ class Entry(NamedTuple):
 class Ledger(AbstractContextManager["Ledger"]):
     """Watches `pool` and `cache` until it is closed; every operation is counted, and checked as soon as it is done.
 
-    `page_size` is how many slots a page of the pool stands for, by default the cache's. `sequences`, when given, is
+    `page_size` is how many slots a page of the pool covers, by default the cache's. `sequences`, when given, is
     called for the running sequences by name, each with the slots that are its own: no other may own them, and `check`
     finds what the caller took and no sequence has. Attach it while the cache is empty and the pool full, so that the
     records start true. Raises `LedgerError` at the operation's caller; what an operation was blamed for is not
-    entered, so all that follows is compared with the last state that was right.
+    entered, so all that follows is compared with the last correct state.
 
     >>> from minikv import FreeListPool, RadixCache
     >>> pool, cache = FreeListPool(8), RadixCache()

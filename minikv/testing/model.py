@@ -59,7 +59,7 @@ class NaiveCache:
         return [(namespace, tokens[:end]) for end in range(self.page_size, len(tokens) + 1, self.page_size)]
 
     def locked(self, key: PageKey) -> bool:
-        """Whether a lock protects this page."""
+        """Return whether a lock protects this page."""
         return any(
             handle.namespace == key[0] and handle.node[0][: len(key[1])] == key[1] and handle.length >= len(key[1])
             for handle in self.held
@@ -90,20 +90,20 @@ class NaiveCache:
         return found
 
     def place(self, path: list[PageKey]) -> tuple[Any, int]:
-        """What a handle at the end of `path` keeps as its node and its length."""
+        """Return the node and the length of a handle at the end of `path`."""
         tokens = path[-1][1] if path else ()
         if path:
             self.end_at(path[-1])
         return (tokens, self.pages[path[-1]].birth if path else 0), len(tokens)
 
     def end_at(self, key: PageKey) -> None:
-        """A node ends at `key` from now on, where perhaps an edge went on before."""
+        """A node ends at `key` from now on, where before there may have been the middle of an edge."""
         if key not in self.ends and self.below(key):
             self.cuts.append(key)
         self.ends.add(key)
 
     def below(self, key: PageKey) -> list[PageKey]:
-        """The cached pages that come behind `key`."""
+        """The cached pages that come after `key`."""
         return [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
 
     def touch(self, path: list[PageKey], hits: int = 1) -> None:
@@ -114,7 +114,7 @@ class NaiveCache:
             self.pages[key].hits += hits
 
     def one(self, key: PageKey, below: PageKey, fields: tuple[str, ...]) -> bool:
-        """Whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
+        """Return whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
         follow = {k[1][: len(below[1])] for k in self.below(key)}
         held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
         mine, others = ([getattr(self.pages[k], field) for field in fields] for k in (key, below))
@@ -176,7 +176,7 @@ class NaiveCache:
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
 
     def store(self, path: list[PageKey], there: int, numbers: list[int]) -> None:
-        """Cache the pages of `path` behind the first `there`."""
+        """Cache the pages of `path` after the first `there`."""
         if 0 < there < len(path):
             self.end_at(path[there - 1])
         for key, number in list(zip(path, numbers))[there:]:
@@ -239,7 +239,7 @@ class NaiveCache:
         self.ends |= {(name, tokens[: -self.page_size]) for name, tokens in gone} & self.pages.keys()
 
     def unlocked_leaves(self) -> list[PageKey]:
-        """The pages that have none behind them and no lock: what may be evicted now."""
+        """The pages that nothing follows and nobody locks: those that can be evicted now."""
         inner = {(namespace, tokens[: -self.page_size]) for namespace, tokens in self.pages}
         return [key for key in self.pages if key not in inner and not self.locked(key)]
 

@@ -1,4 +1,4 @@
-"""What a picture of a tree is made from: a plain copy of its nodes, taken once.
+"""The data of a picture of a tree: a plain copy of its nodes, taken once.
 
 Works on anything that looks like a tree of prefixes: a node needs `children` (a dict or a sequence), and may have
 `tokens`, `slots` (or `slot`), `ref_count` (or `locks`) and a `note` of its own, a few words. So a learner's own nodes
@@ -21,7 +21,7 @@ DEEPEST_MARK = 64  # lists in lists, in what is to be marked
 class NodeView:
     """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
 
-    `id` is the node's own number, and `name` is its name on the picture, where it has one. With `more` it stands for so
+    `id` is the node's own number, and `name` is its name on the picture, where it has one. With `more` it represents so
     many nodes that are not shown.
     """
 
@@ -57,7 +57,7 @@ def snapshot(
 ) -> list[NodeView]:
     """Copy the nodes of `tree` (a cache with `roots`, or a root node), parents first, children in token order.
 
-    `marked` has, for each name in `MARKS`, the nodes to mark: nodes, or matches, insertions and handles, which stand
+    `marked` has, for each name in `MARKS`, the nodes to mark: nodes, or matches, insertions and handles, which mean
     for the whole path to them. `label` turns a node's tokens into what is written on it, `number` a node into its
     id, where its own `id` is not to be relied on.
 
@@ -135,7 +135,7 @@ def _roots(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def _children_of(tree: Any, roots: list[Any]) -> Callable[[Any], Iterable[tuple[Any, Any]]]:
-    """What gives a node's children, each after what it is listed under.
+    """Return a function that gives a node's children, each after the key that it is listed under.
 
     A hashed block does not know its children and looks at all blocks for them: so those are looked at once, together.
     """
@@ -177,7 +177,7 @@ def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
 
 
 def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
-    """What is written on a node: its tokens, shortened, or what `label` makes of them, on one line.
+    """The label of a node: its tokens, shortened, or the result of `label`, on one line.
 
     An edge may end in the middle of a character. Where `label` cannot decode that, the tokens are written.
 
@@ -240,7 +240,7 @@ def plain(values: Any) -> list[Any]:
 
 
 def token_order(tokens: list[Any]) -> list[tuple[int, Any]]:
-    """What siblings are sorted by: their tokens, numbers before text, so that any mixture has an order.
+    """The sort key of siblings: their tokens, numbers before text, so that any mixture has an order.
 
     >>> sorted([["b"], [10], [9]], key=token_order)
     [[9], [10], ['b']]
@@ -249,7 +249,7 @@ def token_order(tokens: list[Any]) -> list[tuple[int, Any]]:
 
 
 def nodes_of(what: Any, depth: int = 0) -> Iterator[Any]:
-    """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle.
+    """The nodes that `what` means: itself, or the path to the root of a match, an insertion or a handle.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()

@@ -98,7 +98,7 @@ class _Watchdog:
                     return
 
     def _wake(self, *_: Any) -> None:
-        """Where a signal lands, in the main thread: what was about to wait there ends."""
+        """Return where a signal lands, in the main thread: what was about to wait there ends."""
         told = [limit for limit in list(self._limits) if limit.times_told and limit.thread == threading.get_ident()]
         if told:
             raise TooLong

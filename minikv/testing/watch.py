@@ -1,6 +1,6 @@
 """Watching any object from outside: who called which of its methods, with what, and what came back.
 
-The film, the ledger and the canary all stand beside a cache and look on. None of them has a hook in it: while
+The film, the ledger and the canary all watch a cache from outside. None of them has a hook in it: while
 somebody watches, the object's own methods are shadowed by ones that call them and then report. When the last watcher
 leaves, the object is as it was.
 """
@@ -45,7 +45,7 @@ class Call:
 
     @property
     def is_own(self) -> bool:
-        """Whether the same object made this call, within another of its verbs."""
+        """Return whether the same object made this call, within another of its verbs."""
         caller = self.caller
         while caller is not None and caller.thing is not self.thing:
             caller = caller.caller
@@ -107,7 +107,7 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
 
 
 class _Shadow:
-    """Stands in for one method of one object, and keeps the list of who listens."""
+    """Replaces one method of one object, and keeps the list of its listeners."""
 
     def __init__(self, thing: Any, verb: str):
         self.thing, self.verb, self.original = thing, verb, getattr(thing, verb)
@@ -156,7 +156,7 @@ class _Shadow:
 
 
 def _shadow(thing: Any, verb: str) -> _Shadow:
-    """The shadow that stands before `thing.verb` already, or a new one."""
+    """The shadow that already covers `thing.verb`, or a new one."""
     existing = getattr(thing, verb)
     if isinstance(existing, _Shadow) and existing.thing is thing:
         return existing

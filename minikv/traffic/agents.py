@@ -70,7 +70,7 @@ class AgentSessions:
 
     @property
     def num_sessions(self) -> int:
-        """How many sessions there are."""
+        """Return how many sessions there are."""
         return len(self._sessions)
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class AgentSessions:
 
     def __iter__(self) -> Iterator[TraceRequest]:
         """The requests, merged; those of one session keep their order."""
-        latest: dict[int, bytes] = {}  # of each session that goes on: the blocks of its latest request
+        latest: dict[int, bytes] = {}  # of each session that continues: the blocks of its latest request
         apart = self.span_hours * _HOUR
         calls = (
             (number / self.num_sessions * apart + 1000 * call.seconds, number, at)

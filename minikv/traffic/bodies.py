@@ -107,7 +107,7 @@ def read_body(entry: Mapping[str, Any]) -> Body:
 
 
 def is_body(entry: Mapping[str, Any]) -> bool:
-    """Whether `entry` is a request body, or holds one.
+    """Return whether `entry` is a request body, or holds one.
 
     >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
     (True, False)
@@ -215,7 +215,7 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
 
 
 def _image(part: Any) -> str:
-    """What stands for an image or another file: a hash of what the body says of it, as engines hash the file itself."""
+    """The replacement for an image or another file: a hash of its description, as engines hash the file."""
     return f"<|{part['type']} {hashlib.sha256(_text_of(part).encode(errors='replace')).hexdigest()[:16]}|>"
 
 

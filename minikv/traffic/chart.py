@@ -18,7 +18,7 @@ _FONT = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn: over `xs`, the values of each line, `None` where there is none.
+    """The data of a chart: over `xs`, the values of each line, `None` where there is none.
 
     `axis` is what the xs are, `unit` comes after each value, and `log` names the axes on a scale of powers ("x", "y",
     "xy"). `marks` are upright lines at an x, `level` is a line across: its name and value.
@@ -35,7 +35,7 @@ class Chart:
 
 
 class _Axis:
-    """Where on the way from `start` to `end` a value is, with some room around all of them."""
+    """The position of a value between `start` and `end`, with some room around all of them."""
 
     def __init__(self, values: Iterable[float], is_log: bool, start: float, end: float):
         self._power, self._start, self._way = is_log, start, end - start
@@ -121,7 +121,7 @@ def _grid(chart: Chart, x: _Axis, y: _Axis) -> list[str]:
 
 
 def _rules(chart: Chart, x: _Axis, y: _Axis, top: int) -> list[str]:
-    """What has a name: lines at some x, their names one below the other, and the level that no line exceeds."""
+    """The parts with a name: lines at some x, their names one below the other, and the level that no line exceeds."""
     found = []
     for number, (name, value) in enumerate(chart.marks.items()):
         anchor, aside = ("end", -5) if x(value) > _WIDE / 2 else ("start", 5)

@@ -48,7 +48,7 @@ class Journal:
         return len(self._done)
 
     def found(self, run: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What `run` found, or `None` while it is not done."""
+        """Return the result of `run`, or `None` until it is done."""
         return self._done.get(_key(run))
 
     @uninterrupted
@@ -126,7 +126,7 @@ def _require_same(path: Any, header: dict[str, Any], line: bytes) -> None:
 
 
 def _difference(name: str, there: Any, here: Any) -> tuple[str, str, str]:
-    """Where two values differ, and what stands there, bounded; of two lists it is their first entry that differs."""
+    """Where two values differ, and their values there, shortened; for two lists, their first entry that differs."""
     if isinstance(there, list) and isinstance(here, list):
         at, there, here = next(
             (at, *pair) for at, pair in enumerate(itertools.zip_longest(there, here)) if pair[0] != pair[1]

@@ -70,7 +70,7 @@ class Units:
         return b"".join(map(self._tokens, parts))
 
     def count(self, text: str) -> int:
-        """How many units a text has.
+        """Return how many units a text has.
 
         >>> Units().count("Größe")
         7
@@ -79,7 +79,7 @@ class Units:
 
 
 def units_of(folder: str | PathLike[str] | None) -> Units:
-    """What prompts are counted in: the tokens of the checkpoint in `folder`, or bytes.
+    """Return the unit of prompts: the tokens of the checkpoint in `folder`, or bytes.
 
     >>> units_of(None).unit
     'bytes'

@@ -1,6 +1,6 @@
 """Replaying a trace through a prefix cache: what would it have saved?
 
-A `CacheManager` serves each request from start to finish, one after the other. One token of the cache stands for one
+A `CacheManager` serves each request from start to finish, one after the other. One token of the cache represents one
 block of the trace, so sizes and capacities count blocks. A trace lists whole blocks of a prompt, so a request may find
 all of them cached. A capacity may be written as 20k, 1e6 or unlimited.
 """
@@ -60,7 +60,7 @@ def capacity_text(capacity: int | None) -> str:
 
 @dataclass
 class Replay:
-    """What a replay found, all in blocks but `requests` and `uncached_requests`.
+    """The result of a replay, in blocks except for `requests` and `uncached_requests`.
 
     `hits` were cached when their request arrived; `evicted` made room for others; `peak_size` is the most that was
     cached at once; `uncached_requests` were larger than the capacity and served without the cache.
@@ -202,7 +202,7 @@ class GrowingPool:
         self._returned.update(dict.fromkeys(reversed(pages_to_free(pages, self.size, self.is_free))))
 
     def is_free(self, page: int) -> bool:
-        """Whether `page` is free."""
+        """Return whether `page` is free."""
         number = page_id(page, self.size)
         return number >= self._made or number in self._returned
 

@@ -65,7 +65,7 @@ def document(title: str, parts: Iterable[str], style: str = "") -> str:
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of the same keys as CSV, with a line of names.
 
-    A text that a spreadsheet would take for a formula gets a quotation mark in front.
+    A text that a spreadsheet would take for a formula starts with a quotation mark.
 
     >>> csv_text([{"trace": "=1+1.jsonl", "hits": 2}])
     "trace,hits\\n'=1+1.jsonl,2\\n"

@@ -1,4 +1,4 @@
-"""What each request could reuse, found in one pass: the hits of every cache size at once, and the most that can be had.
+"""The possible reuse of each request, found in one pass: the hits of every cache size at once, and their maximum.
 
 The least recently used pages leave in one fixed order: longest unused first, and of those that were used together the
 deepest first. A cache of C blocks that evicts by pages therefore always holds the first C blocks of one list, in which
@@ -188,7 +188,7 @@ class ReuseBySize:
 
 
 def replay_sizes(tree: TraceTree, capacities: Iterable[int | None]) -> list[Replay]:
-    """What `replay` finds with `RadixCache(evict_by="page")` at each capacity, in blocks, without replaying.
+    """The hits that `replay` finds with `RadixCache(evict_by="page")` at each capacity, in blocks, without replaying.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
@@ -204,7 +204,7 @@ def replay_sizes(tree: TraceTree, capacities: Iterable[int | None]) -> list[Repl
 
 
 def _replay_of(tree: TraceTree, reuse: Reuse, capacity: int | None) -> Replay:
-    """What LRU finds; its size grows with each block that is new to it until it is full, and stays so."""
+    """The hits of LRU; it grows with each block that is new to it until it is full, and stays full."""
     served, hits = int(reuse.lengths.sum()), int(reuse.found(capacity).sum())
     distinct = served - int((reuse.stops - reuse.starts).sum())
     size = distinct if capacity is None else min(capacity, distinct)

@@ -106,7 +106,7 @@ def agents(
     author: Author, agents: int = 4, tools: int = 15_000, task: int = 9_000, calls: int = 44, result: int = 713,
     answer: int = 216, pause: float = 18.0, cut: float = 0.015, every: float = 42.0,
 ) -> Iterator[TraceRequest]:  # fmt: skip
-    """Agents with tools: long sessions in which each call goes on from the one before, and now and then starts over.
+    """Agents with tools: long sessions in which each call continues the one before, and sometimes starts over.
 
     Medians of 692 sessions of Claude Code (callanjfox/kv-cache-tester, 2026): tools and system prompt have 15,000
     tokens and the first prompt 24,000; a session has 44 calls; a call adds 713 tokens and is answered with 216 after a

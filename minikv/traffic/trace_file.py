@@ -1,4 +1,4 @@
-"""What every format of a trace shares: a request, the limits of what may be said of it, and the lines of a file.
+"""The shared part of all trace formats: a request, the limits of its values, and the lines of a file.
 
 The lines come from a file, a file compressed with gzip, or standard input. A line takes no more memory than a request
 could: a longer one comes in pieces, which no reader takes for a request. The same holds for a compressed file, which
@@ -74,7 +74,7 @@ class Conversations:
 def located(
     name: str, lines: Iterable[bytes | str], parse: Callable[[dict[str, Any]], _Parsed], start: int = 1
 ) -> Iterator[_Parsed]:
-    """What `parse` makes of the JSON object in each line but blank ones; an error is a `TraceError` with the line.
+    """Yield the result of `parse` for the JSON object in each line that is not blank; `TraceError` names the line.
 
     `start` is the number of the first line.
 
@@ -152,7 +152,7 @@ class TraceFile:
             raise TraceError(f"{self.name} cannot be read to its end: {error.strerror}") from None
 
     def position(self) -> int:
-        """How many of its bytes have been read, where their number is known."""
+        """Return how many of its bytes have been read, where their number is known."""
         return self._raw.tell()
 
 

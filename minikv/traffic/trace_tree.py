@@ -4,7 +4,7 @@ A trace of agents repeats the same 84.9 million blocks in 45,542 prompts; of dif
 radix tree keeps those, and one node for each place where a prompt ends or two prompts part. Whatever is asked of the
 trace afterwards walks over nodes, never over blocks: from the end of a prompt up to the root.
 
-Asked here: which prefixes are worth most, what a conversation sent before, which requests go on from others.
+Asked here: which prefixes are worth most, what a conversation sent before, which requests continue others.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def own_depths(tree: TraceTree) -> Column | None:
 
 
 def continued_depths(tree: TraceTree) -> Column:
-    """For each request, the length in blocks of the longest whole earlier prompt that it goes on from.
+    """For each request, the length in blocks of the longest whole earlier prompt that it continues.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack

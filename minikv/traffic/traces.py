@@ -51,7 +51,7 @@ class Traffic:
     file: TraceFile | None = None
 
     def __str__(self) -> str:
-        """What is said of the format: a line for people.
+        """The description of the format: a line for people.
 
         >>> str(Traffic("day.jsonl", "mooncake", 512, "tokens", iter(())))
         'day.jsonl: format mooncake, blocks of 512 tokens'

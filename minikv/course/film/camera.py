@@ -54,7 +54,7 @@ def watched_things(things: list[Any]) -> list[Any]:
 def watched_verbs(thing: Any) -> list[str]:
     """The methods whose calls are frames: the verbs of its kind, and any other that might change something.
 
-    Of the learner's engine, the verbs alone: what stands around the pieces is not what a chapter is about.
+    Of the learner's engine, only the verbs: a chapter is not about the shell around the pieces.
     """
     kind = thing_kind(thing)
     known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
@@ -88,7 +88,7 @@ class Recording:
     def start(self: _Self) -> _Self:
         """Take the first frame and begin to watch; `RuntimeError` if it began before. `with` does this for you."""
         if self.frames:
-            raise RuntimeError("this film has been started already: record a new one")
+            raise RuntimeError("this film has already started. Record a new one")
         state = self._reader.read()
         self.frames.append(Frame(state, state, label=self._label, op="start", words="start", began=moment()))
         try:

@@ -15,12 +15,12 @@ _MOST, _MOST_OF_AN_ERROR = 60, 200
 
 
 def request_name(sequence: Any) -> str:
-    """What a manager's sequence is called where no engine runs it: it is the life of one request."""
+    """The name of a manager's sequence that no engine runs: it is the life of one request."""
     return f"r{sequence.number}"
 
 
 def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], str] = request_name) -> str:
-    """What was called, in short: a verb and its arguments; `unit` is what a pool's ids are, slot or page.
+    """Describe a call: a verb and its arguments; `unit` is what a pool's ids are, slot or page.
 
     `name_of` names a manager's sequence.
 
@@ -67,7 +67,7 @@ def _operation_on_a_table(call: Call) -> str:
 
 
 def _amount(verb: str, value: Any, label: Label | None) -> str:
-    """How far a sequence advances, or what it is extended by."""
+    """Return how far a sequence advances, or what it is extended by."""
     return f"{'to' if verb == 'truncate' else 'by'} {value if isinstance(value, int) else _tokens(value, label)}"
 
 
@@ -162,7 +162,7 @@ def _evicted(call: Call, wanted: int) -> str:
 
 
 def _stepped(events: Any) -> str:
-    """Which requests got a token, and which of them are over."""
+    """Return which requests got a token, and which of them are over."""
     requests = list(dict.fromkeys(event.request for event in events))
     names = " ".join(map(request_name, requests))
     over = [f"{request_name(request)} is over" for request in requests if request.is_over]
@@ -170,7 +170,7 @@ def _stepped(events: Any) -> str:
 
 
 def token_count(tokens: int) -> str:
-    """How many tokens, in words.
+    """Return how many tokens, in words.
 
     >>> token_count(1), token_count(2)
     ('1 token', '2 tokens')

@@ -1,4 +1,4 @@
-"""What an operation changed in the tree and in the pool: what is new, what went, and which slots moved.
+"""The changes of an operation in the tree and in the pool: new nodes, removed nodes, and moved slots.
 
 A node is followed by its slots. Those that have left the tree take their node, or the end of it, along; it stays in
 the picture for one frame, as a ghost at its old place. Slots that are in another node now were split off, where that
@@ -32,7 +32,7 @@ SlotEvent = tuple[int, str, str]  # the slot, an event of the palette, and words
 
 @dataclass
 class Changes:
-    """Which nodes an operation made, cut, joined, cut short or took away, and what happened to nodes and slots.
+    """The nodes that an operation made, cut, joined, shortened or removed, and the events of nodes and slots.
 
     `splits` has (upper, lower) pairs; `joined`, for each node that is a part of another one now, which one; `gone` a
     word for each node that went. A ghost is what left the tree of a node, and where it hangs: on the node itself where
@@ -89,7 +89,7 @@ def _names(keys: Iterable[int]) -> str:
 
 
 def compare(before: State, after: State, verb: str = "") -> Changes:
-    """What changed from one state to the next; what `verb` made go is called as it calls it.
+    """Return the changes from one state to the next; removals are named after `verb`.
 
     >>> from minikv import RadixCache
     >>> from minikv.course.film.state import StateReader
@@ -152,7 +152,7 @@ def _part(old: NodeView, places: list[int], name: str) -> NodeView:
 
 
 def _node_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
-    """What happened to each node, but for its locks."""
+    """Yield the events of each node, except for its locks."""
     for upper, lower in changes.splits:
         if upper not in before.nodes:
             yield upper, f"split off n{lower} {AT}"
@@ -168,7 +168,7 @@ def _node_events(before: State, after: State, changes: Changes) -> Iterator[Node
 def _slot_events(
     before: State, after: State, stayed: dict[int, int], changes: Changes, word: str
 ) -> Iterator[SlotEvent]:
-    """What happened to each slot that changed hands, in the order in which it must have happened."""
+    """Yield the events of each slot that changed hands, in their necessary order."""
     handed = list(_handed(before, after))
     yield from ((slot, "taken", f"taken {BY}") for slot, is_free in handed if not is_free)
     old, new = before.held, after.held
@@ -194,7 +194,7 @@ def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
 
 
 def lock_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
-    """Which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
+    """Return which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
     upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
     for key, node in after.nodes.items():
         locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)

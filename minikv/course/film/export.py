@@ -64,7 +64,7 @@ def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel
 
 
 def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
-    """What is said of operations, nodes and slots: numbers of sentences, for many are said of several."""
+    """The sentences about operations, nodes and slots, as numbers, because many are used several times."""
     sentences: dict[str, int] = {}
 
     def sentence(words: str) -> int:
@@ -101,7 +101,7 @@ def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str,
 
 
 def _facts(view: NodeView, used: int) -> dict[str, Any]:
-    """What the player says about a node."""
+    """The player's facts about a node."""
     return {
         "label": view.label,
         "count": len(view.tokens),

@@ -24,7 +24,7 @@ _MOST_LINES = 30
 
 
 class Story:
-    """What happened to one slot, as a line of events; made by `Film.why`."""
+    """The story of one slot, as a line of events; made by `Film.why`."""
 
     def __init__(self, slot: int, events: tuple[str, ...]):
         self.slot, self.events = slot, events
@@ -105,7 +105,7 @@ class Film(Recording):
 
     @property
     def reel(self) -> Reel:
-        """What the player and the saved page show; made once for so many frames."""
+        """The data of the player and of the saved page; made once for so many frames."""
         if self._reel is None or len(self._reel.captions) != len(self.frames):
             self._reel = reel_of(self.frames, self.slot_stories())
         return self._reel
@@ -152,7 +152,7 @@ def record(*things: Any, label: Label | None = None, page_size: int | None = Non
     """A film of every operation on `things`: a prefix cache, pools, page tables, sequences, a manager, or an engine.
 
     `label` turns tokens into what is written on nodes and in captions. `page_size` is how many slots an id of the
-    pool stands for, by default the cache's. Raises `TypeError` for what cannot be filmed.
+    pool covers, by default the cache's. Raises `TypeError` for what cannot be filmed.
 
     >>> from minikv import FreeListPool, RadixCache
     >>> cache, pool = RadixCache(), FreeListPool(8)

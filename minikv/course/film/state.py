@@ -1,4 +1,4 @@
-"""What a film follows: the kinds of things, and copies of their state.
+"""The objects that a film follows: their kinds, and copies of their state.
 
 Things are told apart by what they can do, so a learner's own cache or pool is filmed as ours are. A `State` is plain
 data: what happens to the objects later does not reach it.
@@ -51,7 +51,7 @@ class RequestView:
     slots: tuple[int, ...] = ()
 
     def runs(self, before: RequestView | None) -> dict[str, int]:
-        """How many of its tokens were matched, computed before, computed now, and are still to be computed.
+        """Return how many of its tokens were matched, computed before, computed now, and are still to be computed.
 
         >>> RequestView("r1", "reads", 2, 5, 7).runs(RequestView("r1", "reads", 2, 3, 7))
         {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
@@ -129,7 +129,7 @@ class State:
 
 
 def thing_kind(thing: Any) -> str:
-    """Which kind of thing this is for a film; `TypeError` for what it cannot follow.
+    """Return which kind of thing this is for a film; `TypeError` for what it cannot follow.
 
     >>> from minikv import PageTable, RadixCache
     >>> thing_kind(RadixCache()), thing_kind(PageTable(1, 1))
@@ -191,7 +191,7 @@ class StateReader:
         return self._requests_of.get(id(sequence), (f"r{sequence.number}", None))[0]
 
     def name_among(self, thing: Any) -> str:
-        """What a thing is called where there are several of its kind; empty where it is the only one."""
+        """The name of a thing if there are several of its kind; empty if it is the only one."""
         alike = self._things[thing_kind(thing)]
         return _title(thing, alike) if len(alike) > 1 and any(one is thing for one in alike) else ""
 

@@ -1,4 +1,4 @@
-"""What a picture of one moment shows: the tree with its marks, the cells of the pools, tables, requests and sizes."""
+"""The content of a picture of one moment: the tree with its marks, the pools, tables, requests and sizes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Frame:
 
     @property
     def inner_words(self) -> list[str]:
-        """What it called itself; of many operations, the first and the last ones."""
+        """The operations that it called; of many, the first and the last ones."""
         return first_and_last(self.inner, MOST_INNER)
 
     @property
@@ -117,7 +117,7 @@ class Frame:
 
     @property
     def panels(self) -> list[BoxRows]:
-        """What is beside the tree."""
+        """The parts beside the tree."""
         return [*self.pools, *self.rows]
 
     @property
@@ -127,7 +127,7 @@ class Frame:
 
     @property
     def shows_something(self) -> bool:
-        """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
+        """Return whether a node is in its tree or, where there is no tree, an id of a pool in use."""
         if self.nodes:
             return any(view.parent is not None for view in self.nodes)
         return any(box.state != "free" for pool in self.pools for box in pool.boxes)

@@ -38,7 +38,7 @@ class Box(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether its words are on the page itself."""
+        """Return whether its words are on the page itself."""
         look = self.fill or (STATES[self.state].fill if self.state else "none")
         return look == "none" and self.event != "evicted"
 
@@ -75,7 +75,7 @@ class BoxRows:
 
     @property
     def words(self) -> set[str]:
-        """What the legend explains."""
+        """The states that the legend explains."""
         states = {box.state for box in self.boxes} if self.says_states else set()
         return (states | {box.event for box in self.boxes}) - {""}
 

@@ -1,4 +1,4 @@
-"""What is drawn as rows of boxes: pools, page tables, words, the memory of a store, and sequences that share pages."""
+"""The things drawn as rows of boxes: pools, page tables, words, the memory of a store, and shared pages."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, s
 
 
 def is_shared_pages(thing: Any) -> bool:
-    """Whether it is a `CopyOnWrite`, or the like that chapter 11 builds."""
+    """Return whether it is a `CopyOnWrite`, or the like that chapter 11 builds."""
     return hasattr(thing, "settle") and hasattr(thing, "fork") and hasattr(thing, "pool")
 
 

@@ -115,7 +115,7 @@ def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
 
 
 def _has_rows(thing: Any) -> bool:
-    """Whether `thing` is a cache of rows."""
+    """Return whether `thing` is a cache of rows."""
     return all(hasattr(thing, name) for name in ("root", "pool", "rows")) and hasattr(thing.pool, "version")
 
 

@@ -1,4 +1,4 @@
-"""What every picture of the course is made with: text that cannot break an SVG, parts placed on paper, and the PNG.
+"""The basis of every picture of the course: text that cannot break an SVG, parts placed on paper, and the PNG.
 
 The same node or cell comes back in frame after frame, at another place. So a film sends each drawing once, and of
 each frame only where its parts are; `Paper.svg` makes the picture of them, in Python and in `player.js` alike.
@@ -114,7 +114,7 @@ class Part(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """What all pictures of a panel have in common: the size, what is painted `over` them, the way the lines go."""
+    """The part that all pictures of a panel share: size, parts painted `over` them, direction of the lines."""
 
     width: float
     height: float
@@ -123,13 +123,13 @@ class Paper(NamedTuple):
 
     @property
     def head(self) -> str:
-        """What comes before the parts of each picture: texts are centered, and have the page's ink."""
+        """The SVG before the parts of each picture: texts are centered, and have the page's text color."""
         words = f' font-family="{FONTS}" font-size="13" text-anchor="middle"'
         return _head(self.width, self.height, ' role="img"', words)
 
     @property
     def tail(self) -> str:
-        """What comes after them."""
+        """The SVG after them."""
         return f"{self.over}</svg>"
 
     def svg(self, parts: Iterable[Part]) -> str:

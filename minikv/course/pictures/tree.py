@@ -108,12 +108,12 @@ def _ellipse(x: int, y: int, wide: int, high: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns a text takes in a monospaced font."""
+    """Return how many columns a text takes in a monospaced font."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 class Placement(NamedTuple):
-    """Where the middle of each node is, on a paper of so many units."""
+    """The middle of each node, on a paper of so many units."""
 
     centres: list[tuple[float, float]]
     width: int
@@ -136,7 +136,7 @@ def graphviz_way() -> str | None:
 def node_places(
     sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
 ) -> Placement | None:
-    """Where boxes of these sizes (width, height) stand as a tree; `None` without Graphviz.
+    """Return the positions of boxes of these sizes (width, height) as a tree; `None` without Graphviz.
 
     `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
 
@@ -198,7 +198,7 @@ def _load_graphviz() -> None:
 def readable(views: Sequence[NodeView]) -> list[NodeView]:
     """A tree as it is where it has at most `MOST_NODES` nodes; else so much of it that one can read it.
 
-    What is left out is one node that says how many nodes it stands for. Children with a mark below them are kept
+    What is left out is one node that says how many nodes it represents. Children with a mark below them are kept
     first, then those with the most nodes.
 
     >>> tree = [NodeView("root", None), *(NodeView(f"[{i}]", 0) for i in range(1000))]

@@ -1,4 +1,4 @@
-"""`check`: judge an answer, keep what is right, and give what the chapter goes on with. And the ladder of hints."""
+"""`check`: judge an answer, keep it if it passes, and return the function that the chapter continues with."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def name_pieces(result: Any) -> None:
 
 
 class Verdict(NamedTuple):
-    """What `check` says: the mark, the words behind it, further lines, and a film to show below them."""
+    """The output of `check`: the mark, the words after it, further lines, and a film to show below them."""
 
     mark: str
     words: str
@@ -113,8 +113,8 @@ class Verdict(NamedTuple):
 def check(label: str, answer: Any = None) -> Any:
     """Judge an answer to a piece or an exercise, named as in the notebook, and print one line; never raises.
 
-    The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns what the chapter goes
-    on with: the answer once it is right, the newest right one, or ours. What is right is kept in `my_minikv.py`.
+    The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns the function that the
+    chapter continues with: this answer if it passes (it is then saved), the newest that did, or the package's version.
 
     >>> def split(node, at):
     ...     return node
@@ -130,7 +130,7 @@ def check(label: str, answer: Any = None) -> Any:
         verdict = _judged(task, answer, namespace) if is_piece else _exercised(task, answer)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever an answer manages to break, the notebook goes on
+    except BaseException as error:  # whatever an answer manages to break, the notebook continues
         verdict = Verdict(WRONG, f"can't be judged: {type(error).__name__} ({error_text(error)})")
     name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
     print(f"{sign(verdict.mark)} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
@@ -250,7 +250,7 @@ def _earlier(piece: Piece) -> list[str]:
 
 
 def _lines_below_raise(answer: Any) -> bool:
-    """Whether the learner wrote an answer and left the line in front of it that raises."""
+    """Return whether the learner wrote an answer below the line that raises."""
     with contextlib.suppress(TypeError, SyntaxError, OSError):
         body = getattr(ast.parse(inspect.getsource(answer)).body[0], "body", [])
         lines = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]

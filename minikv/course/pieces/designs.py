@@ -26,7 +26,7 @@ OrderedTrie: Any = _stored_trie()  # as the chapter's notebook calls it
 
 
 def outcome(*steps: tuple[str, Sequence[int]]) -> str:
-    """What comes of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
+    """Return the results of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
 
     It is the number that the last step found, or the name of the error; a second is time enough.
 
@@ -39,7 +39,7 @@ def outcome(*steps: tuple[str, Sequence[int]]) -> str:
 
 
 def trie_in_words(root: Any, pool: Any) -> str:
-    """A whole trie on one line; below a node stand its children, in order.
+    """Return a whole trie on one line; a node is followed by its children, in order.
 
     >>> from types import SimpleNamespace as Node
     >>> leaf = Node(token=7, row=0, version=1, children={})
@@ -145,7 +145,7 @@ def values_of(tokens: Sequence[int]) -> str:
 
 
 def contents(cache: Any, branch: Any) -> Any:
-    """What a branch reads, page by page, in words.
+    """Describe the values that a branch reads, page by page.
 
     >>> contents(cache := built((2, "append 0 3")), cache.branches["a"])
     '[A L] [W]'
@@ -161,7 +161,7 @@ def contents(cache: Any, branch: Any) -> Any:
 
 
 def seen_of_pages(cache: Any) -> dict[str, Any]:
-    """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
+    """The state of shared pages: the values of each branch, the owners of each page, the free ones and the found ones.
 
     Pages are listed in the order in which they are met, since it does not matter which one the pool gives.
     """

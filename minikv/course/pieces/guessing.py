@@ -32,7 +32,7 @@ _NO_GUESS, _GUESSED = "◇", "◆"
 
 @dataclass
 class _Prediction:
-    """What was asked, what was said, and whether it was right, once it has met its answer."""
+    """A question, the guess, and whether it is correct, once it has met its answer."""
 
     question: str
     said: Any = None
@@ -40,7 +40,7 @@ class _Prediction:
 
     @property
     def miss(self) -> dict[str, str]:
-        """What the record keeps of one that was wrong."""
+        """The record of one that was wrong."""
         return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
 
 
@@ -117,7 +117,7 @@ def _name(label: object) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a number or text, or a list, a tuple or an array of those."""
+    """Return whether a value is a number or text, or a list, a tuple or an array of those."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (str, int, float, np.generic, np.ndarray))
@@ -131,7 +131,7 @@ def missed() -> dict[str, dict[str, str]]:
 
 
 def predictions() -> tuple[int, int]:
-    """How many predictions have met their answers, in this session or before it, and how many of them were right.
+    """How many predictions have met their answers, in this session or before it, and how many of them were correct.
 
     >>> guesses.clear(); made, right = predictions(); made >= right
     True
@@ -222,7 +222,7 @@ def _one_number(guessed: Any, answer: Any) -> Any:
 
 
 def _as_value(guessed: Any) -> Any:
-    """What a guess stands for that was written as text."""
+    """Return the value that a guess means if it was written as text."""
     try:
         return ast.literal_eval(guessed) if isinstance(guessed, str) else guessed
     except Exception:  # it is no value: braces around a list, or a thousand brackets

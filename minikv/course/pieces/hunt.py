@@ -68,7 +68,7 @@ class Hunt:
         world = self.careless_world()
         careless = play_case(self, world, case)
         for at, (ours, theirs) in enumerate(zip(right.frames, careless.frames)):
-            if ours.seen[GAVE].error and theirs.seen[GAVE].error:  # what both refuse is no difference
+            if ours.seen[GAVE].error and theirs.seen[GAVE].error:  # both raise an error: no difference
                 careless.frames[at] = theirs._replace(seen={**theirs.seen, GAVE: ours.seen[GAVE]})
         return parted(self, world, case, careless, right), careless
 

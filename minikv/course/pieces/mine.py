@@ -1,7 +1,7 @@
-"""The learner's own file, `my_minikv.py`: every piece that was right, and ours where theirs is still to come.
+"""The learner's own file, `my_minikv.py`: every piece that passed, and the package's versions of the others.
 
 It is written by `check`, section by section. A section that the learner edits stays as it is. A new piece goes in only
-when every own piece is right in the new file, and the file is replaced in one act, so it always runs. On Google Colab
+when every own piece passes in the new file, and the file is replaced in one act, so it always runs. On Google Colab
 it lies on a machine that is deleted, so it has to be saved and brought back.
 """
 
@@ -25,15 +25,15 @@ from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
 
-HEAD = '''"""My own engine: the pieces that I wrote in the course, and ours where mine are still to come.
+HEAD = '''"""My own engine: the pieces that I wrote in the course, and the package's versions of the others.
 
-A section begins with `# %%`. Edit a section of yours here or in its chapter; `check` keeps the one that is right.
+A section begins with `# %%`. Edit your sections here or in their chapter; `check` saves a version that passes.
 """
 from minikv.course.pieces import given, ours
 
 given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as the chapters show them
 '''
-MINE, OURS = " · mine", " · ours, until mine is right"
+MINE, OURS = " · mine", " · the package's, until mine passes"
 _waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
 
 
@@ -87,7 +87,7 @@ def keep(piece: Piece, answer: Any, world: World) -> list[str]:
         return []
     try:
         return _put(path, partial(_with, piece, kept_texts(piece.name, answer, world, piece.chapter)))
-    except Exception as error:  # the answer is right all the same
+    except Exception as error:  # the answer passes all the same
         return [f"  Not saved yet: {error}."]
 
 
@@ -207,7 +207,7 @@ ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; m
 
 
 def is_colab() -> bool:
-    """Whether this notebook runs on Google Colab, which imports its own package before the first cell.
+    """Return whether this notebook runs on Google Colab, which imports its own package before the first cell.
 
     >>> is_colab()
     False

@@ -94,7 +94,7 @@ def preorder(root: Any) -> list[Any]:
 
 
 def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any]:
-    """Which of the `errors` a call raises, by name, and what it returns; any other error goes on.
+    """Which of the `errors` a call raises, by name, and what it returns; any other error is raised.
 
     >>> came_of(lambda: max([]), ValueError), came_of(lambda: max([3]), ValueError)
     (('ValueError', None), ('no error', 3))
@@ -192,7 +192,7 @@ def outline(root: Any, name: Callable[[Any], Any] = edge) -> str:
 
 
 def state_of_tree(root: Any) -> dict[str, str]:
-    """What can be seen of a tree: all of it, whether its links are right, and whether its nodes are the old ones."""
+    """What can be seen of a tree: all of it, whether its links are correct, and whether its nodes are the old ones."""
     return {"the tree": outline(root), "the links": links(root), "the nodes that were there": kept(root)}
 
 
@@ -204,7 +204,7 @@ def edge_to_cut(root: Any, which: int, at: int) -> tuple[Any, int] | None:
 
 
 def links(root: Any) -> str:
-    """Whether every child knows its parent, and stands under its first token; if not, the first that does not.
+    """Whether every child has its parent and is stored under its first token; if not, the first that is not.
 
     >>> from types import SimpleNamespace as Node
     >>> root = Node(tokens=[], slots=[], children={})
@@ -220,7 +220,7 @@ def links(root: Any) -> str:
             if not len(tokens):
                 return "a node below the root has no tokens"
             if first != tokens[0]:
-                return f"{_name_of(tokens)} stands under the token {first}"
+                return f"{_name_of(tokens)} is stored under the token {first}"
             if child.parent is not node:
                 return f"the parent of {_name_of(tokens)} is not the node above it"
             if len(getattr(child, "slots", tokens)) != len(tokens):

@@ -2,7 +2,8 @@
 
 A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
 helpers, the constants and the imports that a function needs. What a new version of the file replaces is kept in a
-folder beside it, if it is lost otherwise. A version that only looks different is no loss, and neither is code of ours.
+folder beside it, if it would be lost otherwise. A version that only looks different is no loss, nor is the package's
+code.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def text_of(source: str, statement: ast.stmt) -> str:
 
 @dataclass
 class Gathered:
-    """What the file must keep of a piece: the text of each definition by name, helpers first.
+    """The definitions of a piece that the file must keep: the text of each by name, helpers first.
 
     It has the names `provided` anyway: the pieces, and the classes that a chapter works with.
     """
@@ -169,19 +170,19 @@ class Gathered:
 
 
 def _goes_on(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement makes `name` from what it was before, as in `x += 1`."""
+    """Return whether a statement makes `name` from what it was before, as in `x += 1`."""
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return False
     return name in uses(statement) or any(isinstance(node, ast.AugAssign) for node in ast.walk(statement))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether `repr` of a value is Python that makes it."""
+    """Return whether `repr` of a value is Python that makes it."""
     return type(value) in PLAIN and (type(value) is not float or math.isfinite(value))
 
 
 def kept_texts(name: str, answer: Any, world: World, chapter: int) -> dict[str, str]:
-    """What the file must keep of an answer, by name, in the order in which it is to stand there."""
+    """Return the definitions that the file must keep of an answer, by name, in their order."""
     provided: World = {section.name: section for section in engine_sections() if section.id != "given"}
     given(provided, *classes_for(chapter))
     found, own = Gathered(world, set(provided)), getattr(answer, "__name__", name)
@@ -215,7 +216,7 @@ class Written(NamedTuple):
     comments: frozenset[str]
 
     def is_in(self, others: Iterable[Written]) -> bool:
-        """Whether one of the others has the same code and all these comments."""
+        """Return whether one of the others has the same code and all these comments."""
         return any(self.code == other.code and self.comments <= other.comments for other in others)
 
 
@@ -247,7 +248,7 @@ def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
 
 
 def parts_of(text: str) -> list[Written]:
-    """What stands before the first section, if anything does, and the text of each section.
+    """Return the text before the first section, if there is any, and the text of each section.
 
     >>> [sorted(part.comments) for part in parts_of("import sys\\n# %% 3.1 split\\nx = 1  # one\\n")]
     [[], ['one']]

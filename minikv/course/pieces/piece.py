@@ -103,7 +103,7 @@ class Piece:
 
     @property
     def places(self) -> str:
-        """Where the package's version is, and the line of a real engine that does the same."""
+        """Return where the package's version is, and the line of a real engine that does the same."""
         file, section = next((file, s) for file, found in engine_files().items() for s in found if s.id == self.id)
         line = section.line + section.text[: section.text.index(f"def {self.name}(")].count("\n")
         there = _real_engines().get(self.id)

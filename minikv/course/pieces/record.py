@@ -50,7 +50,7 @@ def recall(aloud: bool = True) -> dict[str, str]:
 
 
 def recall_missed() -> dict[str, dict[str, str]]:
-    """What was asked and said, of each prediction that was missed and not made right since, by its label.
+    """Return the question and the guess of each missed prediction that has not been corrected since, by its label.
 
     >>> remember("0.0", {"question": "how many?", "said": "4"}); recall_missed()["0.0"]["said"]
     '4'

@@ -103,7 +103,7 @@ def play_reply(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def owners(root: Any, pool: Any, slots: set[int]) -> str:
-    """Whether each of `slots` is either free or in the tree, once; if not, the first that is not."""
+    """Return whether each of `slots` is either free or in the tree, once; if not, the first that is not."""
     times = Counter([*pool.stack, *(slot for node in preorder(root) for slot in node.slots)])
     for slot in sorted(slots | set(times), key=repr):
         if times[slot] != 1 or slot not in slots:

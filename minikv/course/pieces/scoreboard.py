@@ -23,7 +23,7 @@ Talk = Callable[[Engine], Sequence[Generation]]
 
 @dataclass
 class Score:
-    """What a conversation took; `pieces` is how many of the learner's own run, `first_token` the steps of each turn."""
+    """The cost of a conversation; `pieces` counts the learner's own, `first_token` the steps of each turn."""
 
     pieces: str
     lookups: int = 0
@@ -46,7 +46,7 @@ class Scoreboard:
 
     @property
     def agree(self) -> bool:
-        """Whether all gave the same answers, token by token."""
+        """Return whether all gave the same answers, token by token."""
         answers = [score.answers for score in self.scores.values()]
         return all(found == answers[0] for found in answers)
 
@@ -111,7 +111,7 @@ def _scored(engine: Engine, talk: Talk) -> Score:
 
 
 def _depth(node: Any) -> int:
-    """How many nodes lie on the way from the root down to `node`."""
+    """Return how many nodes lie on the way from the root down to `node`."""
     count = 0
     while node is not None and node.parent is not None:
         node, count = node.parent, count + 1

@@ -103,7 +103,7 @@ def _text_of(thing: Any) -> str:
 
 
 def display_film(steps: list[tuple[str, Picture]]) -> None:
-    """Show steps in a player that stands at the last one; in a notebook only."""
+    """Show steps in a player that starts at the last one; in a notebook only."""
     if steps and "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         from IPython.display import display
 
@@ -196,7 +196,7 @@ def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
 
 
 def _share(share: float) -> Box:
-    """A share as two decimals, without the 0 in front of them, on the color that it has between none and all."""
+    """A share as two decimals, without the leading 0, on the color between none and all."""
     part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
     fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
     word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"

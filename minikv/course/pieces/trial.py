@@ -238,7 +238,7 @@ def reference_world(piece: Piece) -> World:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of judging an answer: the smallest case on which it parts from ours, and how many were played."""
+    """The result of judging an answer: the smallest case that differs from the reference, and the number tried."""
 
     parting: Parting | None
     cases: int

@@ -91,7 +91,7 @@ SCENES = {scene.name: scene for scene in _SCENES}
 
 @dataclass(frozen=True)
 class Goal:
-    """What to reach from a scene; `missing` says what is still missing, and nothing once it is reached.
+    """A goal to reach from a scene; `missing` says what is still missing, and is empty once it is reached.
 
     It looks at the history, which knows what was refused last, and at the player's own steps, those after the scene's.
     """
@@ -101,7 +101,7 @@ class Goal:
     missing: Callable[[History, StepsPlayed], str]
 
     def state(self, history: History) -> tuple[bool, str]:
-        """Whether it is reached, and in words how far one is.
+        """Return whether it is reached, and in words how far one is.
 
         >>> goal, history = GOALS["cut an edge in one step"], History()
         >>> history.do(*goal.scene.steps)
@@ -150,7 +150,7 @@ def _newest(history: History, own: StepsPlayed) -> str:
 
 
 def _is_whole(prompt: tuple[int, ...], frame: Frame) -> bool:
-    """Whether all of a prompt was cached when a frame was taken."""
+    """Return whether all of a prompt was cached when a frame was taken."""
     state = frame.state
     paths: dict[int, list[int]] = {}
     for key, node in state.nodes.items():  # parents first

@@ -31,7 +31,7 @@ _BEGINNINGS = ("reset", "scene")
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What a step did, in `words`, and of its prompt how many tokens were `cached`."""
+    """The result of a step, in `words`, and how many tokens of its prompt were `cached`."""
 
     words: str
     cached: int = 0
@@ -205,7 +205,7 @@ class History:
 
     @property
     def at(self) -> int:
-        """How many steps are done and not undone."""
+        """Return how many steps are done and not undone."""
         return len(self.outcomes)
 
     def do(self, *steps: Step) -> None:

@@ -1,4 +1,4 @@
-"""What a playground shows: its controls, and tree, pool, sizes, locks and history, once as HTML and once as text."""
+"""The page of a playground: its controls, tree, pool, sizes, locks and history, as HTML and as text."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _row(words: str, *controls: Any) -> Any:
 
 
 def _choices(field: Any, found: list[tuple[str, int]], nothing: str) -> None:
-    """What can be chosen now; what was chosen stays chosen while it is there."""
+    """Set the options of a field; the chosen one stays chosen while it is there."""
     chosen = field.value
     field.options = found or [(nothing, NONE)]
     field.value = chosen if chosen in [number for _, number in found] else field.options[0][1]
@@ -160,7 +160,7 @@ def message_html(tone: str, words: str, role: str = "") -> str:
 
 
 def view_of(history: History) -> Frame:
-    """What there is now, with what the last step did to it, and requests only while one runs."""
+    """The present state, marked with the changes of the last step, and requests only while one runs."""
     return history.live.film.at(-1).without_idle_requests
 
 
@@ -195,7 +195,7 @@ def page_html(history: History) -> str:
 
 
 def _log(history: History) -> Iterator[str]:
-    """The locks, and the lines of history near the present: each step with what came of it, or that it is undone."""
+    """The locks, and the lines of history near the present: each step with its result, or that it is undone."""
     yield from (f"lock {number}: {what}" for number, (_, what) in history.live.locks.items())
     end = min(len(history.steps), max(history.at + SHOWN // 2, SHOWN))
     start = max(0, end - SHOWN)

@@ -1,4 +1,4 @@
-"""What can be done in a playground: its settings, its steps, and how a typed prompt becomes tokens."""
+"""The actions in a playground: its settings, its steps, and the tokens of a typed prompt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Settings:
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
 
     def changes(self, other: Settings) -> str:
-        """What is different in `other`, in words.
+        """Describe the differences in `other`.
 
         >>> Settings().changes(Settings(page_size=4))
         'page size 1 → 4'

@@ -57,7 +57,7 @@ class Playground(Controls):
 
     @property
     def text(self) -> str:
-        """What is shown, as text."""
+        """The page as text."""
         return "\n".join([*([self._aim()[1]] if self.goal else []), playground_text(self.history)])
 
     @property
@@ -83,7 +83,7 @@ class Playground(Controls):
         return {**still, "text/plain": self.text, "application/vnd.jupyter.widget-view+json": live}, size
 
     def _aim(self) -> tuple[bool, str]:
-        """Whether the goal is reached, and in words."""
+        """Return whether the goal is reached, and in words."""
         assert self.goal is not None
         done, words = self.goal.state(self.history)
         return done, f"goal: {self.goal.name} ({words})"

@@ -94,7 +94,7 @@ def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
 
 
 def _messages(*arguments: str) -> Iterator[Message]:
-    """What the other process says; where it ends without having finished, how."""
+    """Yield the messages of the other process, and the way it ended if it did not finish."""
     command = [sys.executable, "-c", _SERVE, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     said: queue.Queue[bytes] = queue.Queue()
@@ -105,13 +105,13 @@ def _messages(*arguments: str) -> Iterator[Message]:
             if "finished" in message:
                 return
             yield message
-        yield {"end": _end_of(process) if line is not None else f"says nothing for {SILENCE:g} seconds ({_WAITS})"}
+        yield {"end": _end_of(process) if line is not None else f"was silent for {SILENCE:g} seconds ({_WAITS})"}
     finally:
         process.kill()
         process.wait()
 
 
-_WAITS = "it waits for something, or this machine is busy"
+_WAITS = "it may be waiting, or this machine is busy"
 
 
 def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
@@ -127,7 +127,7 @@ def _next_line(process: Any, said: queue.Queue[bytes]) -> bytes | None:
         is_over = process.poll() is not None
         with suppress(queue.Empty):
             return said.get(timeout=1)
-        if is_over:  # a process that it left behind holds the pipe
+        if is_over:  # a process that it left running holds the pipe
             return b""
     return None
 

@@ -73,7 +73,7 @@ def _sizes(run: CacheRun) -> Any:
 
 
 def _silence(run: CacheRun, wrong: str) -> Iterator[Breach]:
-    """What is to be said when `check` does not complain in the right way."""
+    """Return the complaint about a `check` that does not report a fault as it must."""
     reply = attempt(lambda: run.index.check())
     if not any(is_named(reply.error, name) for name in ("InvariantError", "AssertionError")):
         run.lines.append("cache.check()")
@@ -128,7 +128,7 @@ def slow_sizes(subject: Subject) -> Breach | None:
 
 
 def _steps(run: CacheRun, prompts: range) -> int | None:
-    """How many lines of Python run while the sizes are read, once these prompts are cached as well."""
+    """Return how many lines of Python run while the sizes are read, once these prompts are cached as well."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
@@ -162,7 +162,7 @@ class Named(str):
 
 
 def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
-    """Where a cache answers differently the second time, with the shortest operations that show it.
+    """Return where a cache answers differently the second time, with the shortest operations that show it.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.subject import subject_of
@@ -210,7 +210,7 @@ def _differs(subject: Subject, settings: Mapping[str, Any], lines: list[str]) ->
 
 
 def _answers(run: CacheRun, lines: list[str], seed: int) -> list[str]:
-    """What each line answers; `seed` decides about random numbers, and about the hashes of the namespaces."""
+    """Return the answer of each line; `seed` decides the random numbers and the hashes of the namespaces."""
     random.seed(seed)
     names = run.stage.names["names"] = {name: Named(name) for name in "abc"}
     for name, number in zip(names, [(1, 2, 3), (3, 1, 2), (2, 3, 1)][seed - 1]):

@@ -1,4 +1,4 @@
-"""Scenarios on a prefix cache, beside the naive one: whether each answer and each size is right."""
+"""Scenarios on a prefix cache, beside the naive one: each answer and each size is compared."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CacheRun(SideBySide):
     needs = frozenset(["insert", "match_prefix"])
     examples = 1000
     scenarios = staticmethod(scenarios)
-    scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run goes on
+    scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run continues
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
         super().__init__(subject, page_size, settings, change)
@@ -94,7 +94,7 @@ class CacheRun(SideBySide):
 
     @property
     def has_locked(self) -> bool:
-        """Whether anything was locked at any time."""
+        """Return whether anything was locked at any time."""
         return bool(self.verbs & {"lock", "unlock", "acquire"})
 
     def last_lines(self) -> Iterator[str]:
@@ -131,7 +131,7 @@ class CacheRun(SideBySide):
         return _BAD_INPUT.get(str(expected.error).split()[0].partition("[")[0], 1)
 
     def compare(self, reply: Reply, expected: Reply) -> Breach | None:
-        """What is found, stored or evicted, beside what the model says."""
+        """Compare the tokens that are found, stored or evicted with the model's."""
         if reply.verb in ("match_prefix", "acquire"):
             return self._match(reply.value, expected.value) if 3 in self.subject.claims else None
         if reply.verb == "insert":
@@ -185,7 +185,7 @@ class CacheRun(SideBySide):
         return self.end(self._rule_of_sizes(expected, found.value), f"then {words}")
 
     def _rule_of_sizes(self, expected: Reply, sizes: list[int]) -> int:
-        """What is wrong, the counting or the locking: what can really be evicted tells."""
+        """Return whether the counting or the locking is wrong, by evicting all that can be evicted."""
         if expected.error is not None:
             return self.refused_by(expected)
         if expected.verb == "reset":
@@ -228,7 +228,7 @@ class CacheRun(SideBySide):
 
 
 def _listed(pages: Any) -> list[Any]:
-    """Pages as a list; those in front of a start may be anything."""
+    """Pages as a list; those before a start may be anything."""
     return [page if isinstance(page, int) else -1 for page in (pages.tolist() if hasattr(pages, "tolist") else pages)]
 
 

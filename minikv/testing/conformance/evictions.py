@@ -1,4 +1,4 @@
-"""Whether an eviction was allowed: what went, in what order, how much, and what it left behind.
+"""Checks of an eviction: which pages it removed, in which order, how many, and which it kept.
 
 The contract leaves open how much a leaf is: a page, or a node of many pages. So an eviction is not compared with one
 right answer. It may take any unlocked leaves that were used least recently, and of the last one more than is needed.
@@ -47,14 +47,14 @@ def _unknown(run: CacheRun, numbers: list[int], keys: dict[int, PageKey], wanted
 
 
 def _are_slots(run: CacheRun, numbers: list[int], keys: dict[int, PageKey]) -> bool:
-    """Whether these are not pages, but the slots of pages that are cached."""
+    """Return whether these are not pages, but the slots of pages that are cached."""
     pages, size = {number // run.page_size for number in numbers}, run.page_size
     slots = {page * size + place for page in pages for place in range(size)}
     return size > 1 and pages <= keys.keys() and slots == set(numbers)
 
 
 def _torn(run: CacheRun, gone: list[PageKey]) -> Iterator[Breach]:
-    """Each page that goes although it is locked, and then each that goes while a page behind it stays."""
+    """Each page that is evicted although it is locked, then each that is evicted while a later page stays."""
     pages, model = run.model.pages, run.model
     for key in filter(model.locked, gone):
         yield run.end(6, f"evicts page {pages[key].number}, which is locked")
@@ -62,7 +62,7 @@ def _torn(run: CacheRun, gone: list[PageKey]) -> Iterator[Breach]:
         for below in model.below(key):
             if below not in gone:
                 first, then = pages[key].number, pages[below].number
-                yield run.end(9, f"evicts page {first}, and keeps page {then}, which comes behind it")
+                yield run.end(9, f"evicts page {first}, and keeps page {then}, which comes after it")
 
 
 def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:

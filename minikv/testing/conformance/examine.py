@@ -1,4 +1,4 @@
-"""Everything that a class is put through, and what comes of it: for each broken rule the smallest script."""
+"""Everything that a class is put through, and the result: for each broken rule the smallest script."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _as_made(subject: Subject, run: SideBySide) -> Subject:
 
 
 def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
-    """What was found, without what falls down later because of it: an error that no rule speaks of, and scars."""
+    """The findings without their consequences: an error that no rule covers, and scars."""
     steps = {rule: len(each.body) for rule, each in found.items() if not each.is_crash and rule != 14}
     least = min(steps.values(), default=0)
     crashes = {rule for rule, each in found.items() if each.is_crash and len(each.body) > least}
@@ -71,7 +71,7 @@ def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
 
 
 def _conclude_cache(subject: Subject, search: Search, run: SideBySide) -> Findings:
-    """What the scenarios and the audits have found; a join that cannot be seen is not judged."""
+    """The findings of the scenarios and the audits; a join that cannot be seen is not judged."""
     audited = _audited(subject, search) if not search.endless else {}
     broken = {**_causes(search.best), **audited}
     reached = search.reached | audited.keys()
@@ -83,7 +83,7 @@ def _conclude_cache(subject: Subject, search: Search, run: SideBySide) -> Findin
 
 
 def _audited(subject: Subject, search: Search) -> dict[int, Breach | None]:
-    """What the audits say that no scenario shows; where nothing was found, the cache's `check` must agree."""
+    """The findings of the audits that no scenario shows; without findings, the cache's `check` must agree."""
     if {"insert", "match_prefix", "evict"} & subject.lacks:
         return {}
     found: dict[int, Breach | None] = {}
@@ -108,7 +108,7 @@ def verify(
     before: Before = lambda scenario: None,
     **fixed: Any,
 ) -> Conformance:
-    """Whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.
+    """Return whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.
 
     `kind` is "cache" or "manager". `examples` is how many scenarios Hypothesis makes, and `fixed` are arguments that
     the class is always given. Never raises, but for `claims` that are not numbers of rules (`ValueError`).

@@ -78,7 +78,7 @@ def prompts(trunk: list[int], least: int = 0) -> st.SearchStrategy[list[int]]:
 
 
 class Writing:
-    """The lines so far, and what each name in them stands for; each kind of class says how a step is written."""
+    """The lines so far, and the meaning of each name in them; each kind of class says how a step is written."""
 
     def __init__(self, page_size: int) -> None:
         self.page_size = page_size
@@ -135,7 +135,7 @@ def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
 
 
 class _CacheWriting(Writing):
-    """A name stands for its tokens and its namespace; `page` is the next free one."""
+    """A name means its tokens and its namespace; `page` is the next free one."""
 
     page = 0
 
@@ -181,7 +181,7 @@ INCONSTANT = object()  # in place of a case on which something goes wrong at one
 
 
 def smallest_case(is_wrong: Callable[[Any], bool], strategy: st.SearchStrategy[Any], examples: int = 300) -> Any:
-    """The smallest case found among so many `examples`, the same in every process; `None` if all of them are right.
+    """The smallest case found among so many `examples`, the same in every process; `None` if all of them pass.
 
     >>> from hypothesis import strategies as st
     >>> smallest_case(lambda number: number > 10, st.integers(0, 100))
@@ -236,7 +236,7 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether enough has been tried, or too much of it did not end."""
+        """Return whether enough has been tried, or too much of it did not end."""
         return self.played >= MOST_PLAYED or self.endless >= MOST_ENDLESS
 
     def play(self, scenario: Scenario, rule: int = 0) -> Breach | None:

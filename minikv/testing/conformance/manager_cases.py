@@ -211,7 +211,7 @@ def manager_scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
 
 
 class _ManagerWriting(Writing):
-    """A name stands for a request."""
+    """A name means a request."""
 
     def write(self, kind: str, *parts: Any) -> None:
         """A step on a request that never began is left out."""

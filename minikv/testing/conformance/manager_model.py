@@ -54,7 +54,7 @@ class NaiveManager:
         return [(namespace, tuple(tokens[:at])) for at in range(self.page_size, end + 1, self.page_size)]
 
     def read_by(self, *more: NaiveRequest) -> set[PrefixKey]:
-        """What the running requests read in the cache."""
+        """The parts of the cache that the running requests read."""
         return {key for each in (*self.running, *more) for key in self.path(each.tokens, each.namespace, each.shared)}
 
     @property
@@ -85,7 +85,7 @@ class NaiveManager:
         size = self.page_size
         path = self.path(request.tokens, request.namespace, found)
         gone = self.path(request.tokens, request.namespace, request.most)[len(path) :]
-        for name, tokens in gone[:1]:  # what is not found is not there, nor what would come behind it
+        for name, tokens in gone[:1]:  # a page that is not found is not there, nor are those after it
             cut = {key for key in self.published if key[0] == name and key[1][: len(tokens)] == tokens}
             self.published = {key: rule for key, rule in self.published.items() if key not in cut}
         self.take(request.row - found // size, {*path})
@@ -108,7 +108,7 @@ class NaiveManager:
         request.computed += count
 
     def extend(self, request: NaiveRequest, tokens: TokensLike) -> None:
-        """The request goes on with `tokens`, if their pages fit."""
+        """The request continues with `tokens`, if their pages fit."""
         self.require(request)
         longer = [*request.tokens, *pack(tokens).tolist()]
         row = -(-len(longer) // self.page_size)
@@ -118,7 +118,7 @@ class NaiveManager:
         request.tokens, request.row = longer, row
 
     def truncate(self, request: NaiveRequest, length: int) -> None:
-        """The request goes on with its first `length` tokens; what it reads in the cache stays."""
+        """The request continues with its first `length` tokens; the part that it reads in the cache stays."""
         self.require(request)
         length = whole_number("length", length, max(1, request.shared), "what is published stays")
         if length > len(request.tokens):

@@ -79,7 +79,7 @@ class ManagerRun(SideBySide):
         yield f"z = manager.start({[9] * (NUM_PAGES * self.page_size)})"
 
     def at_the_end(self) -> Breach | None:
-        """What the manager's own `check` finds."""
+        """Return the findings of the manager's own `check`."""
         if callable(getattr(self.index, "check", None)) and (error := attempt(self.index.check).error) is not None:
             self.lines.append("manager.check()")
             return self.end(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen")
@@ -99,7 +99,7 @@ class ManagerRun(SideBySide):
         return self.require_refused(reply, expected, 7 if over else 12, ["ValueError", "TypeError"])
 
     def compare(self, reply: Reply, expected: Reply) -> Breach | None:
-        """Whether a request has found what is cached; then the model follows."""
+        """Return whether a request has found what is cached; then the model follows."""
         if reply.verb != "start":
             return None
         model, request, found = self.model, expected.result, reply.value["cached_length"]
@@ -140,14 +140,14 @@ class ManagerRun(SideBySide):
         return self._owners(rows, expected.verb) or self._contents(rows, expected.verb) or self._room(expected)
 
     def _compute(self, request: NaiveRequest) -> None:
-        """What an engine does before it says `advance`: write the keys and values of these tokens into their slots."""
+        """Write the keys and values of these tokens into their slots, as an engine does before `advance`."""
         for other, sequence in self.pairs():
             if other is request:
                 tokens, start = request.tokens[: request.computed], self.computed[request]
                 attempt(lambda: self.canary.write(tokens, sequence.slots, start, request.namespace))  # noqa: B023
 
     def _owners(self, rows: Rows, verb: str) -> Breach | None:
-        """No slot is in two places, unless both read it in the cache behind the same tokens; and then both do."""
+        """No slot is in two places, unless both read it in the cache after the same tokens; and then both do."""
         holders: dict[int, tuple[int, NaiveRequest]] = {}
         read: dict[Any, int] = {}
         for request, slots in rows:
@@ -164,7 +164,7 @@ class ManagerRun(SideBySide):
         return None
 
     def _contents(self, rows: Rows, verb: str) -> Breach | None:
-        """What each request reads was computed for it: its tokens, at their positions, behind these tokens."""
+        """Check that each request reads its own tokens, at their positions, after these tokens."""
         for request, slots in rows:
             try:
                 self.canary.read(request.tokens[: request.computed], slots[: request.computed], request.namespace)

@@ -78,7 +78,7 @@ class SideBySide:
         raise NotImplementedError
 
     def scenarios(self, subject: Subject) -> SearchStrategy[Scenario]:
-        """What Hypothesis makes for such a class."""
+        """The strategy of the scenarios for such a class."""
         raise NotImplementedError
 
     def orders(self, page_size: int) -> Iterable[Scenario]:
@@ -86,15 +86,15 @@ class SideBySide:
         return ()
 
     def compare(self, reply: Reply, expected: Reply) -> Breach | None:
-        """What is wrong with the result of a call that ended well, if anything is."""
+        """Return the fault in the result of a call that ended well, or `None`."""
         raise NotImplementedError
 
     def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
-        """What is wrong with the answer to a call that must be refused, if anything is."""
+        """Return the fault in the answer to a call that must be refused, or `None`."""
         raise NotImplementedError
 
     def look_around(self, expected: Reply) -> Breach | None:
-        """What is wrong with the object after a call of which the model says what was `expected`."""
+        """Return the fault in the object after a call with the model's `expected` result, or `None`."""
         raise NotImplementedError
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
@@ -108,7 +108,7 @@ class SideBySide:
         raise NotImplementedError
 
     def at_the_end(self) -> Breach | None:
-        """What is wrong although no line has shown it."""
+        """Return the fault that no line has shown, or `None`."""
         raise NotImplementedError
 
     # -- what all have ------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class SideBySide:
         return self.rule_of[reply.verb]
 
     def require_refused(self, reply: Reply, expected: Reply, rule: int, kinds: list[str]) -> Breach | None:
-        """Whether the last line was refused with an error of one of these `kinds`, as `rule` says."""
+        """Return whether the last line was refused with an error of one of these `kinds`, as `rule` says."""
         if any(is_named(reply.error, kind) for kind in kinds):
             self.refused[len(self.lines) - 1] = rule
             return None
@@ -199,7 +199,7 @@ def _suppressed(error: BaseException) -> str:
 
 
 def find_breach(kind: type[SideBySide], subject: Subject, scenario: Scenario) -> Breach | None:
-    """What is wrong with a class in this scenario, under the rule that is to blame; the first of its settings counts.
+    """Return the fault of a class in this scenario, under the broken rule; the first of its settings counts.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.caches import CacheRun
@@ -266,7 +266,7 @@ def read_pages(values: Any, what: str) -> list[int]:
 
 
 def reader(**fields: Callable[[Any, str], Any]) -> Callable[[Any], dict[str, Any]]:
-    """What reads these `fields` off a result.
+    """Return a function that reads these `fields` of a result.
 
     >>> from minikv import RadixCache
     >>> reader(length=read_number, pages=read_pages)(RadixCache().match_prefix([1]))

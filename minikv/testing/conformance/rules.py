@@ -87,7 +87,7 @@ class Conformance:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no rule is broken or was not judged, and at least one holds."""
+        """Return whether no rule is broken or was not judged, and at least one holds."""
         states = {each.state for each in self.verdicts}
         return HOLDS in states and not states & {BROKEN, NOT_JUDGED}
 

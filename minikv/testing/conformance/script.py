@@ -1,7 +1,7 @@
 """A scenario: a few lines of Python that do something to `cache`, as they are run, judged and printed.
 
 The same lines run in two worlds, one with the index that is judged and one with the naive model, and after each line
-what came of it is compared. So a scenario needs no expectations, and what is printed is what was run.
+the results are compared. So a scenario needs no expectations, and what is printed is what was run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Scenario:
 
     @property
     def size(self) -> tuple[int, int, int, str]:
-        """What the smallest of several scenarios has least of: lines, then characters, then tokens in a page."""
+        """The measure of a scenario's size: lines, then characters, then tokens in a page."""
         text = "\n".join(self.lines)
         return len(self.lines), len(text), self.page_size, text
 
@@ -66,7 +66,7 @@ def _compiled(line: str) -> CodeType:
 
 @dataclass(frozen=True)
 class Reply(Outcome):
-    """What a call of `verb` came to: its `result`, and as its `value` what was read off that."""
+    """The outcome of a call of `verb`: its `result`, and the `value` that was read from it."""
 
     verb: str = ""
     args: tuple[Any, ...] = ()
@@ -75,7 +75,7 @@ class Reply(Outcome):
 
 
 class Recorder:
-    """What the lines of a scenario speak to: passes each call on to `thing`, and keeps what came of it as `reply`."""
+    """The object that a scenario calls: it passes each call on to `thing`, and keeps the result as `reply`."""
 
     def __init__(self, thing: Any, readers: Readers, change: Change | None = None, is_ours: bool = False):
         self.thing, self.readers, self.change, self.is_ours = thing, readers, change, is_ours
@@ -158,7 +158,7 @@ class Breach:
 
     @property
     def is_crash(self) -> bool:
-        """Whether it is an error that the contract does not speak of."""
+        """Return whether it is an error that the contract does not speak of."""
         return self.words.startswith("raises ") and not self.words.startswith("raises LockError")
 
     @property
@@ -177,7 +177,7 @@ class Breach:
 
 
 class Findings(NamedTuple):
-    """What came of trying a class: for each broken rule the smallest breach, and the rules that were `reached`."""
+    """The result of trying a class: for each broken rule the smallest breach, and the rules that were `reached`."""
 
     broken: Mapping[int, Breach]
     reached: frozenset[int]
@@ -196,7 +196,7 @@ def _renamed(lines: tuple[str, ...]) -> list[str]:
 
 
 def is_named(error: BaseException | None, name: str) -> bool:
-    """Whether an error is of the class `name`, of this package or of another.
+    """Return whether an error is of the class `name`, of this package or of another.
 
     >>> from minikv import LockError
     >>> is_named(LockError("stale"), "LockError"), is_named(KeyError(3), "LockError")

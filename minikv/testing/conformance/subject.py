@@ -1,4 +1,4 @@
-"""What is judged: the classes of a file or a module, how an object of one is made, and which rules it claims."""
+"""The subjects to judge: the classes of a file or a module, the way to make an object, and the rules that it claims."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Subject:
     whole_nodes: dict[tuple[int, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def arguments(self, page_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """What an object with pages of this size, made in this way, is made from."""
+        """The arguments for an object with pages of this size, made in this way."""
         return {**({"page_size": page_size} if len(self.page_sizes) > 1 else {}), **self.fixed, **settings}
 
     def spelled(self, page_size: int, settings: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from minikv.traffic.trace_tree import PrefixWorth
 
 @dataclass(frozen=True)
 class Terms:
-    """What a plan is made for: blocks of `block_size` tokens, each of which takes `bytes_per_token` of the cache.
+    """The input of a plan: blocks of `block_size` tokens, each of which takes `bytes_per_token` of the cache.
 
     `memory` is what the cache may use, in bytes; `cost` is what the model computes; either may be unknown. `lifetimes`
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
@@ -32,7 +32,7 @@ class Terms:
 
     @property
     def capacity(self) -> int | None:
-        """How many whole blocks fit in the memory, if it is known."""
+        """Return how many whole blocks fit in the memory, if it is known."""
         if self.memory is None or self.bytes_per_token is None:
             return None
         return self.memory // (self.bytes_per_token * self.block_size)
@@ -40,7 +40,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class PlanPoint:
-    """What a cache of `blocks` blocks finds: `hits` of the counted blocks, and `bound` if it knew the future.
+    """The hits of a cache of `blocks` blocks: `hits` of the counted blocks, and `bound` if it knew the future.
 
     `own_conversation_hits` are blocks that the conversation itself had sent before (`None`: not known). The hits save
     `tokens_saved` tokens of prefill and `flops_saved` FLOPs. Too large requests were served without the cache.
@@ -61,7 +61,7 @@ class PlanPoint:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """What is found when a block is forgotten `seconds` after its last use: with unlimited memory, and at the size."""
+    """The hits if a block is forgotten `seconds` after its last use: with unlimited memory, and at the size."""
 
     seconds: float
     hits: int

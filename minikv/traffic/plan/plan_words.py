@@ -13,7 +13,7 @@ _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
 
 class PlanWords:
-    """What is said of `plan`.
+    """The report on `plan` in words.
 
     >>> from minikv.traffic.plan import Terms
     >>> from minikv.traffic.plan.planning import TraceTree, make_plan
@@ -47,7 +47,7 @@ class PlanWords:
         return percent(self.plan.rate(hits))
 
     def summary(self) -> str:
-        """What the trace holds, in one sentence."""
+        """The contents of the trace, in one sentence."""
         plan = self.plan
         warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
@@ -86,7 +86,7 @@ class PlanWords:
         return [point for point in plan.points if point.blocks in shown]
 
     def name(self, point: PlanPoint) -> str:
-        """What a point is, where it has a name."""
+        """The name of a point, if it has one."""
         plan = self.plan
         reach = plan.lru_reaches_ceiling_at_blocks
         names = {"--memory": self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
@@ -166,7 +166,7 @@ class PlanWords:
             if own == plan.ceiling.hits:
                 yield "No block of one conversation is found by another: the trace may not show what they share."
         yield (
-            f"{plan.continuing_requests:,} requests go on from a whole earlier prompt, as a conversation's next turn "
+            f"{plan.continuing_requests:,} requests continue a whole earlier prompt, as a conversation's next turn "
             f"does: {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
         )
 

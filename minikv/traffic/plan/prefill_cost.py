@@ -67,7 +67,7 @@ def require_full_attention(source: Mapping[str, Any] | str | PathLike[str]) -> N
 
 @dataclass(frozen=True)
 class PrefillCost:
-    """What a prompt costs to compute: `active` parameters for each token, `per_pair` FLOPs for each two positions.
+    """The cost of computing a prompt: `active` parameters for each token, `per_pair` FLOPs for each two positions.
 
     `total` is all parameters, the embedding and the output head too, which are one where they are tied; biases, which
     are below a thousandth, are left out.

@@ -135,7 +135,7 @@ class Sweep:
         self.notes = [_first_look(trace, source) for trace, source in self._sources.items()] + left_out
 
     def work(self) -> dict[str, Any]:
-        """What decides the results, for the head of a journal: the version, the combinations, the traces' content."""
+        """The inputs that decide the results, for the head of a journal: version, combinations, traces."""
         config = self.config
         decides = ("traces", "capacities", "page_sizes", "indexes", "policies", "evict_by", "span_hours", "block_size")
         contents = {f"content of {trace}": source.content for trace, source in self._sources.items()}
@@ -190,7 +190,7 @@ def _content(path: str) -> str:
 
 
 def _first_look(trace: str, source: Source) -> str:
-    """What is said of the format of a trace; `ValueError` where it has none, or where its first request is wrong."""
+    """Return the description of a trace's format; `ValueError` if it has none, or its first request is wrong."""
     with open_traffic(source.path, source.span_hours, source.block_size, salt=_SALT) as traffic:
         said = str(dataclasses.replace(traffic, name=shown(trace)))
         next(traffic.requests, None)
@@ -276,7 +276,7 @@ _FIELDS = {field.name for field in dataclasses.fields(Replay)}
 
 
 def _replay_of(run: SweepRun, kept: Journal) -> Replay:
-    """What a journal says that a run found, checked: its file may have been changed."""
+    """Return a run's result from a journal, checked, because the file may have been changed."""
     found = kept.found(run.row()) or {}
     if found.keys() != _FIELDS or not all(type(value) is int and value >= 0 for value in found.values()):
         raise JournalError(f"{kept.path} is damaged: of {_label(run)} it says {bounded(found)}")

@@ -1,4 +1,4 @@
-"""What a sweep runs, as a TOML file says it; the whole file is checked before anything runs.
+"""The configuration of a sweep, from a TOML file; the whole file is checked before anything runs.
 
 traces = ["day.jsonl", "sessions.jsonl.gz"]     files, from the folder of this file; or synthetic:chat and the like
 capacities = ["10k", "20k", 1e6, "unlimited"]   blocks; k is 1,000
@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """What a sweep runs: every combination of traces, capacities, page sizes, indexes, policies and ways to evict.
+    """The runs of a sweep: every combination of traces, capacities, page sizes, indexes, policies and ways to evict.
 
     `traces` are as they were written, and `folder` is where the files among them are. A capacity of `None` is
     unlimited. `policies` and `evict_by` are empty where nothing was said of them.
@@ -63,7 +63,7 @@ class SweepConfig:
             raise ValueError(f"address is {bounded(self.address)}: the backend {self.backend!r} is not a cluster")
 
     def path(self, trace: str) -> str:
-        """Where the trace of that name is: a path, or the name of synthetic traffic.
+        """Return where the trace of that name is: a path, or the name of synthetic traffic.
 
         >>> SweepConfig(Path("data"), ("day.jsonl",), (10,)).path("synthetic:chat")
         'synthetic:chat'
@@ -112,7 +112,7 @@ def _config(folder: Path, found: dict[str, Any]) -> SweepConfig:
 
 
 def _each(read: Callable[[str, Any], _Value], known: Iterable[str] = ()) -> Callable[[str, Any], tuple[_Value, ...]]:
-    """What reads a list, each value by `read`; one value stands for a list of it, and "all" for all that are known."""
+    """Return a reader of lists, each value by `read`; one value is a list of it, "all" is every known value."""
 
     def values(name: str, value: Any) -> tuple[_Value, ...]:
         if value == "all" and known:

@@ -38,7 +38,7 @@ def spread(
     jobs: int | None = None,
     address: str | None = None,
 ) -> Generator[_Found, None, None]:
-    """What `function` makes of each task, in the order in which they are done.
+    """Yield the result of `function` for each task, in the order in which they finish.
 
     `backend` is one of `BACKENDS`: processes of this machine (loky), its threads, this thread alone (sequential), or a
     cluster of Dask or Ray. `jobs` run at once (`None`: as many as there are cores). `address` is that of a cluster;
@@ -71,7 +71,7 @@ class WorkerError(RuntimeError):
 
 @contextlib.contextmanager
 def _configured(backend: str, jobs: int | None, address: str | None) -> Iterator[dict[str, Any]]:
-    """What joblib gets, while the cluster is there, if it is one."""
+    """The options for joblib, while the cluster is there, if it is one."""
     settings: dict[str, Any] = {"backend": backend, "n_jobs": jobs or -1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # of tasks that are ended early, which is what was asked for

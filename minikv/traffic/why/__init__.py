@@ -23,7 +23,7 @@ API_LEAST, API_STEP = 1024, 128  # tokens: what OpenAI's API caches at least, an
 
 
 class Reused(NamedTuple):
-    """What one kind of cache reuses, in tokens or bytes, and why it is not more."""
+    """The reuse of one kind of cache, in tokens or bytes, and why it is not more."""
 
     cache: str
     reused: int
@@ -33,7 +33,7 @@ class Reused(NamedTuple):
 def reused_by_each(
     shared: int, length: int, blocks: Sequence[int] = HYBRID, scale: int = 1, apart: str = ""
 ) -> list[Reused]:
-    """What each kind of cache reuses of a prompt of `length`, of which `shared` was computed before.
+    """Return the reuse of each kind of cache for a prompt of `length`, of which `shared` was computed before.
 
     Both count in units of which a token has `scale`. `blocks` are the sizes of the blocks of a hybrid model's groups in
     tokens: it reuses whole multiples of them all. `apart` says why the two prompts do not meet in one cache, if so.
@@ -74,7 +74,7 @@ _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where two prompts part, the kind of change, and what a cache that has the first reuses of the second.
+    """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
 
     `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a
     token has `scale`; `apart` names the fields that give the two requests different caches; `image`: one has an image.
@@ -92,7 +92,7 @@ class Explanation:
 
     @property
     def kind(self) -> ChangeKind:
-        """What the kind of change means, and what to do about it."""
+        """The meaning of the kind of change, and what to do about it."""
         return KINDS[self.change.kind]
 
     @property
@@ -163,7 +163,7 @@ def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
 
 
 def explanation_text(found: Explanation) -> str:
-    """What was found, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
+    """The findings, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
 
     >>> from minikv.traffic.bodies import read_body
     >>> from minikv.traffic.why import explain, explanation_text
@@ -180,7 +180,7 @@ def explanation_text(found: Explanation) -> str:
 
 
 def _places(found: Explanation) -> Iterator[str]:
-    """Where the two part, and what stands around that place in both."""
+    """Return where the two differ, and the text around that place in both."""
     one, two = found.spots
     spot = one or two
     if spot is None:
@@ -207,7 +207,7 @@ def _lengths(found: Explanation) -> Iterator[str]:
 
 
 def _caches(found: Explanation) -> Iterator[str]:
-    """What each kind of cache reuses of the second prompt."""
+    """Return the reuse of each kind of cache for the second prompt."""
     width = max(len(row.cache) for row in found.caches)
     yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit:>12}"
     for row in found.caches:

@@ -135,7 +135,7 @@ class Breaks:
         self._seen: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
 
     def between(self, one: LoggedRequest, two: LoggedRequest) -> Break:
-        """Where `two` parts from the earlier request `one`."""
+        """Return where `two` parts from the earlier request `one`."""
         at = shared_length(one.text, two.text)
         spots = spot_at(one.body, at, one.text), spot_at(two.body, at, two.text)
         spot = spots[0] or spots[1]

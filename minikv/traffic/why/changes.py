@@ -1,4 +1,4 @@
-"""What kind of change lies between two prompts, judged by how tools, system prompt and messages moved.
+"""The kind of change between two prompts, judged by how tools, system prompt and messages moved.
 
 Two prompts are compared item by item: a tool, the system prompt, a message. The first items that differ decide. Items
 that moved as a whole (reordered, inserted, dropped) are recognized before two texts are compared.
@@ -42,7 +42,7 @@ def items_of(body: Body) -> list[PromptItem]:
 
 
 def change_between(one: Body, two: Body) -> PromptChange:
-    """What kind of change made the prompt of `two` of that of `one`.
+    """Return the kind of change from the prompt of `one` to that of `two`.
 
     >>> from minikv.traffic.bodies import read_body
     >>> change_between(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
@@ -76,7 +76,7 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
 
 
 def _beside(one: Body, two: Body) -> PromptChange:
-    """What differs beside two equal prompts."""
+    """Return the differences outside of two equal prompts."""
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         if kind == "settings" and _TEMPLATED.intersection(names):
@@ -87,7 +87,7 @@ def _beside(one: Body, two: Body) -> PromptChange:
 
 
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem]) -> PromptChange:
-    """What changed in the tools, the schema or the system prompt."""
+    """Return the change in the tools, the schema or the system prompt."""
     if part == "tools":
         return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
     if not (left and right and left[0].part == right[0].part == part):
@@ -125,7 +125,7 @@ def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
 
 
 def _plain(text: str) -> str:
-    """The text of a tool with its keys sorted, to recognize it wherever it stands."""
+    """The text of a tool with its keys sorted, to recognize it in any position."""
     try:
         return json.dumps(json.loads(text), sort_keys=True)
     except ValueError:

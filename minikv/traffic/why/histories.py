@@ -1,4 +1,4 @@
-"""What changed between two histories: the messages from the first one on that differs."""
+"""The changes between two histories: the messages from the first different one on."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
 
 
 def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChange:
-    """What made one message of the other, judged by the first pieces that differ."""
+    """Return the change from one message to the other, judged by the first pieces that differ."""
     before, after = [[piece.text for piece in item.pieces] for item in (one, two)]
     if one.name != two.name:
         same = before[1:-1] == after[1:-1] and len(before) > 2
@@ -109,7 +109,7 @@ def _parts_change(before: list[str], after: list[str]) -> str | None:
 
 
 def _of_field(one: str, two: str) -> str | None:
-    """What the field alone says: reasoning that is gone, another image."""
+    """Return the change that the field shows by itself: missing reasoning, another image."""
     if one != two:
         gone = any(name in field.split(".") for name in _REASONING for field in (one, two))
         return "reasoning removed" if gone else None
@@ -135,12 +135,12 @@ def _decides_last(found: PromptChange) -> bool:
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether two histories are versions of one: their first messages are alike, or a later one is in both."""
+    """Return whether two histories are versions of one: their first messages are alike, or a later one is in both."""
     return similar(before[0], after[0], len(_MARKERS)) or bool(set(before[1:]) & set(after[1:]))
 
 
 def similar(one: str, two: str, frame: int = 0) -> bool:
-    """Whether two texts share so much at their beginnings and ends that one is a version of the other.
+    """Return whether two texts share so much at their beginnings and ends that one is a version of the other.
 
     `frame` characters are those that every two of them share.
 

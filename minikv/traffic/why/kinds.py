@@ -78,7 +78,7 @@ KINDS = {
         "Serialize the same way each time, with sorted keys (json.dumps(..., sort_keys=True)) and fixed separators.",
     ),
     "tools reordered": ChangeKind(
-        "The same tools stand in another order.",
+        "The same tools come in a different order.",
         "Sort the tools by name before each request; a set has no order.",
     ),
     "tool added": ChangeKind(
@@ -140,7 +140,7 @@ KINDS = {
         "Keep what was sent once; where something must go, drop much at once.",
     ),
     "messages reordered": ChangeKind(
-        "The same messages stand in another order.",
+        "The same messages come in a different order.",
         "Keep the order in which they were first sent, or sort them by a fixed key.",
     ),
     "message edited": ChangeKind(
@@ -182,11 +182,11 @@ KINDS = {
         "Keep the beginning of the prompt the same, byte for byte, and put what changes after it.",
     ),
     "order": ChangeKind(
-        "The same words stand in another order.",
+        "The same words come in a different order.",
         "Sort it before it is written: a set, an unordered map and the results of a search come in any order.",
     ),
     "image changed": ChangeKind(
-        "Another image, or the same one encoded anew.",
+        "A different image, or the same one encoded again.",
         "Send the same bytes each time (no new encoding, no signed URL that changes), and put images after what is "
         "shared.",
     ),

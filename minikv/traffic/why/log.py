@@ -35,7 +35,7 @@ class BreakingPlace:
 
     @property
     def about(self) -> ChangeKind:
-        """What the kind of change means, and what to do about it."""
+        """The meaning of the kind of change, and what to do about it."""
         return KINDS[self.kind]
 
     def as_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class BreakingPlace:
 
 @dataclass
 class LogReport:
-    """What was found in a log; sizes are bytes of prompts.
+    """The findings in a log; sizes are bytes of prompts.
 
     `reused` is what an unlimited cache would have found, `continued` the number of requests that continue an earlier
     one, `other_lines` those that hold no request, `unread` whether the log had more text than is held. `sample` is some
@@ -152,7 +152,7 @@ class _Survey:
             place.most, place.lines, place.spots = lost, (one.line, two.line), found.spots
 
     def close(self) -> LogReport:
-        """What was found, with the places that lose the most first."""
+        """The findings, with the places that lose the most first."""
         if not self.report.requests:
             raise TraceError(
                 f"{self.report.name} holds no request: expected a body with messages or a prompt in each line"

@@ -54,14 +54,14 @@ class LogWords:
         return f"{count / max(1, self.report.size):.1%}"
 
     def sentences(self) -> Iterator[str]:
-        """What was read, what can be reused, what is lost."""
+        """The totals: read, reusable, and lost."""
         report = self.report
         yield f"{report.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
         if self._bytes != 1.0:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
         yield (f"An unlimited cache by tokens reuses {self.share(report.reused)} of them; "
                f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
-        yield f"{self.share(report.lost)} was sent before but not reused, because something in front of it changed."
+        yield f"{self.share(report.lost)} was sent before but not reused, because something before it changed."
         if report.other_lines:
             yield f"{_many(report.other_lines, 'line')} without a request left out."
         if report.unread:
@@ -88,14 +88,14 @@ def _many(count: int, what: str, end: str = "s") -> str:
 
 
 def _sides(place: BreakingPlace) -> tuple[tuple[str, str], ...]:
-    """What stands around a place in the two requests that lost the most there, with its names."""
+    """The text around a place in the two requests that lost the most there, with its names."""
     before = next((spot for spot in place.spots if spot), None)
     after = zip(place.lines, place.spots)
     return (("both", shown_before(before)), *((f"line {line}", shown_after(spot)) for line, spot in after))
 
 
 def log_text(words: LogWords, top: int) -> str:
-    """What was found in a log: sentences, the `top` places as a table, and about each what to do.
+    """The findings in a log: sentences, the `top` places as a table, and what to do about each.
 
     >>> from minikv.traffic.why.log import survey
     >>> print(log_text(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3).splitlines()[0])

@@ -65,7 +65,7 @@ def _whole(content: bytes, name: str) -> Body:
 
 
 def _is_log(text: str) -> bool:
-    """Whether the first line is a request body by itself."""
+    """Return whether the first line is a request body by itself."""
     try:
         entry = parse_json(text.lstrip("\ufeff").split("\n", 1)[0], "it")
     except ValueError:
@@ -101,7 +101,7 @@ _BEFORE, _AFTER = 36, 44  # characters that are shown of a text around a place
 
 
 class Spot(NamedTuple):
-    """A place of a prompt to the character: how many characters of the field stand before it, and what is around it."""
+    """A place of a prompt to the character: how many characters of the field come before it, and what is around it."""
 
     place: Place
     at: int
@@ -185,10 +185,10 @@ def shown_text(text: str) -> str:
 
 
 def shown_before(spot: Spot | None) -> str:
-    """What both prompts hold in front of a place, in one line; it begins with … where it is cut."""
+    """The text of both prompts before a place, in one line; it begins with … where it is cut."""
     return "" if spot is None else ("…" if len(spot.before) == _BEFORE else "") + shown_text(spot.before)
 
 
 def shown_after(spot: Spot | None) -> str:
-    """What one prompt holds behind a place, in one line; it ends in … where it is cut."""
+    """The text of one prompt after a place, in one line; it ends in … where it is cut."""
     return "(its end)" if spot is None else shown_text(spot.after) + ("…" if len(spot.after) == _AFTER else "")

@@ -31,12 +31,12 @@ class PromptChange(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether it explains all that differs between two texts, or only where they part."""
+        """Return whether it explains all that differs between two texts, or only where they part."""
         return self.detail != _PARTLY
 
 
 def shared_length(one: AnyStr, two: AnyStr) -> int:
-    """How many characters two texts share from the beginning.
+    """Return how many characters two texts share from the beginning.
 
     >>> shared_length("abcd", "abxd"), shared_length("ab", "abc")
     (2, 2)
@@ -51,7 +51,7 @@ def shared_length(one: AnyStr, two: AnyStr) -> int:
 
 
 def text_change(one: str, two: str) -> PromptChange | None:
-    """What kind of change made `two` of `one`; `None` where it is an edit of the text like any other.
+    """Return the kind of change from `one` to `two`; `None` if it is an ordinary edit of the text.
 
     >>> text_change("Today is 2026-11-22.", "Today is 2026-11-23.")
     PromptChange(kind='clock', detail='')
@@ -127,7 +127,7 @@ def _unfolded(value: Any) -> Any:
 
 
 def _escapes(one: str, two: str) -> PromptChange | None:
-    r"""Whether two texts are equal once `\u00e9` is read as é."""
+    r"""Return whether two texts are equal once `\u00e9` is read as é."""
     if "\\" in one or "\\" in two:
         plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
         return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
@@ -177,7 +177,7 @@ def masked(text: str, *kinds: str) -> str:
 
 
 def volatile_at(text: str, other: str, at: int) -> str | None:
-    """The kind of what stands in both texts where they part, at character `at`, or `None`: a clock, an id, a number.
+    """The kind of the text in both where they differ, at character `at`, or `None`: a clock, an id, a number.
 
     >>> volatile_at("It is 14:05.", "It is 14:06.", 10), volatile_at("a cat", "a cow", 3)
     ('clock', None)
@@ -195,7 +195,7 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
 
 
 def _covering(pattern: re.Pattern[str], text: str, at: int) -> str:
-    """What `pattern` matches around character `at`, or directly before it; empty if nothing."""
+    """Return the match of `pattern` around character `at`, or directly before it; empty if there is none."""
     touching = [found for found in pattern.finditer(text) if found.start() <= at <= found.end()]
     return touching[-1][0] if touching else ""
 
