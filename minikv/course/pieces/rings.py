@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from minikv.course.pieces.identity import kept, named, path_tokens
+from minikv.course.pieces.identity import ALL_RIGHT, kept, named, path_tokens
 from minikv.course.pieces.observe import bracketed, edge, listed, outline, planted, preorder, state_of_tree
 from minikv.course.pieces.piece import CaseFrame
 from minikv.course.pieces.showing import picture_of_ring, way_around
@@ -49,7 +49,8 @@ def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
     root = nodes[0].parent
     for node in nodes[old:]:
         world["link"](ring, node)
-        seen = {**seen_of_ring(ring), **state_of_tree(root)}
+        whose = ALL_RIGHT if ring.older is node else "the ring has another node, which only looks like it"
+        seen = {**seen_of_ring(ring), **state_of_tree(root), "the node in the ring": whose}
         yield CaseFrame(f"link {bracketed(node.tokens)}", seen, picture_of_ring(ring))
 
 
