@@ -141,7 +141,7 @@ guard = check("2.2 guard", guard)
 
 # %% [markdown]
 """
-Anna has pages 0 to 6 of a pool of 8. Here are four lists that must be refused, and one that is fine:
+Anna has pages 0 to 6 of a pool of 8. Four of these lists must be refused:
 """
 
 # %%
@@ -242,7 +242,7 @@ source(PromptList)
 """
 #### 2.6 You write: `cached_row` (10 minutes)
 
-`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. (The numbers 2.4 and 2.5 belong to exercises further down.)
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. (2.4 and 2.5 are exercises below.)
 """
 
 
