@@ -15,6 +15,8 @@ class Timeline:
         self.sums, self.left = [0] * (most + 1), most  # a Fenwick tree, with the newest mark in front
 
     def mark(self):
+        if not self.left:
+            raise ValueError("every use needs a mark, and there are more uses than the timeline was made for")
         self.left -= 1
         self.change(self.left, 1)
         return self.left

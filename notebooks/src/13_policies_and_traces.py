@@ -34,7 +34,7 @@ sizes = {"room, in thousands of tokens": [point.tokens // 1000 for point in poin
 lru = [100 * point.hit_rate for point in points]
 best = [100 * point.bound_rate for point in points]
 lines = {"LRU": lru, "best possible": best}
-plot("24 coding agents: hits, in percent of all tokens", sizes, lines, "%", log="x")
+plot("24 coding agents: hits", sizes, lines, "% of all tokens", log="x")
 
 # %% [markdown]
 """
@@ -282,7 +282,7 @@ from bisect import bisect_right
 rooms = [250 * 2**step for step in range(8)]
 hits = [bisect_right(distances, room) for room in rooms]
 sizes = {"room, in blocks": rooms}
-plot("chat: hits of LRU, by pages", sizes, {"LRU": hits}, "hits", log="x")
+plot("chat: LRU by pages", sizes, {"LRU": hits}, "hits", log="x")
 
 # %% [markdown]
 """
