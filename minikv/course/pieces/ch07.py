@@ -118,7 +118,7 @@ PIECES = (
         hints=(
             "Three things leave: the request leaves `manager.running`, its own pages go back to the pool, and its "
             "lock goes back to the cache.",
-            "The first `shared` tokens of the row lie in the cache's pages. Only what stands behind them is its own; "
+            "The first `shared` tokens of the row lie in the cache's pages. Only the slots after them are its own; "
             "a row counts in pages, and `shared` in tokens.",
         ),
     ),

@@ -54,7 +54,7 @@ PIECES = (
         hints=(
             "Take one head first. Its scores are a table: a row for each new token, a column for each token of the "
             "sequence. With the q and the keys of that head it is q @ keys.T, divided by the root of the head's size.",
-            "New token i stands at position len(keys) - len(q) + i. In its row, set the score of every later token to "
+            "New token i is at position len(keys) - len(q) + i. In its row, set the score of every later token to "
             "minus infinity; then softmax over the row turns the scores into shares.",
             "The shares of a row, times the values, are what the token gets. For all heads at once: "
             'torch.einsum("qhd,khd->hqk", q, keys) makes the tables, and "hqk,khd->qhd" puts the results together.',
@@ -104,7 +104,7 @@ PIECES = (
             "`scheduler.running` is in the order of arrival, so the youngest is the last. It must leave that list.",
             "`scheduler.manager.finish(sequence)` publishes what was computed and gives back the rest. The request "
             "has no sequence afterwards: set it to None.",
-            "Put the request in front of `scheduler.waiting`, and return it.",
+            "Put the request at the front of `scheduler.waiting`, and return it.",
         ),
     ),
     Piece(
@@ -114,7 +114,7 @@ PIECES = (
             "there is a token, `request.take(token, scheduler.step)`.",
             "A request that is over leaves: finish its sequence, set `request.sequence` to None, and remove it from "
             "`scheduler.running`.",
-            "A request that goes on publishes with `checkpoint` after each chunk of prefill, so that others find it.",
+            "A request that continues publishes with `checkpoint` after each chunk of prefill, so that others find it.",
         ),
     ),
     Piece(
@@ -209,7 +209,7 @@ def _advice(case: _Case) -> str | None:
         return "no request is preempted here: take fewer slots, or let them say more"
     if not any(waiting for _, waiting in seen):
         return "where no other request waits, the front of the line is its end: add one that cannot come in at first"
-    return "a request that waits behind must come in before the preempted one, and be done before it: let it be short"
+    return "a request that waits after it must come in before the preempted one, and be done before it: let it be short"
 
 
 EXERCISES = (

@@ -63,7 +63,7 @@ def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _page(known: Any, block: Any) -> str:
-    """A block by its page if it is one of those `known`, or what stands in its place, in words."""
+    """A block by its page if it is one of those `known`, or the value in its place, in words."""
     return named(block, f"page {block.page}", known) if hasattr(block, "page") else f"no block, but {kind_of(block)}"
 
 

@@ -112,7 +112,7 @@ def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A branch has a draft, of which the first `right` tokens are right."""
+    """A branch has a draft, of which the first `right` tokens are correct."""
     made, which, drafted, right = case
     cache, name, branch = _branch(made, which)
     draft, right = list(range(101, 101 + drafted)), min(right, drafted)

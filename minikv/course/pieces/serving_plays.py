@@ -23,7 +23,7 @@ _SAID = 5  # a token that each running request has said already
 
 
 def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
-    """`new` tokens behind `past` ones, with random queries, times `scale`, and keys in float64.
+    """`new` tokens after `past` ones, with random queries, times `scale`, and keys in float64.
 
     Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
     """
