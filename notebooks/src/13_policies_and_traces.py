@@ -198,7 +198,7 @@ Which policies are better than chance? And does chapter 05's care for the last u
 # %%
 chat = traffic("chat")
 TRACES = ("chat", chat, 2_764), ("chat", chat, 11_057), ("agents", agents, 2_000)
-guess("13.e", "how many percent of the chat does lru hit more than fifo?", None)
+guess("13.e", "by how many percentage points is lru ahead of fifo?", None)
 
 # %%
 tried, rates, lines = ("lru", "fifo", "slru", "lfu", RandomLeaf), {}, []
