@@ -242,6 +242,12 @@ fold("8.c", len(shares), f"first {shares[0]}, last {shares[-1]}")
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
+The three decoding requests take 3 tokens of each step, so 61 are left for the prompt.
+
+</details>
+
 ### Step 4: when there is no room
 
 A decoding request needs a slot for each token that it generates. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it recomputes what it had, apart from whatever the cache still holds. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
@@ -311,7 +317,7 @@ run_step = check("8.9 run_step", run_step)
 
 # %% [markdown]
 """
-Your engine is complete: `Engine.step` calls your `run_step`, and `generate` steps until all prompts are answered. And when there is little room? Three requests arrive with prompts of 4 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not hold one and the same prefix.
+Your engine is complete: `Engine.step` calls your `run_step`, and `generate` steps until all prompts are answered. And when there is little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not hold one and the same prefix.
 """
 
 # %%
@@ -322,11 +328,11 @@ guess("8.d", "how many slots do they need so that none is preempted?", None)
 def served(slots):
     manager = CacheManager(slots)
     engine = Engine(CanaryModel(257), manager, Scheduler(manager))
-    return engine.generate([[name] * 4 for name in (1, 2, 3)], 12)
+    return engine.generate([[name] * 5 for name in (1, 2, 3)], 12)
 
 
 # %%
-turns = {slots: served(slots) for slots in range(15, 61, 5)}
+turns = {slots: served(slots) for slots in range(16, 61, 4)}
 went = {slots: sum(turn.preemptions for turn in turns[slots]) for slots in turns}
 work = {slots: sum(turn.computed for turn in turns[slots]) for slots in turns}
 answers = [[turn.tokens for turn in turns[slots]] for slots in turns]
@@ -338,7 +344,7 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 """
 <details><summary>Why</summary>
 
-15 for each request: 4 for its prompt and 11 for its answer, because the last token needs no slot.
+16 for each request: 5 for its prompt and 11 for its answer, because the last token needs no slot.
 
 </details>
 
@@ -420,6 +426,15 @@ total = sum(turn.prompt for turn in cached)
 found = sum(turn.cached for turn in cached)
 words = f"{found} of {total} prompt tokens were cached: {found / total:.0%}"
 fold("8.e", "yes" if changed else "no", words)
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+A cached slot holds what would have been computed again. The end of the chapter says when that is not quite true.
+
+</details>
+"""
 
 # %%
 both = {"no cache": without, "yours": cached}
