@@ -45,9 +45,9 @@ def test_a_chapter_begins_with_the_pieces_of_an_old_file(chapter, old_file, caps
     mine()
     said = capsys.readouterr().out
     assert "no longer passes" not in said
-    listed = {piece.id for piece in all_pieces() if piece.chapter <= max(12, chapter)}  # the file ends with chapter 12
-    assert {line.split()[0] for line in said.splitlines()[1:] if line.endswith("the package's")} == MISSING & listed
-    assert len(said.splitlines()) == 1 + len(listed)
+    shown = {piece.id for piece in all_pieces() if piece.chapter <= max(12, chapter)}  # the file's last chapter is 12
+    assert {line.split()[0] for line in said.splitlines()[1:] if line.endswith("the package's")} == MISSING & shown
+    assert len(said.splitlines()) == 1 + len(shown)
 
 
 def test_an_old_record_still_counts(monkeypatch, capsys):
