@@ -18,4 +18,5 @@ NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 def by_day(cases: Iterable[Case], taken: Callable[[Case], bool]) -> list[Any]:
     """`cases` for `parametrize`: those that are not `taken` by day wait for the night."""
-    return [case if taken(case) else pytest.param(case, marks=pytest.mark.nightly) for case in cases]
+    found = [(case, case if isinstance(case, tuple) else (case,)) for case in cases]
+    return [case if taken(case) else pytest.param(*values, marks=pytest.mark.nightly) for case, values in found]

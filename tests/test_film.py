@@ -105,7 +105,7 @@ def test_an_operation_that_raised_is_a_frame_too():
 
 def test_a_film_is_recorded_once():
     film = record(FreeListPool(2)).start()
-    with pytest.raises(RuntimeError, match="started already"):
+    with pytest.raises(RuntimeError, match="has already started"):
         film.start()
     film.finish()
     film.finish()
