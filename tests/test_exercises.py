@@ -128,7 +128,7 @@ def test_a_call_that_means_nothing_is_to_be_fixed_before_a_bug_is_hunted_with_it
     check("6.5", lambda: case)
     said = capsys.readouterr().out
     assert "is not a valid call" in said
-    assert "Hint: both versions raise an error here" in said
+    assert "Hint: this call is not valid" in said
 
 
 @pytest.mark.parametrize(("asked", "case"), [("0.3", ([1], [2], [1])), ("0.3", ([...],)), ("1.4", (8,))])
