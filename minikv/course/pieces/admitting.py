@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.identity import shuffle, used_pool
 from minikv.course.pieces.observe import (
     DEEP,
     FORK,
@@ -66,11 +67,10 @@ def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_serve(world: World, case: Any) -> Iterator[CaseFrame]:
     """Prompts are served by a pool of `size` slots, which has been in use; a number says which of their locks ends."""
     size, steps = case
-    cache, pool, running = world["RadixCache"](), world["Pool"](2 * size), list[Any]()
-    pool.free(pool.alloc(2 * size)[::2])
+    cache, pool, running = world["RadixCache"](), used_pool(world, size), list[Any]()
     slots, done = set(pool.stack), list[str]()
     for step in steps:
-        pool.stack.sort(key=lambda slot: slot * 7 % 61)  # in whichever order they were freed
+        shuffle(pool)  # in whichever order they were freed
         if isinstance(step, int):
             if running:
                 cache.unlock(running.pop(step % len(running)))

@@ -14,13 +14,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import shuffle
+from minikv.course.pieces.identity import as_list
 from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, came_of, counting, numbers
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
+from minikv.course.pieces.replying import ANSWERED, answering
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
-from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
@@ -46,7 +46,7 @@ def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
         if isinstance(step, int):
             done += f".alloc({step})"
             error, pages = came_of(partial(pool.alloc, step), MemoryError)
-            seen = {"raised": error, "what is returned": _as_list(pages)}
+            seen = {"raised": error, "what is returned": as_list(pages)}
         else:
             done, given = f"{done}.free({list(step)})", copy(step)
             error, _ = came_of(partial(pool.free, given), ValueError)
@@ -81,11 +81,6 @@ def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
     return rows[0] if row in rows else row
 
 
-def _as_list(found: Any) -> Any:
-    """A copy of a list, or in words what was returned in place of one."""
-    return None if found is None else found[:] if isinstance(found, list) else f"{short_repr(found)}, not a list"
-
-
 def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
     """`prompts` are cached, and each of `asked` is looked up; then the caller changes the result."""
     prompts, asked = case
@@ -94,29 +89,11 @@ def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
     for tokens in map(numbers, asked):
         given = tokens[:]
         row = world["cached_row"](known, given)
-        seen = {"what is returned": _first_of(_as_list(row), tokens, before)}
+        seen = {"what is returned": _first_of(as_list(row), tokens, before)}
         if isinstance(row, list):
             row.append(-1)
         seen["what was given, once the result changes"] = "kept" if (known, given) == (before, tokens) else "changed"
         yield CaseFrame(f"cached: {cached}. Look up {bracketed(tokens)}", seen)
-
-
-class _CountingModel:
-    """A model that remembers in its slots what it computed; it ends an answer at every fourth token."""
-
-    end = 0
-
-    def __init__(self) -> None:
-        self.slots, self.calls = dict[Any, int](), list[str]()
-
-    def __call__(self, tokens: Any, row: Any) -> int:
-        if not 0 < len(tokens) <= len(row):
-            raise ValueError(f"the model was given {len(tokens)} tokens and a row of {len(row)} slots")
-        self.slots.update(zip(row[len(row) - len(tokens) :], tokens))
-        read = [self.slots.get(slot) for slot in row]
-        self.calls.append(f"{bracketed(tokens)} in a row that reads {bracketed(read)}")
-        is_over = len(row) % 4 == 0 or len(self.calls) > 6  # without new slots, it ends in the end
-        return self.end if is_over else 1 + sum(at * (token or 9) for at, token in enumerate(read)) % 3
 
 
 class _ExactCache:
@@ -135,20 +112,10 @@ class _ExactCache:
             self.slots.setdefault(tuple(tokens[: end + 1]), slot)
 
 
-def play_respond(world: World, case: Any) -> Iterator[CaseFrame]:
-    """The prompts of `case` are answered one after the other, with one pool, one model and one cache."""
-    pool, model, cache, done = world["Pool"](60), _CountingModel(), _ExactCache(), ""
-    pool.free(pool.alloc(60)[::2])  # of a pool that has been in use, only every other page is free
-    shuffle(pool)
-    for prompt in map(numbers, case):
-        model.calls, given, free = [], prompt[:], pool.num_free
-        answer = world["respond"](model, pool, cache, given)
-        seen = {"the model computes": "; then ".join(model.calls) or "nothing", "what is returned": _as_list(answer),
-                "pages taken": free - pool.num_free, "what is kept last": cache.kept,
-                "the prompt, which must not change": given}  # fmt: skip
-        seen["the cache finds again"] = bracketed(cache.find([*prompt, *(answer or ())][:-1]))
-        done += f", then {bracketed(prompt)}" if done else f"respond to {bracketed(prompt)}"
-        yield CaseFrame(done, seen)
+def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]:
+    """What can be seen after an answer: the pages that are free, and what the cache keeps and finds again."""
+    found = bracketed(cache.find(tokens))
+    return {"free pages": pool.num_free, "what is kept last": cache.kept, "the cache finds again": found}
 
 
 def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -231,10 +198,10 @@ PIECES = (
         ),
     ),
     Piece(
-        "2.7", "respond", play_respond,
-        cases=[["12"], ["123"], ["1231"], ["12", "12"], ["12", "1211"], ["123", "1232"], ["120"],
-               ["12345", "1239", "1"]],
-        strategy=st.lists(st.text("0123", min_size=1, max_size=7), min_size=1, max_size=3),
+        "2.7", "respond", answering("respond", lambda world: _ExactCache(), _left_in),
+        cases=[[("12", "")], [("12", "31")], [("12", "3"), ("12", "3")], [("12", "3"), ("1234", "5")], [("120", "3")],
+               [("123", "45"), ("1239", ""), ("1", "2")]],
+        strategy=ANSWERED,
         hints=(
             "Look up all tokens of the prompt but the last. The slots that `cache.find` returns are the beginning of "
             "the row, and the tokens after them are new.",

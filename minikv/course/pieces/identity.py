@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
+from minikv.testing.attempt import short_repr
 from minikv.testing.snapshot import shorten
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
@@ -159,6 +160,28 @@ def shuffle(pool: Any) -> None:
     """
     prime = 17 if pool.size < 17 else 61
     pool.stack.sort(key=lambda page: (page + 1) * 13 % prime)
+
+
+def used_pool(world: Any, free: int) -> Any:
+    """A pool that has been in use: `free` of its pages are free, every other one, in no order.
+
+    >>> from minikv.engine import engine_world
+    >>> used_pool(engine_world(), 4).alloc(4)
+    [4, 0, 6, 2]
+    """
+    pool = world["Pool"](2 * free)
+    pool.free(pool.alloc(2 * free)[::2])
+    shuffle(pool)
+    return pool
+
+
+def as_list(found: Any) -> Any:
+    """A copy of a list, or in words what was returned in place of one.
+
+    >>> as_list([1]), as_list((1,)), as_list(None)
+    ([1], '(1,), not a list', None)
+    """
+    return None if found is None else found[:] if isinstance(found, list) else f"{short_repr(found)}, not a list"
 
 
 def path_of(kind: Any, length: int) -> Any:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
 from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
 from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.engine import World
 
-_TEXT = st.text("123", max_size=4)
+# Prompts with their answers: a prompt may have the end of an earlier answer in it.
+ANSWERED = st.lists(
+    st.tuples(st.text("0123", min_size=1, max_size=7), st.text("123", max_size=4)), min_size=1, max_size=3
+)
 
 
 def play_common(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -51,8 +54,8 @@ def _paths(root: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
         stack += [((*path, token), child) for token, child in node.children.items()]
 
 
-class Reader:
-    """A model for `reply`: it notes a read of a slot that does not hold what the text needs, and speaks from a script.
+class _Reader:
+    """A model that speaks from a script, and notes a read of a slot that does not hold what the text needs.
 
     What a slot holds is all of the text up to its token.
     """
@@ -82,24 +85,36 @@ class Reader:
         return next(self.script, self.end)
 
 
-def play_reply(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Prompts are answered one after the other; a case has pairs of a prompt and its answer."""
-    root, pool, model, done = world["Node"]([], []), world["Pool"](60), Reader(), list[str]()
-    pool.free(pool.alloc(60)[::2])  # in a pool that has been in use, slots are not in order, and some are taken
-    pool.stack.sort(key=lambda slot: slot * 7 % 61)
-    free = set(pool.stack)
-    for prompt, answer in case:
-        given, text = numbers(prompt), numbers(prompt + answer)
-        model.begin([*text, model.end], len(prompt))
-        said = world["reply"](model, pool, root, given)
-        done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
-        seen = {
-            "what the model computes": ", then ".join(model.calls) or "nothing", "what it reads": model.fault,
-            "what is returned": said, "the paths in the tree": outline(root, lambda node: bracketed(node.tokens)),
-            "the links": links(root), "the slots": owners(root, pool, free),
-            "the prompt, which must not change": given,
-        }  # fmt: skip
-        yield CaseFrame("reply to " + "; then to ".join(done), seen, root)
+def answering(
+    name: str, make: Callable[[World], Any], look: Callable[[Any, Any, list[int], set[int]], Mapping[str, Any]]
+) -> Callable[[World, Any], Iterator[CaseFrame]]:
+    """A play in which `name` answers prompts, one after the other; a case has pairs of a prompt and its answer.
+
+    `make` makes the cache, and `look` says what can be seen of it, and of the pool, after each answer.
+    """
+
+    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+        cache, pool, model, done = make(world), used_pool(world, 30), _Reader(), list[str]()
+        free = set(pool.stack)
+        for prompt, answer in case:
+            given, text = numbers(prompt), numbers(prompt + answer)
+            model.begin([*text, model.end], len(prompt))
+            said = as_list(world[name](model, pool, cache, given))
+            done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
+            seen = {
+                "what the model computes": ", then ".join(model.calls) or "nothing", "what it reads": model.fault,
+                "what is returned": said, **look(cache, pool, text, free),
+                "the prompt, which must not change": given,
+            }  # fmt: skip
+            yield CaseFrame(f"{name} to {'; then to '.join(done)}", seen, cache)
+
+    return play
+
+
+def _seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, str]:
+    """What can be seen of a tree after an answer, and whether its slots and the free ones are all there."""
+    paths = outline(root, lambda node: bracketed(node.tokens))
+    return {"the paths in the tree": paths, "the links": links(root), "the slots": owners(root, pool, free)}
 
 
 def owners(root: Any, pool: Any, slots: set[int]) -> str:
@@ -145,11 +160,11 @@ MORE = (
         ),
     ),
     Piece(
-        "3.9", "reply", play_reply,
+        "3.9", "reply", answering("reply", lambda world: world["Node"]([], []), _seen_of_tree),
         cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")], [("123", "4"), ("129", "4")],
                [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
-        strategy=st.lists(st.tuples(_TEXT.filter(bool), _TEXT), min_size=1, max_size=3),
+        strategy=ANSWERED,
         hints=(
             "Match all tokens of the prompt but the last. The slots that this finds are the beginning of the row, and "
             "the tokens after them are new.",
