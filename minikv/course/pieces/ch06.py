@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import kind_of, listed
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World, ours
 
@@ -27,15 +27,6 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     found = world["runs"](given)
     seen = {"what is returned": listed(found), "the slots, which must not change": given}
     yield CaseFrame(f"runs({slots})", seen, picture_of_runs(slots, found))
-
-
-def play_boxes(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Find the boxes of some slots in a store."""
-    layout, slots, num_layers, num_slots = case
-    given = list(slots)
-    found = world["boxes"](layout, given, num_layers, num_slots)
-    seen = {"what is returned": listed(found), "the slots, which must not change": given}
-    yield CaseFrame(f"boxes({layout!r}, {slots}, num_layers={num_layers}, num_slots={num_slots})", seen)
 
 
 def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -153,7 +144,7 @@ _RUNS = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4)
 
 PIECES = (
     Piece(
-        "6.6", "boxes", play_boxes,
+        "6.6", "boxes", one_call("boxes", listed),
         cases=[("page", [0], 1, 3), ("layer", [0], 1, 3), ("page", [2], 2, 4), ("layer", [2], 2, 4),
                ("page", [3, 1], 2, 5), ("layer", [3, 1], 2, 5), ("layer", [2, 3], 3, 4), ("page", [2, 3], 3, 4),
                ("page", [], 2, 4)],

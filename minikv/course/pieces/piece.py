@@ -131,8 +131,8 @@ def exercise(
     return Piece(id, name, play or one_call(name), cases, (hint,), strategy, reference=reference)
 
 
-def one_call(name: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
-    """A play of one frame: what a call of the world's `name` comes to.
+def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Callable[[World, Any], Iterator[CaseFrame]]:
+    """A play of one frame: what a call of the world's `name` comes to, or what it returns, in `words`.
 
     >>> [str(shot.seen[GAVE]) for shot in one_call("double")({"double": lambda n: 2 * n}, (3,))]
     ['6']
@@ -140,10 +140,10 @@ def one_call(name: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
 
     def play(world: World, case: Any) -> Iterator[CaseFrame]:
         given = copy.deepcopy(case)
-        came_to = called(world[name], given)
+        seen = {"what is returned": words(world[name](*given))} if words else {GAVE: called(world[name], given)}
         is_kept = agree(list(given), list(case))
         changed = f"it changes its arguments to {arguments(given)}; they are the caller's: work on a copy"
-        yield CaseFrame(name + arguments(case), {GAVE: came_to, "the arguments": ALL_RIGHT if is_kept else changed})
+        yield CaseFrame(name + arguments(case), {**seen, "the arguments": ALL_RIGHT if is_kept else changed})
 
     return play
 

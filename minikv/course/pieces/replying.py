@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
 from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
-from minikv.course.pieces.piece import CaseFrame, Piece
+from minikv.course.pieces.piece import CaseFrame, Piece, one_call
 from minikv.engine import World
 
 # Prompts with their answers: a prompt may have the end of an earlier answer in it.
@@ -126,16 +126,9 @@ def owners(root: Any, pool: Any, slots: set[int]) -> str:
     return ALL_RIGHT
 
 
-def play_pages_of(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A prompt is cut into pages."""
-    tokens, size = case
-    given = tokens[:]
-    found = world["pages_of"](given, size)
-    seen = {
-        "what is returned": listed(found, lambda page: page if isinstance(page, tuple) else f"not a tuple: {page}"),
-        "the prompt, which must not change": given,
-    }  # fmt: skip
-    yield CaseFrame(f"pages_of({tokens}, {size})", seen)
+def _pages(found: Any) -> Any:
+    """Pages, each of which must be a tuple."""
+    return listed(found, lambda page: page if isinstance(page, tuple) else f"not a tuple: {page}")
 
 
 MORE = (
@@ -177,7 +170,7 @@ MORE = (
         ),
     ),
     Piece(
-        "3.10", "pages_of", play_pages_of,
+        "3.10", "pages_of", one_call("pages_of", _pages),
         cases=[([1, 2, 3, 4], 2), ([1, 2, 3], 2), ([1], 2), ([], 3), ([7, 7, 7], 1), (list(range(20, 29)), 4)],
         strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
         hints=(
