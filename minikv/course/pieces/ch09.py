@@ -86,6 +86,7 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
     pool = world["BitmaskPool"](2)
     pool.alloc(2)
     node = _among_others(world, 1 - row, pool, is_below=len(steps.split()) % 2 == 0)
+    node.locks = 1 - row  # a lock says nothing about the row
     before = "a node that names no row yet"
     for number, step in enumerate(["", *steps.split()]):
         if step and (step == "free") == pool.is_free(row):
@@ -118,6 +119,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
         seen = {
             "the tokens of the nodes that are returned": path_in_words(root, path), "the links": links(root),
             "the caller's prompt, which must not change": given, "free rows": pool.num_free,
+            "the row of the root": root.row,
         }  # fmt: skip
         yield _frame(f"insert {bracketed(prompt)} in row {row}", root, pool, seen)
         pool.free([row])
@@ -168,7 +170,8 @@ PIECES = (
     Piece(
         "9.2", "is_current", play_is_current,
         cases=[(1, 0, ""), (1, 9, ""), (1, 0, "free"), (1, 0, "free take"), (1, 0, "free take free"),
-               (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take")],
+               (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take"),
+               (0, 0, "free take")],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
             "`pool.version(row)` says how often the row has been handed out. `node.version` is what it said earlier.",

@@ -137,11 +137,12 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def _separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
     """Whether the texts of a pair can hold what keeps them apart in the seed."""
-    pairs = [_forged(_between_texts(seed_of)), *map(_forged, SEPARATORS)]
-    if all(seed_of(*one) != seed_of(*other) for one, other in pairs):
-        return ALL_RIGHT
-    said = "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9')"
-    return f"{said}, where `between` is what you put between the two strings"
+    for end in ("", "\\"):  # a backslash at the end undoes a quoting that leaves backslashes as they are
+        pairs = [_forged(between, end) for between in (_between_texts(seed_of), *SEPARATORS)]
+        if any(seed_of(*one) == seed_of(*other) for one, other in pairs):
+            said = f"{'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9')"
+            return f"seed_of('Q7' + between + {said}, where `between` is what you put between the two strings"
+    return ALL_RIGHT
 
 
 def _size_of(seed: bytes) -> int:
@@ -159,9 +160,9 @@ def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
     return found[1] if found else ""
 
 
-def _forged(between: str) -> list[tuple[str, str]]:
+def _forged(between: str, end: str) -> list[tuple[str, str]]:
     """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart."""
-    return [(f"Q7{between}Z9", "Z9"), ("Q7", f"Z9{between}Z9")]
+    return [(f"Q7{between}Z9{end}", "Z9"), (f"Q7{end}", f"Z9{between}Z9")]
 
 
 class _OneHash(str):
@@ -193,7 +194,7 @@ PIECES = (
     Piece(
         "10.2", "longest_hit", play_longest_hit,
         cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
-        strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY, unique=True)),
+        strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY)),
         hints=(
             "Loop over the keys in order, and look up each of them.",
             "Stop at the first key that the table does not have, whatever comes after it.",
@@ -210,8 +211,7 @@ PIECES = (
         hints=(
             "Check all blocks first: if one of them has no users, raise the ValueError before you change anything.",
             "Loop over the request from its last block to its first. Each block loses one user.",
-            "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if it has "
-            "none.",
+            "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if not.",
         ),
     ),
     Piece(
@@ -223,13 +223,13 @@ PIECES = (
                [(None, "é"), (None, "è"), (None, "中"), (None, "?"), (None, "-"), (None, "")],
                [(None, "a"), (None, "A"), (None, "\U00010041")], [("a", "b"), (" a", "b"), ("a", "b ")],
                [("\ufb01", None), ("fi", None), ("\xe9", None), ("e\u0301", None)],
-               [("x" * 1000, "a"), ("x" * 999 + "y", "a"), ("x" * 1000, "b")],
-               [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?")]],
+               [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b")],
+               [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?"),
+                (None, "\ud83d\ude00"), (None, "\U0001f600")]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Each part needs a label: an adapter named x is not a salt x, and no adapter is not an adapter named None.",
-            "Whatever you put between the two strings may occur in the strings themselves. So write down how long each "
-            "one is, or quote it.",
+            "Whatever you put between the two strings may occur in them. Write down how long each one is, or quote it.",
             "`repr` of a tuple quotes its strings, tells None from 'None' and keeps the order. `encode` makes bytes.",
         ),
     ),
