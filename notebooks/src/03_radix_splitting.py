@@ -43,7 +43,7 @@ prompts = [list((SYSTEM + text).encode()) for text in asked]
 
 # %% [markdown]
 """
-You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty.
+You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop.
 
 The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -59,7 +59,7 @@ def note_exposed(cache: Any) -> list[list[int]]:
 def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call, with a length, how many tokens are cached, and the size of a page."""
     length, pages, size = case
-    found = min(pages, (length - 1) // size) * size
+    found = min(pages, length // size) * size
     call = f"pages_needed({length}, {found}, {size})"
     yield CaseFrame(call, {"what is returned": world["pages_needed"](length, found, size)})
 
@@ -109,10 +109,22 @@ def play_return_receipt(world: World, case: Any) -> Iterator[CaseFrame]:
     held = {handle: count for handle, count in zip(handles, counts) if count}
     for number in asked:
         handle, before = handles[number % len(handles)], _held_in_words(held)
-        raised, result = came_of(partial(world["return_receipt"], held, handle), LockError)
+        raised, result = came_of(partial(_refusing_in_words, world["return_receipt"], held, handle), LockError, _Mute)
+        raised = "LockError without a sentence" if raised == "_Mute" else raised
         said = f"{raised}, for it is returned" if isinstance(result, Exception) else raised
         seen = {"raised": said, "what is held": _held_in_words(held)}
         yield CaseFrame(f"held: {before}. Return the receipt of the handle of length {handle.length}", seen)
+
+
+class _Mute(Exception):
+    """A LockError without a sentence."""
+
+
+def _refusing_in_words(function: Callable[[Any, Any], Any], *given: Any) -> Any:
+    try:
+        return function(*given)
+    except LockError as error:
+        raise error if str(error).strip() else _Mute from None
 
 
 def _held_in_words(held: Any) -> str:
@@ -144,7 +156,8 @@ MORE = (
     ),
     Piece(
         "4.8", "pages_needed", play_pages_needed,
-        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 1, 4), (8, 1, 4), (9, 2, 4), (1, 0, 16), (2**60 + 1, 0, 2)],
+        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 1, 4), (8, 1, 4), (9, 2, 4), (8, 2, 4), (1, 0, 16),
+               (2**60 + 1, 0, 2)],
         strategy=st.tuples(st.integers(1, 40), _NUMBER, st.integers(1, 5)),
         hints=(
             "First ask how many pages the whole prompt takes. A page that is only partly filled is a page too.",

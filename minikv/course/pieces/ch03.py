@@ -56,8 +56,9 @@ def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) ->
     caption = f"{verb} {' in slots '.join(map(bracketed, given))}"
     result = world[verb](root, *given)
     node, other = two(result)
+    found = "no list, but a tuple" if isinstance(other, tuple) else copy.copy(other)
     seen = {
-        "what is returned": kinds(result), what: copy.copy(other), **state_of_tree(root),
+        "what is returned": kinds(result), what: found, **state_of_tree(root),
         "the path to the node": path_tokens(node, root), "the node": edge(node),
         "the caller's lists, which must not change": copy.deepcopy(given),
     }  # fmt: skip

@@ -120,7 +120,7 @@ def about_depth(found: Parting) -> str | None:
     is_deep = "1" * DEEP in str(found.case) or str(DEEP) in str(found.case)
     if not is_deep or not isinstance(found.got.error, RecursionError):
         return None
-    return f"use a loop: Python allows about 1,000 calls inside one another, and this path has {DEEP:,} nodes"
+    return f"use a loop: Python allows about 1,000 calls inside one another, and {DEEP:,} are needed here"
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

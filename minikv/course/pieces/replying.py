@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
-from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
+from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
 from minikv.course.pieces.piece import CaseFrame, Piece, one_call
 from minikv.engine import World
 
@@ -135,7 +135,7 @@ MORE = (
     Piece(
         "3.7", "common", play_common,
         cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
-               ([700, 800], [700, 900])],
+               ([700, 800], [700, 900]), ("0", "0"), ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         hints=(
             "Count up from 0 as long as both prompts have the same token at that place.",
