@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import as_list
 from minikv.course.pieces.observe import came_of
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
 from minikv.engine import World
 from minikv.sizing import page_waste
 
@@ -37,14 +37,6 @@ def play_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     yield _frame(world, "pages_that_fit", MemoryError, **dict(zip(names, case)))
 
 
-def play_config(world: World, case: Any) -> Iterator[CaseFrame]:
-    """One call with a `config`, of which a part may be missing."""
-    given = dict(case)
-    found = world["read_config"](given)
-    seen = {"what is returned": found if found is None or isinstance(found, tuple) else f"{found}, not a tuple"}
-    yield CaseFrame(f"read_config({case})", {**seen, "the config, which must not change": given})
-
-
 def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call with `pages, page_size, num_tokens`."""
     pages, size, count = case
@@ -54,13 +46,13 @@ def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"slots_of({pages}, page_size={size}, num_tokens={count})", seen)
 
 
-def _config(heads: int, size: int, layers: int, **more: Any) -> dict[str, Any]:
-    """A config with `size` numbers of the hidden state for each query head, and what else is given."""
-    return {"hidden_size": heads * size, "num_attention_heads": heads, "num_hidden_layers": layers, **more}
+def _as_tuple(found: Any) -> Any:
+    return found if found is None or isinstance(found, tuple) else f"{found}, not a tuple"
 
 
-def _with(config: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    return {**config, **more}
+def _config(heads: int, size: int, layers: int, **more: Any) -> tuple[dict[str, Any]]:
+    """The arguments of a call: a config with `size` numbers of the hidden state for each query head, and `more`."""
+    return ({"hidden_size": heads * size, "num_attention_heads": heads, "num_hidden_layers": layers, **more},)
 
 
 _MAYBE = st.one_of(st.none(), st.sampled_from([1, 2, 64]))
@@ -97,12 +89,12 @@ PIECES = (
         ),
     ),
     Piece(
-        "1.5", "read_config", play_config,
+        "1.5", "read_config", one_call("read_config", _as_tuple),
         cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30), _config(4, 3, 2),
                _config(32, 128, 40, num_key_value_heads=8), _config(8, 256, 18, num_key_value_heads=1),
                _config(32, 160, 40, num_key_value_heads=8, head_dim=128), _config(4, 3, 2, num_key_value_heads=None),
                _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
-        strategy=st.builds(_with, st.builds(_config, _SMALL, _SMALL, _SMALL), _MORE),
+        strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
         hints=(
             "`config.get(name)` returns None both for an entry that is missing and for one that is null.",
             "Without `num_key_value_heads`, each query head has its own KV head: there are `num_attention_heads`.",
