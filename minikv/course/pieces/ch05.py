@@ -223,7 +223,7 @@ def play_rings(world: World, case: str) -> Iterator[CaseFrame]:
     before, rings = _shared_state(make), called(make, ())
     yield CaseFrame(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
     for page in case:
-        verb, args = ("evict", ()) if page == "." else ("use", (page,))
+        verb, args = ("evict", ()) if page == "." else ("use", (int(page) if page.isdigit() else page,))
         done, outcome = f"{done}.{verb}{arguments(args)}", called(getattr(rings.value, verb), args)
         mixed = "is your state shared between objects? Make it in __init__, as self.something"
         shared = ALL_RIGHT if _shared_state(make) == before else mixed
@@ -259,7 +259,7 @@ def _advice(right: Played) -> str | None:
 EXERCISES = (
     exercise(
         "5.5", "TwoRings", TwoRings,
-        cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac..."],
+        cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac...", "0."],
         strategy=st.text("abc...", max_size=10),
         hint="keep two OrderedDicts, of pages used once and of pages used again; `evict` tries the first one first",
         play=play_rings,

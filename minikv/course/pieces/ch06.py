@@ -195,7 +195,8 @@ PIECES = (
         "6.3", "load_or_compute", play_load_or_compute,
         cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
                (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5), (1, 1, 16, 2, 0, 1), (4, 1000, 1000, 1001, 0, 1000, 8),
-               (2, 8, 1, 3, 4, 4), (1000, *_LLAMA), (8000, *_LLAMA)],
+               (2, 8, 1, 3, 4, 4), (1000, *_LLAMA), (8000, *_LLAMA),
+               (1, 131072, 50e9, *_LLAMA[2:])],
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
         hints=(
             "Compute both times, in seconds, and compare them.",

@@ -61,6 +61,7 @@ def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
     root = nodes[0].parent
     for number in out:
         node = nodes[number % len(nodes)]
+        node.locks = number % 2  # a node is unlinked when it is locked
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
         seen = {**seen_of_ring(ring), "the neighbors of what was taken out": own, **state_of_tree(root)}
@@ -107,6 +108,8 @@ def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
     root = planted(world, prompts)
     nodes = preorder(root)
     ring = _ring_of(world, [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)])
+    for node in nodes:
+        node.locks = int(node.newer is node)  # what is locked is in no ring
     kept(root)
     found = world["out_of_order"](ring)
     name = path_tokens(found) if hasattr(found, "tokens") else found
