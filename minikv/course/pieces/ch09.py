@@ -171,7 +171,7 @@ PIECES = (
         "9.2", "is_current", play_is_current,
         cases=[(1, 0, ""), (1, 9, ""), (1, 0, "free"), (1, 0, "free take"), (1, 0, "free take free"),
                (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take"),
-               (0, 0, "free take")],
+               (0, 0, "free take"), (1, 600, "free take " * 300)],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
             "`pool.version(row)` says how often the row has been handed out. `node.version` is what it said earlier.",
