@@ -121,7 +121,7 @@ In this ring, node `[1]` is the least recently used and `[3]` the most. Both row
 
 #### 5.1 You write: `link` (5 minutes)
 
-Put `node`, which is in no ring yet, at the newest end of the ring, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it. In an empty ring, the newest "node" is the ring itself.
+Put `node`, which is in no ring yet, at the newest end, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it. In an empty ring, the newest "node" is the ring itself.
 """
 
 
