@@ -123,13 +123,17 @@ def test_a_rebuilt_chapter_has_its_parts_in_order(path):
     assert 1 <= len(re.findall(r"\]\(http", text[text.index("**Read on**") :])) <= 4
 
 
-@each_chapter
-def test_a_rebuilt_chapter_shows_little_at_once(path):
-    notebook = load(path)
-    for cell in code_cells(notebook):
+@each_notebook
+def test_no_cell_is_long_or_wide(path):
+    for cell in code_cells(load(path)):
         lines = [line for line in cell.source.splitlines() if line.strip()]
         assert len(lines) <= 12, cell.source
         assert max(map(len, lines)) <= 88, cell.source
+
+
+@each_chapter
+def test_a_rebuilt_chapter_shows_little_at_once(path):
+    notebook = load(path)
     unfolded = re.sub(r"```.*?```|<details>.*?</details>", "", markdown(notebook), flags=re.DOTALL)
     prose = re.sub(r"^\|.*$|\]\(.*?\)", "", unfolded, flags=re.MULTILINE)
     assert "**Check yourself**" in prose, "counted to the end"

@@ -32,7 +32,7 @@ One server runs agents with tools. Their prompts share a system prompt and then 
 """
 
 # %%
-# put "radix", "hash", "rows", "pages" or "window" in place of None, then run the next cell
+# put "radix", "hash", "rows", "pages" or "window" in place of None
 guess("which.a", "which design takes the least memory here?", None)
 
 # %%
@@ -75,20 +75,13 @@ def name_after(design, earlier):
     return getattr(node, "key", None) or node.id
 
 
-same = {
-    name: name_after(name, [7]) == name_after(name, [1, 2, 8, 9])
+# %%
+names = {
+    name: [name_after(name, [7]), name_after(name, [1, 2, 8, 9])]
     for name in ("radix", "trie", "hash")
 }
-said = [
-    f"{name:6} {'the same name' if is_same else 'two names'}"
-    for name, is_same in same.items()
-]
-fold(
-    "which.b",
-    max(same, key=same.get),
-    "1 2 3 4, cached on two servers with different histories:",
-    "\n".join(said),
-)
+same = [name for name, (one, other) in names.items() if one == other]
+fold("which.b", same[0], "two servers with different histories, one name for 1 2 3 4")
 
 # %% [markdown]
 """
@@ -143,11 +136,8 @@ tree = minikv.SlidingWindowCache(window=1024)
 tree.insert(range(50_000), range(50_000))
 tree.evict(0, window_tokens=48_000)
 kept, found = tree.window_evictable_size, tree.match_prefix(range(50_000)).length
-fold(
-    "which.d",
-    able[0],
-    f"{50_000 - kept:,} of 50,000 windows are given back; a prompt finds {found:,} tokens",
-)
+freed = f"{50_000 - kept:,} of 50,000 windows are given back"
+fold("which.d", able[0], f"{freed}; a prompt finds {found:,} tokens")
 
 # %% [markdown]
 """
@@ -175,11 +165,8 @@ first = cache.start([1, 2, 3, 4])
 keys[first.row, :4, 0] = [0.1, 0.2, 0.3, 0.4]
 cache.finish(first)
 again = cache.start([1, 2, 3, 9])
-fold(
-    "which.e",
-    able[0],
-    f"a prompt that shares 3 tokens runs in row {again.row} and finds {again.found}",
-)
+said = f"a prompt runs in row {again.row} and finds {again.found} tokens"
+fold("which.e", able[0], said)
 
 # %% [markdown]
 """
@@ -276,6 +263,7 @@ ASKED = {
     "drafts": [("settle", "num_right")],
 }
 
+# %%
 print(" " * 12, *(name.ljust(6) for name in DESIGNS))
 for asked, ways in ASKED.items():
     found = [any(can(design, *way) for way in ways) for design in DESIGNS.values()]
