@@ -187,7 +187,7 @@ def _agree(got: Any, expected: Any) -> bool:
         return True  # two methods, say, in the place of a number: neither is an answer
     if isinstance(got, float) != isinstance(expected, float):
         return False  # whole numbers are whole
-    return bool(got == expected)
+    return bool(got is expected or got == expected)  # a nan is itself
 
 
 def type_in_words(value: Any) -> str:

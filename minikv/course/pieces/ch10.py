@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import lazy_pool
+from minikv.course.pieces.designs import lazy_pool, separators_in_words
 from minikv.course.pieces.identity import ALL_RIGHT, named
 from minikv.course.pieces.observe import DEEP, MOST, bracketed, came_of, counting, kind_of, listed, numbers
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
@@ -112,7 +112,6 @@ def _queue_of(pool: Any) -> Mapping[str, Any]:
     }
 
 
-SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
 ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objects; half a character, as JSON has it
 LONG, FEW = 40, 21  # letters in a string; bytes of a seed that is made of it: SHA-1 has 20, and collisions are known
 
@@ -132,17 +131,9 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
         enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, few enough that collisions can be found"
         yield CaseFrame(f"the seeds of strings of {LONG} letters", {"their lengths": enough})
     if not case:
-        yield CaseFrame("a string that contains your separator", {"the seeds": _separators_in_words(world["seed_of"])})
-
-
-def _separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
-    """Whether the texts of a pair can hold what keeps them apart in the seed."""
-    for end in ("", "\\"):  # a backslash at the end undoes a quoting that leaves backslashes as they are
-        pairs = [_forged(between, end) for between in (_between_texts(seed_of), *SEPARATORS)]
-        if any(seed_of(*one) == seed_of(*other) for one, other in pairs):
-            said = f"{'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9')"
-            return f"seed_of('Q7' + between + {said}, where `between` is what you put between the two strings"
-    return ALL_RIGHT
+        yield CaseFrame(
+            "strings that contain what you put between the two", {"the seeds": separators_in_words(world["seed_of"])}
+        )
 
 
 def _size_of(seed: bytes) -> int:
@@ -151,18 +142,6 @@ def _size_of(seed: bytes) -> int:
         return -(-int(seed, 16).bit_length() // 8)
     except ValueError:
         return len(seed)
-
-
-def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
-    """What stands between the two texts in a seed; the empty text if they cannot be found in it."""
-    seed = seed_of("Q7", "Z9")
-    found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
-    return found[1] if found else ""
-
-
-def _forged(between: str, end: str) -> list[tuple[str, str]]:
-    """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart."""
-    return [(f"Q7{between}Z9{end}", "Z9"), (f"Q7{end}", f"Z9{between}Z9")]
 
 
 class _OneHash(str):
@@ -278,6 +257,10 @@ def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFr
     for tokens in prompts:
         calls.append(f"serve({tokens})")
         yield CaseFrame(", ".join(calls), {GAVE: called(serve, (tokens,))})
+    if not prompts:
+        blocks = [SimpleNamespace(page=page, key=key, users=0) for page, key in enumerate("ba")]
+        found = called(lambda: [block.page for block in world["lazy_hit"](dict(zip("ab", blocks)), ["a", "b"])], ())
+        yield CaseFrame("lazy_hit of keys a and b, where each leads to the block of the other", {GAVE: found})
 
 
 EXERCISES = (
@@ -292,7 +275,7 @@ EXERCISES = (
     exercise(
         "10.6", "lazy_hit", lazy_hit,
         cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]],
-               [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]]],
+               [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]], []],
         strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
         hint="the block may have been taken since: does it still have this key?",
         play=play_lazy_hit,

@@ -1,17 +1,18 @@
-"""Designs beside the tree: a trie as AstrAI had it, and what can be seen of the trie of 09 and the pages of 11."""
+"""Designs beside the tree: a trie as AstrAI had it; what is seen of the trie of 09, seeds of 10, pages of 11."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.identity import shuffle
+from minikv.course.pieces.identity import ALL_RIGHT, shuffle
 from minikv.course.pieces.observe import kind_of, listed, outline, steps_of, token_in_words
 from minikv.course.pieces.piece import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
-from minikv.testing.attempt import attempt
+from minikv.testing.attempt import attempt, short_repr
 from minikv.testing.snapshot import shorten
 
 
@@ -181,3 +182,36 @@ def seen_of_pages(cache: Any) -> dict[str, Any]:
         ),
         "how many pages can be found": len(cache.known),
     }
+
+
+SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
+
+
+def separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
+    """Whether the texts of a pair can hold what keeps them apart in the seed.
+
+    >>> separators_in_words(lambda lora, salt: f"{lora},{salt}".encode())[:30]
+    "seed_of('Q7' + between + 'Z9',"
+    """
+    for end in ("", "\\"):  # a backslash at the end undoes a quoting that leaves backslashes as they are
+        pairs = [_forged(between, end) for between in (_between_texts(seed_of), *SEPARATORS)]
+        if any(seed_of(*one) == seed_of(*other) for one, other in pairs):
+            said = f"{'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9')"
+            return f"seed_of('Q7' + between + {said}, where `between` is what you put between the two strings"
+    between = _between_texts(seed_of)
+    for one, other in (_forged(between, "", "x" * (size - len(between))) for size in (2**8, 2**16)):
+        if seed_of(*one) == seed_of(*other):
+            return f"{short_repr(one)} and {short_repr(other)} get the same seed: is there room for every length?"
+    return ALL_RIGHT
+
+
+def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
+    """What stands between the two texts in a seed; the empty text if they cannot be found in it."""
+    seed = seed_of("Q7", "Z9")
+    found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
+    return found[1] if found else ""
+
+
+def _forged(between: str, end: str, more: str = "Z9") -> list[tuple[str, str]]:
+    """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart."""
+    return [(f"Q7{between}{more}{end}", "Z9"), (f"Q7{end}", f"{more}{between}Z9")]

@@ -24,13 +24,13 @@ FORK = ["12345", "12378"]
 DEEP = 2000  # in the place of prompts: a path of so many nodes
 
 
-def numbers(prompt: Iterable[Any]) -> list[int]:
-    """The tokens of a prompt; large ones are new objects, each time.
+def numbers(prompt: Iterable[Any]) -> list[Any]:
+    """The tokens of a prompt; large ones are new objects, each time, and so are pages, which stay tuples.
 
-    >>> numbers("123"), numbers([1000])
-    ([1, 2, 3], [1000])
+    >>> numbers("123"), numbers([1000, (7, 8)])
+    ([1, 2, 3], [1000, (7, 8)])
     """
-    return [int(str(token)) for token in prompt]
+    return [(*token,) if isinstance(token, tuple) else int(str(token)) for token in prompt]
 
 
 def steps_of(day: str) -> list[list[str]]:

@@ -9,7 +9,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
-from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
+from minikv.course.pieces.observe import (
+    DEEP,
+    MOST,
+    PROMPT,
+    PROMPTS,
+    bracketed,
+    links,
+    listed,
+    numbers,
+    outline,
+    preorder,
+)
 from minikv.course.pieces.piece import CaseFrame, Piece, one_call
 from minikv.engine import World
 
@@ -31,11 +42,11 @@ def play_common(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_trie_add(world: World, case: Any) -> Iterator[CaseFrame]:
     """The prompts come one after the other into an empty trie."""
     root = world["TrieNode"]()
-    nodes = dict(_paths(root))
+    nodes = _paths(root)
     for tokens in map(numbers, case):
         given, before = tokens[:], nodes
         world["trie_add"](root, given)
-        nodes = dict(_paths(root))
+        nodes = _paths(root)
         is_kept = all(nodes.get(path) is node for path, node in before.items())
         seen = {
             "the paths in the trie": " | ".join(map(bracketed, sorted(nodes))),
@@ -45,13 +56,15 @@ def play_trie_add(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"add {bracketed(tokens)}", seen, root)
 
 
-def _paths(root: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Every node of a trie, after the tokens that lead to it."""
-    stack: list[tuple[tuple[int, ...], Any]] = [((), root)]
-    while stack:
-        path, node = stack.pop()
-        yield path, node
-        stack += [((*path, token), child) for token, child in node.children.items()]
+def _paths(root: Any) -> dict[tuple[int, ...], Any]:
+    """The first nodes of a trie, level by level, after the tokens that lead to them."""
+    found: dict[tuple[int, ...], Any] = {(): root}
+    paths = list(found)
+    for path in paths:  # which grows meanwhile
+        for token, child in list(found[path].children.items())[: MOST - len(found)]:
+            found[(*path, token)] = child
+            paths.append((*path, token))
+    return found
 
 
 class _Reader:
@@ -135,7 +148,8 @@ MORE = (
     Piece(
         "3.7", "common", play_common,
         cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
-               ([700, 800], [700, 900]), ("0", "0"), ("1" * DEEP, "1" * DEEP)],
+               ([700, 800], [700, 900]), ("0", "0"),
+               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         hints=(
             "Count up from 0 as long as both prompts have the same token at that place.",
@@ -145,7 +159,8 @@ MORE = (
     ),
     Piece(
         "3.8", "trie_add", play_trie_add,
-        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""]],
+        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""],
+               ["1" * DEEP]],
         strategy=PROMPTS,
         hints=(
             "Start at the root, and take one step down for each token: `node = node.children[token]`.",
