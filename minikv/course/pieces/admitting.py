@@ -146,46 +146,21 @@ MORE = (
                (["123"], [(0, -1)]), (["1", "12", "123", "45"], [(1, 1)]),
                (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
-        hints=(
-            "Keep a list of nodes to look at. It begins with the children of the root.",
-            "Take a node out of the list, and put its children in: `nodes += node.children.values()`. Repeat until "
-            "the list is empty.",
-            "A node's tokens, `len(node.tokens)`, are protected if `node.locks` is above 0. Otherwise they are "
-            "evictable.",
-        ),
     ),
     Piece(
         "4.8", "pages_needed", play_pages_needed,
         cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 1, 4), (8, 1, 4), (9, 2, 4), (8, 2, 4), (1, 0, 16),
                (2**60 + 1, 0, 2)],
         strategy=st.tuples(st.integers(1, 40), _NUMBER, st.integers(1, 5)),
-        hints=(
-            "First ask how many pages the whole prompt takes. A page that is only partly filled is a page too.",
-            "`length // size` rounds down. To round up, add `size - 1` first.",
-            "`found` is a whole number of pages: `found // size`. The request does not need those again.",
-        ),
     ),
     Piece(
         "4.9", "serve", play_serve, cases=_ROUNDS,
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
-        hints=(
-            "`admit` gives you two things. The slots of the whole prompt are those that were found, and then the "
-            "request's own.",
-            "`cache.insert(prompt, row)` says in `prefix_length` how many tokens the cache had already. The "
-            "request's own slots among those are duplicates: `row[found.length : done.prefix_length]`.",
-            "Lock the whole prompt with `cache.acquire(prompt)`, then unlock what `admit` locked. What you return "
-            "is the new lock.",
-        ),
     ),
     Piece(
         "4.10", "return_receipt", play_return_receipt,
         cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
                ([2, 1], [0, 1, 0, 0])],
         strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
-        hints=(
-            "`held` is a dictionary: a handle, and how many locks it holds. A handle that is not in it holds none.",
-            "If the handle is not in `held`, raise a `LockError` with a sentence that says so.",
-            "Take one from its count. If that leaves 0, delete the handle: `del held[handle]`.",
-        ),
     ),
 )  # fmt: skip

@@ -92,18 +92,14 @@ EXERCISES = (
         cases=[([],), ([[1, 2]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],),
                ([numbers(["1000", "2"]), numbers(["1000", "3"])],)],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
-        hint="walk all prompts from the start, and stop at the first place where one differs or ends",
     ),
     exercise(
         "0.2", "tokens_computed", tokens_computed,
         cases=[([], 2), ([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0), ([[1, 2], [7], [1, 2, 3]], 1),
                ([[1, 2], [1, 3], [1, 2, 4]], 2), ([[2, 2], [1], [1], [2, 2]], 2)],
         strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
-        hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest, but at "
-        "least the last token",
     ),
     call_hunt(
         "0.3", "saved", "compares each prompt with the one before it", saved, nonsense=_nonsense,
-        hint="the careless function looks at only one earlier prompt: which one, and when is another one better?",
     ),
 )  # fmt: skip

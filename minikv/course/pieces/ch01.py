@@ -64,13 +64,6 @@ PIECES = (
         cases=[(1, 1, 1), (32, 32, 128), (1, 8, 4, 2), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, 4, 3), (1, 4, 8, 1, 1),
                (1, 2, _HUGE)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
-        hints=(
-            "Begin with one GPU: in each layer a token has two vectors, a key and a value, for each KV head, and each "
-            "vector has `head_dim` numbers.",
-            "How many KV heads does each of `tp` GPUs have? `kv_heads // tp`, but never fewer than one.",
-            "It works if one of the two numbers is a multiple of the other. If both `kv_heads % tp` and "
-            "`tp % kv_heads` leave a remainder, raise a ValueError.",
-        ),
     ),
     Piece(
         "1.2", "pages_that_fit", play_pages,
@@ -81,12 +74,6 @@ PIECES = (
             st.one_of(st.integers(1, 1000), st.integers(1, _HUGE)), st.integers(1, 100), _BYTES, _BYTES, _BYTES,
             st.one_of(st.integers(1, 50), st.integers(1, 2**30)),
         ),
-        hints=(
-            "The percentage is of the whole memory: `memory * percent // 100`. Whole numbers stay exact, however large "
-            "they are.",
-            "Subtract everything that is already there: the weights, the activations and the graphs.",
-            "Only whole pages count, so `//` rounds down. If not even one fits, raise a MemoryError.",
-        ),
     ),
     Piece(
         "1.5", "read_config", one_call("read_config", _as_tuple),
@@ -95,23 +82,12 @@ PIECES = (
                _config(32, 160, 40, num_key_value_heads=8, head_dim=128), _config(4, 3, 2, num_key_value_heads=None),
                _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
         strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
-        hints=(
-            "`config.get(name)` returns None both for an entry that is missing and for one that is null.",
-            "Without `num_key_value_heads`, each query head has its own KV head: there are `num_attention_heads`.",
-            "Without `head_dim`, the query heads share the hidden size: it is `hidden_size // num_attention_heads`.",
-        ),
     ),
     Piece(
         "1.6", "slots_of", play_slots,
         cases=[([0], 4, 4), ([2], 4, 3), ([0, 1], 4, 6), ([5, 2], 3, 6), ([5, 2], 3, 4), ([7, 3, 4], 1, 3), ([], 4, 0),
                ([3], 4, 0), ([1], 4, 5), ([], 4, 1), ([6, 2, 9], 2, 3)],
         strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
-        hints=(
-            "Page 0 has the slots from 0 to `page_size - 1`. With which slot does page `p` begin?",
-            "Go through the pages in their order, and add all slots of each: `range(p * page_size, (p + 1) * "
-            "page_size)`.",
-            "Cut the list after `num_tokens`. If the pages have fewer slots than that, raise a ValueError.",
-        ),
     ),
 )  # fmt: skip
 
@@ -166,10 +142,8 @@ EXERCISES = (
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
             st.sampled_from([0.0, 0.125, 0.25, 0.5]),
         ),
-        hint="for each size count pages, slots in them and slots without a token; then take the largest that passes",
     ),
     call_hunt(
         "1.4", "careless_pages", "a float in between", pages, praise=_praise, nonsense=_nonsense,
-        hint="a small memory and an odd percentage will do; and the larger the page, the less one byte matters",
     ),
 )  # fmt: skip

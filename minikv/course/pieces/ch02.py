@@ -151,26 +151,12 @@ PIECES = (
         "2.1", "alloc", play_pool_day,
         cases=[(4, [1]), (4, [2]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (4, [2, [1, 0], 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
-        hints=(
-            "Compare `count` with the length of `pool.stack` before you change anything. That is what makes it all "
-            "or nothing.",
-            "`pool.stack.pop()` takes the page on top. Take that many pages, one after the other, and put them into a "
-            "new list.",
-            "Each page that you took gets its mark: `pool.in_use[page] = True`. Then return the list.",
-        ),
     ),
     Piece(
         "2.2", "guard", play_guard,
         cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[1, 3, 5]]),
                (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
-        hints=(
-            "Go through the pages in the order in which they were given. A page is wrong for one of three reasons.",
-            "The three questions: does the pool have a page with that number (0 to `pool.size - 1`)? Is it marked in "
-            "use? Has it appeared in the list before? Ask the first one first.",
-            "Keep the pages that passed in a set; a page that is already in the set is given twice. After the loop, "
-            "return None.",
-        ),
         cost=Cost("entries of the pool looked at", entries_looked_at, 4,
                   "the mark of a page says whether it is in use: ask for the marks of `pages`, and for no others"),
     ),
@@ -178,12 +164,6 @@ PIECES = (
         "2.3", "free", play_pool_day,
         cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [2, [0], [0]]), (4, [2, [1, 1]]), (4, [3, (2, 0)])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
-        hints=(
-            "Ask `guard` first. If it names a page, raise a ValueError, and do nothing else.",
-            "Page 0 is a page too, so compare the result of `guard` with None.",
-            "Clear the mark of each page and push it onto the stack. The first one must end up on top, so push the "
-            "last one first: `for page in reversed(pages)`.",
-        ),
     ),
     Piece(
         "2.6", "cached_row", play_cached_row,
@@ -191,25 +171,12 @@ PIECES = (
                (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "1"], ["123"]), ([""], [""]),
                (["123", "143"], ["143"]), ([["1000", "2000"]], [["1000", "2000"]])],
         strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
-        hints=(
-            "From the start, compare `tokens` with each sequence; stop at the first difference or where one ends.",
-            "Token number `i` has its slot in `row[i]`, so the first `same` tokens have the slots `row[:same]`.",
-            "Keep the longest beginning found so far. If nothing is cached, return an empty list.",
-        ),
     ),
     Piece(
         "2.7", "respond", answering("respond", lambda world: _ExactCache(), _left_in),
         cases=[[("12", "")], [("12", "31")], [("12", "3"), ("12", "3")], [("12", "3"), ("1234", "5")], [("120", "3")],
                [("123", "45"), ("1239", ""), ("1", "2")]],
         strategy=ANSWERED,
-        hints=(
-            "Look up all tokens of the prompt but the last. The slots that `cache.find` returns are the beginning of "
-            "the row, and the tokens after them are new.",
-            "Each round is the same: add a slot for each new token to the row, call the model with the new tokens and "
-            "the row, and add its token to the answer. That token is the only new one in the next round.",
-            "Stop once the answer has `model.end` in it. That last token was never computed: keep "
-            "`prompt + answer[:-1]`, which is as long as the row.",
-        ),
     ),
     Piece(
         "2.8", "take_back", play_take_back,
@@ -219,12 +186,6 @@ PIECES = (
         strategy=st.tuples(
             st.lists(st.integers(0, 4), min_size=1, max_size=3),
             st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=3, unique_by=itemgetter(0)),
-        ),
-        hints=(
-            "`zip(pages, versions)` gives each page with the version that was noted for it.",
-            "A page must be free now, and `pool.version(page)` must be the version that was noted. Look at all pages "
-            "before you take one.",
-            "Nothing is wrong? Then `pool.occupy(page)` for each page, and return True. Otherwise return False.",
         ),
     ),
 )  # fmt: skip
@@ -255,13 +216,11 @@ EXERCISES = (
         cases=[(2, [0, 1], []), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]), (3, [2, 2], [[0], [1]]),
                (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]])],
         strategy=st.tuples(st.just(5), _SLOTS, st.lists(_SLOTS, max_size=3)),
-        hint="count how often each slot is in the free list and in the rows together: once is correct",
     ),
     engine_hunt(
         "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
         Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
               seen=lambda pool: {"free": pool.num_free}),
-        hint="flip a bit that is in use, and see what the next alloc hands out",
         advice=_advice,
     ),
 )  # fmt: skip

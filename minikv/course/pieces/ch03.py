@@ -125,26 +125,12 @@ PIECES = (
         "3.1", "split", play_split,
         cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0), (["1234", "12"], 1, 0)],
         strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
-        hints=(
-            "Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.",
-            "Four links have to change: the parent's dictionary, the upper node's parent, the upper node's dictionary, "
-            "and the old node's parent.",
-            "A parent finds a child by the first token of its edge. After the cut, the old node starts with a "
-            "different token, so its key in the upper node is that one.",
-        ),
     ),
     Piece(
         "3.2", "walk", asking("walk", "the length"),
         cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"]),
                (DEEP, ["1" * DEEP])],
         strategy=ASKED,
-        hints=(
-            "Keep track of two things: the node where you are, and `at`, how many tokens you have followed. Look up "
-            "`tokens[at]` in the node's children.",
-            "If there is such a child, `common` tells you how much of its edge agrees with the rest of the prompt.",
-            "If the whole edge agrees, go down. If only a part of it agrees, split the edge there: the walk ends at "
-            "the node that `split` returns.",
-        ),
         cost=Cost("children looked at", nodes_looked_at, 3,
                   "the dictionary finds the child by its first token: you don't need to look at the others"),
     ),
@@ -152,23 +138,12 @@ PIECES = (
         "3.3", "insert", play_insert,
         cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45", None]],
         strategy=PROMPTS,
-        hints=(
-            "Walk first. The tokens that the walk did not find are new: `tokens[there:]`, with `slots[there:]`.",
-            "If anything is new, it becomes one leaf below the node where the walk ended. A node is found under the "
-            "first token of its own edge.",
-            "If nothing is new, don't make a leaf: the prompt ends at the node that the walk returned.",
-        ),
     ),
     Piece(
         "3.4", "match", asking("match", "the slots"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
                (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"], None), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
-        hints=(
-            "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",
-            "On the way up, the runs of slots come in the wrong order: the last run first.",
-            "Collect the runs on the way up, reverse the list of runs, and join their slots into one new list.",
-        ),
     ),
     *MORE,
 )  # fmt: skip
@@ -208,13 +183,11 @@ EXERCISES = (
         cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
                ([[1, 2, 3], [1, 2]],)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
-        hint="a node ends where a prompt ends and where two prompts part: count each of those places once",
     ),
     engine_hunt(
         "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
-        hint="make an insert split an edge, find its new branch, and look up a prompt that leads there",
         advice=_advice,
     ),
 )  # fmt: skip

@@ -182,33 +182,18 @@ PIECES = (
         cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"]),
                (DEEP, ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, _LOCKED),
-        hints=(
-            "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
-            "Add one to the count of each node on the way. Leave out the root: it has no tokens.",
-            "When a count has just become 1, this is the first lock on that node: call `cache.protect(node)`.",
-        ),
     ),
     Piece(
         "4.2", "unlock", play_unlock,
         cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
                (["12"], [], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
-        hints=(
-            "Go up the path just as `lock` does, and undo what it did at each node.",
-            "Take one from the count of each node on the path, no matter how many locks are left on it.",
-            "When a count has just become 0, nobody reads that node anymore: call `cache.expose(node)`.",
-        ),
     ),
     Piece(
         "4.3", "split", play_locked_split,
         cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
                (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
-        hints=(
-            "Start with your `split` of chapter 03. You still need all of it.",
-            "How many locks pass through the upper node? Each one comes up from the old node, or from below it.",
-            "You need one more line: the upper node has the same count as the old one.",
-        ),
     ),
     Piece(
         "4.4", "admit", play_admit,
@@ -217,16 +202,6 @@ PIECES = (
                (2, 2, ["11", 0, "00", 0, "2222"]), (2, 2, ["11", 0, "222222"]), (6, 1, ["1234", 0, "567"]),
                (5, 1, ["12", 0, "34", 0, "567"]), (5, 1, ["12", ("123", "")])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
-        hints=(
-            "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one step. The last token is always "
-            "computed, so the limit is one less than the length of the prompt.",
-            "The pool counts pages, and the cache counts tokens. `pages_needed(len(tokens), found.length, "
-            "cache.page_size)` tells you how many pages the request needs for itself.",
-            "Room is the free pages plus the evictable ones, `cache.evictable_size // cache.page_size`. If that is not "
-            "enough, unlock what you found and raise `OutOfPages(needed, pool.num_free, evictable)`.",
-            "Evict only what is missing. `evict` wants a number of tokens. Free the pages that it returns into the "
-            "pool; then `pool.alloc(needed)` can't fail.",
-        ),
     ),
     *MORE,
 )  # fmt: skip
@@ -287,13 +262,11 @@ EXERCISES = (
         cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]), (2, [4], [(0, 1), (0, 1)]),
                (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
-        hint="room is free + evictable; the first request with a prefix takes the prefix out of it, later ones don't",
     ),
     engine_hunt(
         "4.6", "careless_unlock", ("4.6", "keeps no receipt, and looks the prompt up again"),
         Calls(lambda world: world["RadixCache"](), ("insert", "acquire", "unlock"),
               seen=lambda cache: {"evictable": cache.evictable_size, "locks": [node.locks for node in cache.nodes()]}),
-        hint="between lock and unlock, make the tree find more of the same prompt than it did before",
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

@@ -104,12 +104,6 @@ PIECES = (
         "5.1", "link", play_link,
         cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
-        hints=(
-            "The newest node so far is `ring.older`. Keep it in a variable before you change anything.",
-            "`node` goes between that one and the ring, so four links change: two of `node`, and one on each side.",
-            "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
-            "and the same four lines work.",
-        ),
         cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
                   "`ring.older` is the newest node: you don't have to go around"),
     ),
@@ -117,11 +111,6 @@ PIECES = (
         "5.2", "unlink", play_unlink,
         cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
-        hints=(
-            "Its two neighbors become neighbors of each other: one link of each changes.",
-            "Then let `node` point at itself, both ways, so that it is out.",
-            "A node that is in no ring points at itself already. Does your code leave it as it is?",
-        ),
         cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
                   "`node` knows its two neighbors: nothing is searched"),
     ),
@@ -129,11 +118,6 @@ PIECES = (
         "5.7", "in_order", play_in_order,
         cases=[1, 3, 0],
         strategy=st.integers(0, 6),
-        hints=(
-            "Start at `ring.newer`, the oldest node, and follow `newer`.",
-            "You have been all the way around when you are back at the ring. Compare with `is`.",
-            "The ring itself is not in the list. In an empty ring you are back at once.",
-        ),
     ),
     Piece(
         "5.3", "touch", play_touch,
@@ -141,11 +125,6 @@ PIECES = (
                (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
-        hints=(
-            "Go up from `node` as `lock` does: while there is a parent, do something with the node, then go to it.",
-            "To move a node to the end, unlink it and link it again.",
-            "A locked node is in no ring: leave it alone, and continue with its parent.",
-        ),
     ),
     Piece(
         "5.4", "evict", play_evict,
@@ -153,13 +132,6 @@ PIECES = (
                (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
-        hints=(
-            "The victim is always `cache.ring.newer`, the least recently used node. Why is it a leaf?",
-            "A victim leaves three things: the ring, the dictionary of its parent (under its first token), and the "
-            "count `cache.evictable`.",
-            "Continue while fewer than `num_pages` are freed. If the ring is empty, nothing is left to evict: "
-            "then `ring.newer` is the ring itself.",
-        ),
         cost=Cost("nodes looked at", looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
                   "the oldest node is the victim: you don't have to look at the others"),
     ),
@@ -169,11 +141,6 @@ PIECES = (
                (_TWINS, [2, 0, 1]), (["1", "12", "123"], [2, 0, 1]), (["1", "13", "2", "23"], [1, 2, 3, 0]),
                (["1", "12", "2", "23"], [0, 2, 1, 3]), (["1", "12", "3"], [2, 1, 0])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
-        hints=(
-            "`in_order(ring)` gives you the nodes, the oldest first. Remember those that you have passed.",
-            "A node is in the right place if you have passed all of its children: `node.children.values()`.",
-            "A child that is not in the ring at all was not passed either. If no node is wrong, return None.",
-        ),
     ),
     Piece(
         "5.9", "make_room", play_make_room,
@@ -181,11 +148,6 @@ PIECES = (
                (4, 1, ["1234"], [0], [1]), (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
                            st.lists(st.integers(0, 9), min_size=1, max_size=3)),
-        hints=(
-            "How many pages are missing? `num_pages`, less those that `pool.num_free` counts.",
-            "If more are missing than `cache.evictable` counts, raise OutOfPages before anything is evicted.",
-            "`cache.evict` takes a number of tokens: `cache.page_size` for each missing page. Free what it returns.",
-        ),
     ),
 )  # fmt: skip
 
@@ -261,13 +223,11 @@ EXERCISES = (
         "5.5", "TwoRings", TwoRings,
         cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac...", "0."],
         strategy=st.text("abc...", max_size=10),
-        hint="keep two OrderedDicts, of pages used once and of pages used again; `evict` tries the first one first",
         play=play_rings,
     ),
     engine_hunt(
         "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
-        hint="the two differ only when a lock is given back: what is in the ring then, and in which order?",
         advice=_advice,
     ),
 )  # fmt: skip

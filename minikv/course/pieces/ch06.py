@@ -150,46 +150,23 @@ PIECES = (
                ("page", [], 2, 4)],
         strategy=st.tuples(_LAYOUTS, st.lists(st.integers(0, 6), max_size=4, unique=True), st.integers(1, 3),
                            st.just(7)),
-        hints=(
-            "A slot has two boxes in each layer, so `2 * num_layers` in all. Number them from 0: K0, V0, K1, V1, ...",
-            "In the page layout, slot 0 has the first `2 * num_layers` boxes, slot 1 the next ones, and so on.",
-            "In the layer layout, the first `num_slots` boxes are K0 of all slots, the next are V0 of all slots.",
-        ),
     ),
     Piece(
         "6.1", "runs", play_runs,
         cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
         strategy=st.lists(_SLOT, max_size=8),
-        hints=(
-            "Keep a list of the runs so far. Only its last run can grow.",
-            "A run grows by one if the next slot is start + length.",
-            "Any other slot starts a new run of length 1. So does the first slot.",
-        ),
     ),
     Piece(
         "6.7", "gather", play_gather,
         cases=[([(4, 3)], 2), ([(4, 3), (1, 1)], 2), ([(1, 1), (4, 3)], 2), ([], 1), ([(0, 2), (2, 2), (8, 4)], 3),
                ([(2, 1), (2, 1)], 1)],
         strategy=st.tuples(_RUNS, st.integers(1, 2)),
-        hints=(
-            "A slice `rows[start : start + length]` is a run. For tensors it copies nothing.",
-            "If there is one run, that slice is the answer. Otherwise copy each slice to `room`, after the one before.",
-            "Count in a variable how many rows of `room` are filled, and return those: `room[:end]`.",
-        ),
     ),
     Piece(
         "6.2", "moves", play_moves,
         cases=[([0], [1]), ([2], [2]), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
                ([0, 0], [1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 1, 0], [1, 0, 2])],
         strategy=_MOVES,
-        hints=(
-            "For each destination, keep its source. A slot may be written once nobody has to read it any more.",
-            "So take a destination that is not the source of another one, write it, and cross it off. Repeat.",
-            "After a move the content is in two places. Let the moves that still need it take it from the new place: "
-            "then the old one is free.",
-            'If every destination is still read, only rings are left. Move one of their slots to "spare": what comes '
-            'from it comes from "spare" now, and you can continue.',
-        ),
     ),
     Piece(
         "6.3", "load_or_compute", play_load_or_compute,
@@ -198,12 +175,6 @@ PIECES = (
                (2, 8, 1, 3, 4, 4), (1000, *_LLAMA), (8000, *_LLAMA),
                (1, 131072, 50e9, *_LLAMA[2:])],
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
-        hints=(
-            "Compute both times, in seconds, and compare them.",
-            "Loading takes the latency once, and then the bytes of all tokens divided by the link.",
-            "Computing takes `token_flops` for each token, and `attention_flops` for the square of the number of "
-            "tokens; divide the sum by the speed.",
-        ),
     ),
 )  # fmt: skip
 
@@ -272,10 +243,8 @@ EXERCISES = (
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
                ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3])],
         strategy=_MOVES,
-        hint="keep the last run: a pair that continues it in both lists makes it longer, any other starts a new run",
     ),
     call_hunt(
         "6.5", "careless_copied", "each run is read as a whole", copied, advice=_advice,
-        hint="a later run must read a place that an earlier run has written",
     ),
 )  # fmt: skip

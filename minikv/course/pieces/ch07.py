@@ -92,55 +92,22 @@ PIECES = (
     Piece(
         "7.1", "start", play_manager_day, _DAYS,
         strategy=_DAY,
-        hints=(
-            "`admit` does the hard part: it returns the locked match, and the pages that it took for all the rest.",
-            "The row has first the pages that were found, `found.pages`, and then the new ones. `found.length` says "
-            "how many tokens lie in the first part.",
-            "The request needs its handle to give the lock back one day, and the manager needs to know that it runs: "
-            "append it to `manager.running` once nothing can fail any more.",
-        ),
     ),
     Piece(
         "7.2", "checkpoint", play_manager_day, _DAYS,
         strategy=_DAY,
-        hints=(
-            "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "
-            "them, may be published: the rest is not computed, or does not fill a page.",
-            "`insert` returns how many tokens were there already, `prefix_length`. The pages of the row from `shared` "
-            "up to there are duplicates. Remember them: the row is about to change.",
-            "`acquire` the same tokens: you get the cache's pages, locked. Write them into the row, free the "
-            "duplicates, and give the old lock back. The new match becomes the request's handle, and `shared` moves.",
-        ),
     ),
     Piece(
         "7.3", "release", play_manager_day, _DAYS,
         strategy=_DAY,
-        hints=(
-            "Three things leave: the request leaves `manager.running`, its own pages go back to the pool, and its "
-            "lock goes back to the cache.",
-            "The first `shared` tokens of the row lie in the cache's pages. Only the slots after them are its own; "
-            "a row counts in pages, and `shared` in tokens.",
-        ),
     ),
     Piece(
         "7.6", "extend", play_manager_day, _DAYS,
         strategy=_DAY,
-        hints=(
-            "How many pages will the longer sequence need? Subtract the pages that its row has: there may be room in "
-            "the last one.",
-            "`manager.make_room(count)` first: it evicts, or raises `OutOfPages`. Then `manager.pool.alloc(count)` "
-            "returns that many pages.",
-            "Change the tokens last, when nothing can fail.",
-        ),
     ),
     Piece(
         "7.7", "truncate", play_manager_day, _DAYS,
         strategy=_DAY,
-        hints=(
-            "`manager.pages_for(length)` is how many pages hold `length` tokens. Those stay, and the pages of the row "
-            "after them go back to the pool.",
-            "Cut both the row and the tokens. And no more than `length` tokens can be computed now.",
-        ),
     ),
     Piece(
         "7.8", "owners", play_owners,
@@ -150,14 +117,6 @@ PIECES = (
                (6, 1, "start 12", "lose")],
         strategy=st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=6).map(", ".join),
                            st.sampled_from(["", "", "0 1", "1 2 3", "lose"])),
-        hints=(
-            "Begin with an empty list for each page: `[[] for _ in range(manager.num_pages)]`. Then ask the pool, the "
-            "cache and each running request, and append the name of the owner to the lists of its pages.",
-            "The pool answers for one page at a time, `manager.pool.is_free(page)`. The cache has the pages in "
-            "`node.slots` of each node in `manager.cache.nodes()`.",
-            "A request owns what comes after its first `shared` tokens, so those pages of its row begin at "
-            "`sequence.shared // manager.page_size`.",
-        ),
     ),
 )  # fmt: skip
 
@@ -208,14 +167,11 @@ EXERCISES = (
         "7.4", "orders", orders,
         cases=[(1, 0), (0, 2), (1, 1), (2, 1), (2, 2), (0, 0)],
         strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
-        hint="an order is known when you know which of its a + b places have an A: choose them in every way, then sort",
     ),
     engine_hunt(
         "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),
         Calls(lambda world: world["CacheManager"](8), ("start", "advance", "checkpoint", "finish", "abort"),
               seen=lambda manager: {"free": manager.pool.num_free}),
-        hint="compare cached_length with shared: which verb makes them differ, and who looks at the wrong one "
-        "afterwards?",
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

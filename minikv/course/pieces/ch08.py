@@ -51,25 +51,11 @@ PIECES = (
                (3, 1, 1, 4, 5, 1), (2, 2, 1, 4, 3, 1000)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99))),
                            st.sampled_from([1, 1, 1, 1000])),
-        hints=(
-            "Take one head first. Its scores are a table: a row for each new token, a column for each token of the "
-            "sequence. With the q and the keys of that head it is q @ keys.T, divided by the root of the head's size.",
-            "New token i is at position len(keys) - len(q) + i. In its row, set the score of every later token to "
-            "minus infinity; then softmax over the row turns the scores into shares.",
-            "The shares of a row, times the values, are what the token gets. For all heads at once: "
-            'torch.einsum("qhd,khd->hqk", q, keys) makes the tables, and "hqk,khd->qhd" puts the results together.',
-        ),
     ),
     Piece(
         "8.6", "repeat_kv", play_repeat_kv,
         cases=[(2, 1, 1, 2), (3, 2, 1, 2), (2, 1, 3, 2), (3, 2, 2, 2), (1, 2, 3, 4)],
         strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
-        hints=(
-            "A group is `num_heads // kv.shape[1]` query heads, and they are neighbors: with 6 query heads and 2 KV "
-            "heads, the query heads 0, 1 and 2 read KV head 0.",
-            "`repeat` would put the heads in the order 0 1 0 1, `repeat_interleave` in the order 0 0 1 1. Heads are "
-            "dimension 1.",
-        ),
     ),
     Piece(
         "8.7", "next_chunk", play_next_chunk,
@@ -77,55 +63,23 @@ PIECES = (
                (9, 1, "start 123, compute 0, finish 0, start 12456", 2), (9, 3, "start 12345 B, compute 0 4", 0),
                (9, 1, "start 123, compute 0, extend 0 4", 0)],
         strategy=st.tuples(st.integers(9, 12), st.integers(1, 3), st.sampled_from(_CHUNK_DAYS), st.integers(0, 9)),
-        hints=(
-            "`sequence.computed` tokens come before the chunk: that is its start. It has the `num_tokens` tokens after "
-            "them.",
-            "The slots are those of the whole sequence up to the end of the chunk, the computed ones too: attention "
-            "reads them. So cut them only at the end.",
-        ),
     ),
     Piece(
         "8.2", "schedule", play_schedule,
         cases=[([], 8), ([5], 3), ([5, 9], 8), ([10, 1], 8), ([1, 10, 1, 4], 8), ([1, 1, 1], 2), ([2, 9, 1], 0)],
         strategy=st.tuples(_LEFT, st.integers(0, 12)),
-        hints=(
-            "Begin with a 0 for each request. Then go through the requests, give each as much as it can use, and take "
-            "that from the budget.",
-            "Go through them twice: first those with 1 token left, then the others. What a request gets is "
-            "min(what it has left, what is left of the budget).",
-        ),
     ),
     Piece(
         "8.3", "preempt", play_preempt,
         cases=[([("123", 4), ("45", 3)], 0, 1), ([("123", 4), ("45", 3)], 2, 1), ([("12", 3), ("13", 2)], 1, 2),
                ([("123", 0)], 1, 1), ([("1", 2), ("2", 2), ("3", 1)], 1, 3)],
         strategy=st.tuples(st.lists(_RUNNING, min_size=1, max_size=3), st.integers(0, 2), st.integers(1, 3)),
-        hints=(
-            "`scheduler.running` is in the order of arrival, so the youngest is the last. It must leave that list.",
-            "`scheduler.manager.finish(sequence)` publishes what was computed and gives back the rest. The request "
-            "has no sequence afterwards: set it to None.",
-            "Put the request at the front of `scheduler.waiting`, and return it.",
-        ),
     ),
     Piece(
         "8.8", "update_from_output", play_serving, cases=_SERVICES, strategy=_SERVICE,
-        hints=(
-            "`scheduler.manager.advance(sequence, count)` for each chunk: its keys and values are there now. Then, if "
-            "there is a token, `request.take(token, scheduler.step)`.",
-            "A request that is over leaves: finish its sequence, set `request.sequence` to None, and remove it from "
-            "`scheduler.running`.",
-            "A request that continues publishes with `checkpoint` after each chunk of prefill, so that others find it.",
-        ),
     ),
     Piece(
         "8.9", "run_step", play_serving, cases=_SERVICES, strategy=_SERVICE,
-        hints=(
-            "First `engine.scheduler.schedule()`. If it returns an empty list, there is nothing to do.",
-            "Make a `Chunk` for each scheduled chunk with your `next_chunk`, and pass them all to `engine.forward` at "
-            "once.",
-            "Go through the scheduled chunks and the rows of logits together. Where `samples` is true, the token is "
-            "`each.request.sampler(row)`. Otherwise it is None.",
-        ),
     ),
 )  # fmt: skip
 
@@ -218,10 +172,8 @@ EXERCISES = (
         cases=[([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2),
                ([0, 3, 0, 2, 1], 1)],
         strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
-        hint="count for each waiting request how often a later one went before it",
     ),
     call_hunt(
         "8.5", "careless_finished", "it waits at the end of the line", finished, advice=_advice,
-        hint="one request must be preempted while another one waits",
     ),
 )  # fmt: skip

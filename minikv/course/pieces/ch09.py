@@ -163,11 +163,6 @@ PIECES = (
                (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"]),
                (["1" * DEEP], ["1" * DEEP])],
         strategy=ASKED,
-        hints=(
-            "Start at the root with an empty list. Each token of the prompt leads one node down.",
-            "`node.children` maps a token to the child. If the token is not in it, the path ends.",
-            "Put each node that you reach into the list. The root has no token and is not in it.",
-        ),
     ),
     Piece(
         "9.2", "is_current", play_is_current,
@@ -175,22 +170,12 @@ PIECES = (
                (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take"),
                (0, 0, "free take"), (1, 600, "free take " * 300)],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
-        hints=(
-            "`pool.version(row)` says how often the row has been handed out. `node.version` is what it said earlier.",
-            "It doesn't matter whether the row is free: a free row keeps its contents until it is taken.",
-            "A new node has the row None and is not current. Otherwise compare the two versions.",
-        ),
     ),
     Piece(
         "9.3", "trie_insert", play_trie_insert,
         cases=[[("123", 0)], _FORK, [("", 0)], [("12", 0), ("12", 0)], [("12", 0), ("7", 0), ("123", 1)],
                [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)], [("1" * DEEP, 0)]],
         strategy=_FILLED,
-        hints=(
-            "Walk down as in `trie_find`. If the child is missing, create it: `TokenNode(token, node)`.",
-            "Ask `is_current(node, pool)` about each node on the way. A new node isn't, and neither is a stale one.",
-            "If it is not current, set both: `node.row = row` and `node.version = pool.version(row)`.",
-        ),
     ),
     Piece(
         "9.4", "take_row", play_take_row,
@@ -198,15 +183,6 @@ PIECES = (
                (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
                ([("1", 0), ("12", 1), ("123", 2), ("7", 0)], [], "123")],
         strategy=st.tuples(_FILLED, st.lists(_ROW, max_size=2), PROMPT),
-        hints=(
-            "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "
-            "in that row, take a fresh one: `pool.alloc(1)[0]`.",
-            "The prefix has to be copied if there is one and the row is a fresh one.",
-            "`pool.occupy(row, renew=True)` takes the free row and raises its version, so every node that named it "
-            "is stale at once.",
-            "The nodes of `path` still describe the row. Give each node that is not current now the row and its new "
-            "version.",
-        ),
     ),
 )  # fmt: skip
 
@@ -245,13 +221,11 @@ EXERCISES = (
         "9.5", "pick_row", pick_row,
         cases=[([], []), ([2, 1], [1, 1]), ([1, 2], [1, 0]), ([0, 1], [2, 2]), ([5, 3], [0, 0])],
         strategy=_TIMES.map(lambda pairs: ([time for time, _ in pairs], [count for _, count in pairs])),
-        hint="look only at free rows: first the ones that no node names, then the one that was given back first",
     ),
     engine_hunt(
         "9.6", "careless_take_row", ("9.4", "keeps the old version"),
         Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
               result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
-        hint="a request takes over a row and writes after its prefix: what was there before, and who still trusts it?",
         advice=_advice,
     ),
 )  # fmt: skip

@@ -164,21 +164,11 @@ PIECES = (
         cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b""),
                ("1234", 2, b"salt"), ("1" * DEEP, 1, b"")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
-        hints=(
-            "Loop over the prompt in steps of `size`, and stop when less than a whole block is left.",
-            "Keep the previous key in a variable. It starts as the seed.",
-            "`parent = key_of(parent, tokens[end - size : end])` is the whole step; collect each parent in a list.",
-        ),
     ),
     Piece(
         "10.2", "longest_hit", play_longest_hit,
         cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY)),
-        hints=(
-            "Loop over the keys in order, and look up each of them.",
-            "Stop at the first key that the table does not have, whatever comes after it.",
-            "Return a list of blocks, the values of `table[key]`.",
-        ),
         cost=Cost("looks into the table", _looks_into_table, 2,
                   "after the first miss nothing can be used: stop there, and never search the table itself"),
     ),
@@ -187,11 +177,6 @@ PIECES = (
         cases=[(1, "1k 1k 1k", False), (2, "2k 1k", False), (1, "1k 1", True), (1, "2k 1k", True),
                (0, "2 1 1k", False)],
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
-        hints=(
-            "Check all blocks first: if one of them has no users, raise the ValueError before you change anything.",
-            "Loop over the request from its last block to its first. Each block loses one user.",
-            "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if not.",
-        ),
     ),
     Piece(
         "10.4", "seed_of", play_seed_of,
@@ -206,11 +191,6 @@ PIECES = (
                [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?"),
                 (None, "\ud83d\ude00"), (None, "\U0001f600")]],
         strategy=st.lists(_PAIR, max_size=5),
-        hints=(
-            "Each part needs a label: an adapter named x is not a salt x, and no adapter is not an adapter named None.",
-            "Whatever you put between the two strings may occur in them. Write down how long each one is, or quote it.",
-            "`repr` of a tuple quotes its strings, tells None from 'None' and keeps the order. `encode` makes bytes.",
-        ),
     ),
 )  # fmt: skip
 
@@ -270,14 +250,12 @@ EXERCISES = (
                ([[1, 2, 3, 4], [1, 2, 9, 9, 9]], 2), ([[1, 2, 3], [1, 2, 3]], 1), ([[1, 2, 1, 2, 1]], 2),
                ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2), ([[1] * 5, [1] * 5], 4)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
-        hint="keep a set of all prefixes that end at a block's end, and count those of the next prompt that are in it",
     ),
     exercise(
         "10.6", "lazy_hit", lazy_hit,
         cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]],
                [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]], []],
         strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
-        hint="the block may have been taken since: does it still have this key?",
         play=play_lazy_hit,
     ),
 )  # fmt: skip

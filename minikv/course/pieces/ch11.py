@@ -134,22 +134,12 @@ PIECES = (
         "11.1", "fork_branch", play_fork_branch,
         cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
         strategy=st.tuples(_BUILT, st.integers(0, 3)),
-        hints=(
-            "Only two lists of numbers are copied: the tokens and the pages.",
-            "Each of its pages is now in one more branch: `cache.refs[page]` counts them.",
-            "Return `Branch(tokens, pages)` with a new list for each: `list(branch.pages)` makes one.",
-        ),
     ),
     Piece(
         "11.2", "drop_pages", play_drop_pages,
         cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_PARTED, [(1, 0)]),
                (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
         strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
-        hints=(
-            "Remove one reference from each page. If any is left, another branch still reads the page.",
-            "A page in the pool will soon hold something else: after `cache.forget(page)` nobody finds it any more.",
-            "Collect the pages without references, and free them in one call: `cache.pool.free(unused)`.",
-        ),
     ),
     Piece(
         "11.3", "own_pages", play_own_pages,
@@ -157,25 +147,11 @@ PIECES = (
                (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, "append 0 13"), 0, 1), (_PARTED, 1, 1),
                (_THREE_HAVE_IT, 2, 4)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
-        hints=(
-            "Two questions: how many new pages are needed after the last one, and must the last one be copied?",
-            "It must be copied if three things are true: there is something to write, the last page is not full, and "
-            "it has more than one reference.",
-            "Take all the pages you need in one `alloc`, before you change anything: it takes all or none.",
-            "A new page has one reference. The copy takes the place of the old page, which loses one reference. "
-            "`list(...)` makes a copy of the values.",
-        ),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
         cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
-        hints=(
-            "The branch ends after the correct tokens: at `branch.draft_from + num_right`.",
-            "Round up: a page stays if at least one of its tokens stays.",
-            "Cut both lists there, and let `drop_pages` release the pages after it. Then there is no draft any more: "
-            "`draft_from` is None.",
-        ),
     ),
 )  # fmt: skip
 
@@ -243,12 +219,10 @@ EXERCISES = (
         "11.5", "pages_of_answers", pages_of_answers,
         cases=[(5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [4, 4, 4], 4)],
         strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
-        hint="the full pages of the prompt count once; an answer with any token has everything else in its own pages",
     ),
     engine_hunt(
         "11.6", "one_of_three", ("11.6", "B forgets one page alone"),
         Calls(_Desks, ("attach", "detach")),
-        hint="let pages be freed, let another sequence write to them, and ask for what was in them at first",
         advice=_advice,
     ),
 )  # fmt: skip

@@ -129,13 +129,6 @@ PIECES = (
                ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
                ("..xx.", 3)],
         strategy=st.tuples(_LIVE, _WINDOW),
-        hints=(
-            "Walk from the last slot to the first, and count how many slots in a row have a window.",
-            "A slot without a window sets the count back to 0. When the count is `window`, you know where the run "
-            "ends.",
-            "If you reach the beginning first, the current run begins at the root: it is valid however short it is, "
-            "and its length is the count.",
-        ),
         cost=Cost("looks into the map", _looks_into_map, 3,
                   "start at the end of the path, and look up each slot once: keep a count of the live slots in a row"),
     ),
@@ -143,11 +136,6 @@ PIECES = (
         "12.2", "hold", play_hold,
         cases=[(2, [[0, 1, 2, 3]]), (2, [[0, 1, 2], [0, 1, 5]]), (3, [[4]]), (2, [[]]), (1, [[0, 1], [1, 0]])],
         strategy=st.tuples(_WINDOW, _HELD),
-        hints=(
-            "`slots[-window:]` are the last `window` slots, or all of them if there are fewer.",
-            "Several requests may pin the same slot, so count: `pins.get(slot, 0)` is its count so far.",
-            "Return a new list of the slots that you pinned.",
-        ),
     ),
     Piece(
         "12.3", "spare", play_spare,
@@ -155,22 +143,11 @@ PIECES = (
                ([("xx", False), ("xxx", True)], 1), ([("xxx", True), ("xx", False)], 2), ([], 2),
                ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
-        hints=(
-            "Loop over the edges in their order, and over the slots of each edge in theirs.",
-            "A slot counts if it has a window and no pin.",
-            "The last `window` slots of a leaf stay: without them no request can continue from it. `slots[:-window]` "
-            "are the others.",
-        ),
     ),
     Piece(
         "12.4", "heal", play_heal,
         cases=[".x", "xx", "..", "", ".x xx .. .x", ".x .x"],
         strategy=st.lists(st.sampled_from(["..", ".x", "x.", "xx"]), max_size=5).map(" ".join),
-        hints=(
-            "Loop over both lists together: `zip(kept, twice)`.",
-            "A window moves if the tree's slot has none and the duplicate has one.",
-            "Moved means that the duplicate leaves the map: `window_of.pop(own)` takes out its window and returns it.",
-        ),
     ),
 )  # fmt: skip
 
@@ -217,13 +194,11 @@ EXERCISES = (
         "12.5", "windows_to_keep", windows_to_keep,
         cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4)],
         strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
-        hint="collect the tokens themselves in a set, so that none is counted twice",
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
         Calls(lambda world: world["WindowTree"](16, 16, 2), ("serve", "find", "leave", "free_windows"),
               seen=lambda tree: {"the pins": dict(tree.pins)}),
-        hint="between lock and unlock, make the tree find more live tokens than it did before",
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

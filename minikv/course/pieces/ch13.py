@@ -102,25 +102,12 @@ PIECES = (
         cases=[("a a",), ("a b a",), ("ab ab",), ("a b b a",), ("ab c ac ab",), ("abc d ab abc",), ("",), ("- a -",),
                (f"{_DEEP} 1 {_DEEP}",)],
         strategy=st.tuples(_PROMPTS),
-        hints=(
-            "Keep a dictionary from each block to the mark of its last use. A block that is in it was used before.",
-            "If three marks are newer than the block's own, LRU keeps it in a room of 4: the three, and the block.",
-            "First look up all blocks of a request, and only then use them. Use the last block first, so that the "
-            "first one ends up with the newest mark; and remove a block's old mark before it gets a new one.",
-        ),
         cost=_cost("reuse_distances", "a dictionary finds a mark, and the timeline counts: nothing has to be searched"),
     ),
     Piece(
         "13.4", "next_uses", _on_requests("next_uses", lambda found: listed(found, listed)),
         cases=[("a",), ("a a",), ("a b a",), ("ab a ab",), ("ab ac ab",), ("a a a",), ("",), ("- a",)],
         strategy=st.tuples(_PROMPTS),
-        hints=(
-            "Go through the requests from the last to the first. What lies ahead is then what you have seen already.",
-            "Keep a dictionary from each block to the nearest request ahead that uses it. `dict.get` takes a default, "
-            "for blocks that nobody uses again.",
-            "Look up all blocks of a request before you write its own number into the dictionary. In the end the "
-            "lists are in the wrong order.",
-        ),
         cost=_cost("next_uses", "one pass from the end is enough: no request has to be searched"),
     ),
     Piece(
@@ -128,14 +115,6 @@ PIECES = (
         cases=[("a", 1), ("a a", 1), ("a b a", 1), ("a b c a b", 2), ("ab c d c ab", 3), ("ab c ab", 2),
                ("abc d abc", 3), ("a b c a b c a b c", 2), ("", 1), ("ab ab", 9)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
-        hints=(
-            "The blocks of a request that are in your set when it arrives are its hits. After that, all of its blocks "
-            "are in the set.",
-            "A heap of Python gives its smallest entry. To get the farthest next use first, push it with a minus: "
-            "`heappush(heap, (-use, -depth, block))`.",
-            "Put the request's blocks into the set; while it is too large, pop a block from the heap and take it out; "
-            "only then push the request's own blocks, so that they cannot be the victims.",
-        ),
         cost=_cost("optimal_hits", "the heap has the farthest block on top: nothing has to be searched", 150),
     ),
     Piece(
@@ -144,13 +123,6 @@ PIECES = (
                ([(8, 0), (1, 29), (1, 31)], 10), ([(3, 100), (5, 95)], 10), ([(20, 0), (1, 300)], 50),
                ([(7, 4_000_000), (9, 3_999_999)], 3), ([(1, 0)], 1), ([(4, 5), (1, 6)], 10)],
         strategy=st.tuples(st.lists(_LEAF, min_size=2, max_size=5), st.sampled_from([1, 3, 10, 50, 100])),
-        hints=(
-            "A leaf that was used `hits` times is worth hits / 2 ** ((now - last_used) / half_life). You don't know "
-            "`now`, but it is the same for all leaves.",
-            "Take the logarithm to base 2, `log2`: halving once means minus 1.",
-            "log2(hits) - (now - last_used) / half_life: leave `now` out, which is the same for all, and multiply by "
-            "the half-life if you like. The order stays the same.",
-        ),
     ),
 )  # fmt: skip
 
@@ -172,6 +144,5 @@ def best_hits(order: Sequence[int]) -> int:
 EXERCISES = (
     call_hunt(
         "13.2", "careless_hits", "it trusts the favorite", best_hits,
-        hint="lfu cannot forget: let a prompt be used several times, and then never again",
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from minikv.course.pieces.identity import ALL_RIGHT, shuffle
 from minikv.course.pieces.observe import kind_of, listed, outline, steps_of, token_in_words
-from minikv.course.pieces.piece import wrong_answers_to
+from minikv.course.pieces.stored import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import attempt, short_repr
 from minikv.testing.snapshot import shorten

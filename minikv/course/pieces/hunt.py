@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import GAVE, CaseFrame, WrongAnswer, find_exercise, one_call, wrong_answers_to
+from minikv.course.pieces.piece import GAVE, CaseFrame, find_exercise, one_call
 from minikv.course.pieces.showing import Code
+from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.course.pieces.trial import Parting, Played, parted, play_case
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import Outcome, TooLong, arguments, attempt, short_repr
@@ -41,10 +42,14 @@ class Hunt:
     world: Callable[[], World]
     play: Callable[[World, Any], Iterator[CaseFrame]]
     read: Callable[[Any], Any]
-    hint: str
     is_call: bool = False
     advice: Callable[[Any], str | None] | None = None
     praise: Callable[[Played], str] | None = None
+
+    @property
+    def hint(self) -> str:
+        """What helps where no stored answer makes the same calls."""
+        return hints_for(self.id)[0]
 
     @property
     def bug(self) -> WrongAnswer:
@@ -97,16 +102,12 @@ class Malformed(Exception):
 
 
 def call_hunt(
-    id: str, name: str, mistake: str, reference: Callable[..., Any], hint: str, nonsense: Any = None, **more: Any
+    id: str, name: str, mistake: str, reference: Callable[..., Any], nonsense: Any = None, **more: Any
 ) -> Hunt:
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
-
-    def world() -> World:
-        return {**reference.__globals__, name: reference}
-
-    is_one = reference.__code__.co_argcount == 1
+    read = partial(_arguments_from, reference.__code__.co_argcount == 1, nonsense)
     return Hunt(
-        id, name, (id, mistake), world, one_call(name), partial(_arguments_from, is_one, nonsense), hint, True, **more
+        id, name, (id, mistake), lambda: {**reference.__globals__, name: reference}, one_call(name), read, True, **more
     )
 
 
@@ -209,12 +210,10 @@ def _call_in_words(call: Call) -> str:
     return call.verb + arguments(map(_as_argument, call.arguments.values()))
 
 
-def engine_hunt(
-    id: str, name: str, careless: tuple[str, str], calls: Calls, hint: str, **more: Callable[..., Any]
-) -> Hunt:
+def engine_hunt(id: str, name: str, careless: tuple[str, str], calls: Calls, **more: Any) -> Hunt:
     """A hunt with calls of the verbs of a structure of the engine."""
     world = partial(engine_world, 2, 3, 4, 5, 7, int(id.split(".")[0]))
-    return Hunt(id, name, careless, world, calls, lambda answer: calls.script_of(world(), answer), hint, False, **more)
+    return Hunt(id, name, careless, world, calls, lambda answer: calls.script_of(world(), answer), **more)
 
 
 class Words(str):

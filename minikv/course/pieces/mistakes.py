@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from minikv.course.pieces.observe import DEEP
-from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer, all_pieces, find_exercise, find_piece
+from minikv.course.pieces.piece import GAVE, Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
+from minikv.course.pieces.stored import WrongAnswer
 from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, type_in_words

@@ -2,7 +2,8 @@
 
 A case is played: a generator makes a structure, calls the piece, and yields a frame after each step, with what can be
 seen then. Yours is compared with ours frame by frame, and a frame that differs is shown as a picture. The pieces of a
-chapter are in `chNN.py`; ours are in `minikv.engine`, and the wrong answers that people give in `wrong_NN.txt`.
+chapter are in `chNN.py`, their hints in `hints_NN.txt`, and the wrong answers that people give in `wrong_NN.txt`; ours
+are in `minikv.engine`.
 
 An exercise, in the part "More to try", is a piece whose play has one frame: what a call comes to. It is no part of the
 engine, so it has a `reference` of its own, and it is not kept, counted or bound. The last exercise of a chapter is a
@@ -18,14 +19,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.engine import LAST, Section, World, engine_files, section_of, sections
+from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
+from minikv.engine import LAST, World, engine_files, section_of
 from minikv.errors import bounded, whole_number
 from minikv.files import asset
 from minikv.testing.attempt import Outcome, agree, arguments
@@ -73,15 +74,14 @@ class Cost:
 class Piece:
     """A part of the engine to be written: `id` and `name` as in the notebook, and how to judge an answer.
 
-    `play(world, case)` yields the frames of a case; `strategy` makes more of them than the hand-picked `cases`. `hints`
-    are a ladder: each says a little more than the one before. An exercise has one hint, and our answer as `reference`.
+    `play(world, case)` yields the frames of a case; `strategy` makes more of them than the hand-picked `cases`. An
+    exercise has our answer as `reference`.
     """
 
     id: str
     name: str
     play: Callable[[World, Any], Iterator[CaseFrame]]
     cases: Sequence[Any]
-    hints: Sequence[str]
     strategy: SearchStrategy[Any] | None = None
     cost: Cost | None = None
     reference: Callable[..., Any] | None = None
@@ -90,6 +90,11 @@ class Piece:
     def chapter(self) -> int:
         """The chapter in which it is written."""
         return int(self.id.split(".")[0])
+
+    @property
+    def hints(self) -> Sequence[str]:
+        """A ladder: each says a little more than the one before. An exercise has one."""
+        return hints_for(self.id)
 
     @property
     def solution(self) -> str:
@@ -123,12 +128,11 @@ def exercise(
     name: str,
     reference: Callable[..., Any],
     cases: Sequence[Any],
-    hint: str,
     strategy: SearchStrategy[Any],
     play: Callable[[World, Any], Iterator[CaseFrame]] | None = None,
 ) -> Piece:
     """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
-    return Piece(id, name, play or one_call(name), cases, (hint,), strategy, reference=reference)
+    return Piece(id, name, play or one_call(name), cases, strategy, reference=reference)
 
 
 def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Callable[[World, Any], Iterator[CaseFrame]]:
@@ -176,42 +180,6 @@ def print_for(answer: Any, others: Iterable[Any]) -> Callable[..., None]:
         print(*args, **more)
 
     return print_of_answer
-
-
-class WrongAnswer(NamedTuple):
-    """A wrong answer that people give, with the hint that is about this mistake."""
-
-    section: Section
-    hint: str
-
-    @property
-    def mistake(self) -> str:
-        """What is wrong with it, in a few words."""
-        return self.section.remark.strip(" :")
-
-
-@lru_cache
-def wrong_answers(chapter: int) -> tuple[WrongAnswer, ...]:
-    """The wrong answers of a chapter: in each section, comments that are the hint come first.
-
-    >>> wrong_answers(3)[0].mistake
-    'the old node becomes the upper half'
-    """
-    file = Path(__file__).with_name(f"wrong_{chapter:02d}.txt")
-    return tuple(WrongAnswer(section, _hint_in(section.text)) for section in sections(file.read_text("utf-8")))
-
-
-def wrong_answers_to(id: str) -> list[WrongAnswer]:
-    """The wrong answers to a piece or an exercise, by its id.
-
-    >>> len(wrong_answers_to("3.6"))
-    2
-    """
-    return [answer for answer in wrong_answers(int(id.split(".")[0])) if answer.section.id == id]
-
-
-def _hint_in(text: str) -> str:
-    return " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), text.splitlines()))
 
 
 def pieces_of(chapter: int) -> Sequence[Piece]:

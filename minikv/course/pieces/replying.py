@@ -151,21 +151,12 @@ MORE = (
                ([700, 800], [700, 900]), ("0", "0"),
                ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
-        hints=(
-            "Count up from 0 as long as both prompts have the same token at that place.",
-            "Either prompt may end first: ask whether there is a token before you compare it.",
-            "Stop at the first difference. What is equal after it does not count.",
-        ),
     ),
     Piece(
         "3.8", "trie_add", play_trie_add,
         cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""],
                ["1" * DEEP]],
         strategy=PROMPTS,
-        hints=(
-            "Start at the root, and take one step down for each token: `node = node.children[token]`.",
-            "Before the step, look whether the node has a child for this token. If not, make one: `TrieNode()`.",
-        ),
     ),
     Piece(
         "3.9", "reply", answering("reply", lambda world: world["Node"]([], []), _seen_of_tree),
@@ -173,24 +164,10 @@ MORE = (
                [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
         strategy=ANSWERED,
-        hints=(
-            "Match all tokens of the prompt but the last. The slots that this finds are the beginning of the row, and "
-            "the tokens after them are new.",
-            "Each round is the same: take a slot for each new token, call the model with the new tokens and the row, "
-            "and add its token to the answer. That token is the only new one in the next round.",
-            "The last token of the answer, `model.end`, was never computed: insert `prompt + answer` without it. The "
-            "row has a slot for each of the others.",
-            "`insert` says how many tokens were there already. Of those, the tree uses its own slots: free the ones "
-            "in the row that you took, from `found` up to there.",
-        ),
     ),
     Piece(
         "3.10", "pages_of", one_call("pages_of", _pages),
         cases=[([1, 2, 3, 4], 2), ([1, 2, 3], 2), ([1], 2), ([], 3), ([7, 7, 7], 1), (list(range(20, 29)), 4)],
         strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
-        hints=(
-            "There are `len(tokens) // size` whole pages. Page number 0 has the tokens from 0 up to `size`.",
-            "Page number i is `tokens[i * size : (i + 1) * size]`, as a tuple.",
-        ),
     ),
 )  # fmt: skip
