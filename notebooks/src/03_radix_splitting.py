@@ -299,7 +299,12 @@ Time to put the tree to work. `reply` answers one prompt with a language model, 
 
 #### 3.9 You write: `reply` (15 minutes)
 
-Match all tokens of the prompt except the last, which is always computed. The slots that you find are the beginning of the row; take a slot for every other token just before you compute it. Call the model with the new tokens and the row until it returns `model.end`. Then insert everything that was computed. That is the prompt and the answer, without the answer's last token. Finally, free the slots that you took for tokens the tree already had. Return the answer, with `model.end`.
+1. Match all tokens of the prompt except the last, which is always computed. The slots that you find are the beginning of the row.
+2. Take slots for the rest of the prompt, add them to the row, and call the model with these tokens and the row.
+3. Until the model returns `model.end`: take one slot for the token that it returned last, add it to the row, and call the model with this token and the row.
+4. Insert everything that was computed. That is the prompt and the answer, without the answer's last token.
+5. Free the slots that you took for tokens the tree already had.
+6. Return the answer, with `model.end`.
 """
 
 

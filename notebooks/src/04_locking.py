@@ -330,7 +330,7 @@ Now the request itself. Here is what you may call:
 #### 4.4 You write: `admit` (15 minutes)
 
 1. Acquire everything that is cached of all tokens but the last. (The last token is always computed, because its logits begin the answer.)
-2. If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, with three numbers of pages. A waiting request must not block others.
+2. If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, the package's error, with three numbers of pages. A waiting request must not block others.
 3. Otherwise evict only what is missing, if anything is, and free it into the pool.
 4. Return two things: the handle, and the pages that you took.
 """
@@ -363,7 +363,7 @@ The first prompt is refused and holds no lock. The second one fits.
 
 ### Step 5: serve it
 
-Now you can write `serve_carelessly` again, without the mistake. For this, a page is one token, so pages and slots are the same thing.
+Now you can write `serve_carelessly` again, without the mistake. For this, a page is one token, so pages and slots are the same thing. (Only this chapter uses `serve`. In chapter 07 your manager calls `admit` itself.)
 
 #### 4.9 You write: `serve` (10 minutes)
 

@@ -32,7 +32,7 @@ The set-up cell has brought back your pieces of chapters 02 to 04, or the packag
 
 Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows which prompts will come next, so you guess: what has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
 
-The obvious way is to keep all nodes in one list. A node that is used moves to the end of the list, and the first node of the list is evicted. Let's try that on the trie from chapter 03, with one token on each edge. Each node is named by its prefix: `(7, 1, 2)` is a child of `(7, 1)`.
+The obvious way is one list of all nodes. A node that is used moves to the end, and the first one is evicted. Let's try that on the trie from chapter 03. Each node is named by its prefix: `(7, 1, 2)` is a child of `(7, 1)`.
 """
 
 # %%
@@ -78,7 +78,7 @@ Let's call a node that is kept but out of reach a ghost.
 
 The first cache of AstrAI, which you met in chapter 02, produced ghosts. It kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, with or without children. An evicted node even stayed linked to its parent, and {{engines astrai-keyerror|a request that walked into it crashed}}. (The cache was replaced on 2026-05-08.)
 
-So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? You could look at every node. But a full cache evicts all the time, and the more it holds, the longer each search takes. We want to look at *one* node.
+So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and the more it holds, the longer it takes to search all nodes. We want to look at *one*.
 
 ## Build it
 
@@ -104,7 +104,9 @@ Here is everything about a node that you will use in this chapter:
 | `locks` | how many locks pass through it; the node is locked if this is above 0 |
 | `older`, `newer` | its neighbors in the ring; the node itself if it is in no ring |
 
-If a page holds several tokens, one "token" of the tree stands for a whole page, and `slots` holds page numbers. Your code does not notice.
+If a page holds several tokens, one "token" of the tree stands for a whole page, and `slots` holds page numbers.
+
+Two helpers follow a ring: `way_around(ring, start, way)` returns the names that it meets, as a list, and `picture_of_ring(ring)` draws both ways.
 """
 
 # %%
@@ -117,7 +119,7 @@ picture_of_ring(ring)
 
 # %% [markdown]
 """
-In this ring, node `[1]` is the least recently used and `[3]` the most. Both rows show the same circle. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back at the ring. If you follow `older`, you go the other way around. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions.
+In this ring, node `[1]` is the least recently used and `[3]` the most. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back at the ring. If you follow `older`, you go the other way around. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions.
 
 #### 5.1 You write: `link` (5 minutes)
 
@@ -279,7 +281,7 @@ print(f"{len(evicted)} slots were evicted, and the order was wrong {wrong} times
 
 # %% [markdown]
 """
-The order was right after each of a thousand random prompts, so every victim was a leaf. There are no ghosts any more.
+The order was right after each of a thousand random prompts, so every victim was a leaf, and there are no ghosts.
 
 ### Step 5: make room
 
@@ -287,7 +289,7 @@ The order was right after each of a thousand random prompts, so every victim was
 
 #### 5.9 You write: `make_room` (10 minutes)
 
-A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(needed, free, evictable)` *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
+A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(needed, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
 
 | you may call | what it gives |
 |---|---|
@@ -309,7 +311,7 @@ make_room = check("5.9 make_room", make_room)
 
 # %% [markdown]
 """
-A pool has nine pages of one token. Five of them hold the cached prompt `1 2 3 4 5`, two hold `6 7`, which was cached later, and two are free. A request needs four pages.
+A pool has nine pages of one token. Five of them hold the cached prompt `2 4 6 8 9`, two hold `1 3`, which was cached later, and two are free. A request needs four pages.
 """
 
 # %%
@@ -317,7 +319,7 @@ guess("5.g", "how many pages are free after make_room(cache, pool, 4)?", None)
 
 # %%
 cache, pool = RadixCache(), Pool(9)
-for tokens in ([1, 2, 3, 4, 5], [6, 7]):
+for tokens in ([2, 4, 6, 8, 9], [1, 3]):
     cache.insert(tokens, pool.alloc(len(tokens)))
 make_room(cache, pool, 4)
 fold("5.g", pool.num_free, draw(cache))
@@ -375,7 +377,7 @@ plot("evicting one leaf", leaves, took, "microseconds", log="xy")
 """
 ## Play
 
-Two questions about your cache. Anna's `[1, 2, 3, 4]` is in slots 0 to 3. Then a stranger's prompt arrives and gets slots 4 to 7. Then Ben asks for `[1, 2, 3, 9]`. His match ends *inside* Anna's edge and splits it into `[1 2 3]` and `[4]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed.
+First, Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt arrives and gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2 3 4 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed.
 """
 
 # %%
@@ -384,9 +386,9 @@ guess("5.d", "which slots does evict(4) free? Write a list", None)
 # %%
 cache, pool = RadixCache(), Pool(10)
 with minikv.record(cache, pool) as film:
-    cache.insert([1, 2, 3, 4], pool.alloc(4))
-    cache.insert([6, 7, 8, 9], pool.alloc(4))
-    cache.match_prefix([1, 2, 3, 9])
+    cache.insert([2, 3, 4, 5, 6], pool.alloc(5))
+    cache.insert([7, 8, 9, 1], pool.alloc(4))
+    cache.match_prefix([2, 3, 4, 5, 9])
     ring = [node.tokens for node in in_order(cache.ring)]
     freed = list(cache.evict(4))
 fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
@@ -395,13 +397,13 @@ fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
 """
 <details><summary>Why</summary>
 
-The part that Ben matched has just been used. Anna's tail `[4]` was not used, and it keeps its old place in the ring. One slot was not enough, so the stranger's whole prompt followed.
+The part that Ben matched has just been used. Anna's tail `[6]` was not used, and it keeps its old place in the ring. One slot was not enough, so the stranger's whole prompt followed.
 
 It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it records the use, and so evicts what Ben has just asked for. mini-sglang {{engines mini-sglang-124|did the same}} until May 2026. SGLang's Python core errs in the other direction: its split {{engines sglang-split-time}}, so the tail that nobody asked for outlives the stranger's prompt.
 
 </details>
 
-The second question. Ben's `[7, 8, 9]` is cached first, in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 3 for its last token, and then Clara's `[1, 2]` in slots 4 and 5. Ben gives his lock back. Now two slots are needed.
+Second, Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed.
 """
 
 # %%
@@ -411,8 +413,8 @@ guess("5.e", "which slots does evict(2) free? Write a list", None)
 cache = RadixCache()
 ben = cache.insert([7, 8, 9], [0, 1, 2])
 cache.lock(ben)
-cache.insert([7, 8, 9, 4], [0, 1, 2, 3])
-cache.insert([1, 2], [4, 5])
+cache.insert([7, 8, 9, 4], [0, 1, 2, 4])
+cache.insert([1, 2], [8, 9])
 cache.unlock(ben)
 fold("5.e", list(cache.evict(2)), draw(cache))
 
@@ -424,7 +426,7 @@ Anna's token is the oldest in the ring. A lock that is given back counts as a us
 
 </details>
 
-Here is the film of the first question, and then a playground. Insert prompts until it is full. Can you keep the first one that you inserted, without a lock?
+Here is the film of Anna's prompt, and then a playground. Insert prompts until it is full. Can you keep the first one that you inserted, without a lock?
 """
 
 # %%
@@ -489,7 +491,7 @@ class TwoRings:
 
 #### 5.6 Bug hunt: the way back
 
-In this cache, `unlock` walks down from the root instead of up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. `check` compares the slots that each `evict` returns with those of a correct cache.
+In this cache, `unlock` walks down from the root instead of up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) `check` compares the slots that each `evict` returns with those of a correct cache.
 """
 
 # %%

@@ -199,7 +199,7 @@ The gather reads and writes every byte, and so does the scatter. So a few long r
 
 ### Step 3: when source and destination overlap
 
-Copy slots 0, 1, 2 to slots 1, 2, 3, so that everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first.
+Copy slots 0, 1, 2 to slots 1, 2, 3, so that everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first. (`moved(letters, moves)` returns the letters afterwards, and `picture_of_moves` draws each step.)
 """
 
 # %%
@@ -226,6 +226,11 @@ A gather followed by a scatter always works, because everything is read before a
 #### 6.2 You write: `moves` (25 minutes)
 
 Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if every source slot were read before any destination slot is written. Return a list of single moves, each a pair (from, to), in an order that works. `"spare"` is the name of the spare slot. A slot may occur twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, and a slot that is copied to itself takes none.
+
+It is easier in two steps:
+
+1. Which copy can be made now without losing anything? Make it, and ask again. That does the first example below.
+2. If there is none, save one slot in the spare slot, remember who has to read it there, and return to step 1. That does the swaps.
 """
 
 
@@ -261,7 +266,7 @@ But is it worth it? The tokens themselves are known. The model can compute their
 
 Loading *n* tokens takes the latency of the link (the wait before the first byte) once, and then *n* × the bytes per token ÷ the bytes per second.
 
-Computing them takes *n* × the FLOPs per token, and attention on top. A FLOP is one addition or multiplication. A token takes two for each parameter of the model, because each parameter is multiplied by a number and the product is added to a sum. Attention is extra, because each token looks back at all tokens before it. So attention grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs per second.
+Computing them takes *n* × the FLOPs per token, and attention on top. A FLOP is one addition or multiplication. A token takes two for each parameter of the model: one multiplication and one addition. Attention is extra, because each token looks back at all tokens before it. So it grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs per second.
 
 Let's take 1,000 tokens of the Llama above, at 131,072 bytes per token. The model has 8.03 × 10⁹ parameters, so a token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue.
 """
@@ -343,7 +348,7 @@ for slots in ([3, 1, 4], [5, 6, 7]):
 """
 `break_even_tokens` computes the break-even. Just below it your function should say "compute", and from there on "load".
 
-So far we have compared whole prompts. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So after *m* cached tokens, each token takes 2 × *m* × `attention_flops` more. Below, the second number is the break-even after 4,000 cached tokens.
+So far we have compared whole prompts. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So after *m* cached tokens, each token takes 2 × *m* × `attention_flops` more.
 """
 
 # %%
@@ -363,7 +368,7 @@ for name, rate in LINKS.items():
 """
 Your function agrees each time. After a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token.
 
-`KVStore.copy` gives the same result as your moves. On a CPU it uses no spare slot: where source and destination overlap it gathers, and otherwise it copies run by run, if the runs are long. Below, your moves copy in the layer layout and the package copies in the page layout.
+`KVStore.copy` gives the same result as your moves. On a CPU it uses no spare slot: where source and destination overlap it gathers, and otherwise it copies run by run, if the runs are long.
 """
 
 # %%
@@ -392,7 +397,7 @@ print("equal in 300 random copies")
 """
 ### What the clock says
 
-Now the same scattered pages of 16 tokens are copied in two ways, in both layouts. Each is compared with a *memcpy*, one plain copy of as many bytes from one place to another, so 1 is the limit. These are times from a CPU. Nobody has measured them on a GPU yet; `make gpu`, on a machine that has one, adds its picture here.
+Now the same scattered pages of 16 tokens are copied in two ways, in both layouts. Each is compared with a *memcpy*, one plain copy of as many bytes, so 1 is the limit. These are times from a CPU; `make gpu`, on a machine that has a GPU, adds its picture.
 """
 
 # %%
@@ -533,7 +538,7 @@ for layout, to_read in (("layer", 1), ("page", 16)):
 
 # %% [markdown]
 """
-Neither is best. Attention wants a layer together, and a copy wants a page together.
+Neither is best: attention wants a layer together, and a copy wants a page together.
 
 A copy also puts the same content in two places, and then a bookkeeping mistake becomes a wrong answer, like Clara's. And if an engine does not gather, but lets the copy to the host read the slots themselves, it has to hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
 

@@ -130,7 +130,7 @@ repeat_kv = check("8.6 repeat_kv", repeat_kv)
 
 # %% [markdown]
 """
-Where do the keys and values come from? In each layer, the new ones are written to their slots. Then `read` collects those of the whole sequence, no matter which request computed them.
+Where do the keys and values come from? In each layer, the new ones are written to their slots. Then `read` collects those of the whole sequence with your `runs` and `gather` of chapter 06, no matter which request computed them.
 """
 
 # %%
@@ -443,7 +443,7 @@ minikv.plot("time to first token", {"turn": range(1, 5)}, lines, "steps of 128 t
 
 # %% [markdown]
 """
-Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. The scoreboard runs the same chat on your engine and on the package's, which takes a few seconds.
+Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. The scoreboard runs the same chat on your engine and on the package's.
 """
 
 # %%

@@ -57,7 +57,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose you have ten servers, and each has its own tree. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
+One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose ten servers have a tree each. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
 
 There is another way. {{engines vllm}}
 
@@ -67,7 +67,7 @@ There is another way. {{engines vllm}}
 
 Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should say which keys and values are in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*. So the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys too. When we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result:
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (For those of attention we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
 """
 
 # %%
@@ -167,7 +167,7 @@ guess(
 
 # %%
 def hits_after_one_is_taken(order):
-    pool, tokens = BlockPool(3), [1, 2, 3, 4, 5, 6]
+    pool, tokens = BlockPool(3), [3, 1, 4, 1, 5, 9]
     blocks, _ = open_request(pool, tokens, 2)
     for block in order(blocks):
         block.users = 0

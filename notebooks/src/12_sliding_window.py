@@ -248,22 +248,22 @@ Now all twenty turns are over, and nearly half of the cached tokens have lost th
 """
 
 # %%
-guess("12.d", "how many of the 10 readers find their whole conversation?", None)
+guess("12.d", "how many of the 10 readers have lost part of their conversation?", None)
 
 # %%
-cached, live, whole = tree.cache.total_size, len(tree.window_of), 0
+cached, live, lost = tree.cache.total_size, len(tree.window_of), 0
 for reader in range(10):
     last_turn = two_turns(reader)[1]
     found, receipt = tree.find(last_turn)
     tree.leave(found, receipt)
-    whole += found.length == len(last_turn)
-fold("12.d", whole, f"{cached} tokens are cached, and {live} of them have a window")
+    lost += found.length < len(last_turn)
+fold("12.d", lost, f"{cached} tokens are cached, and {live} of them have a window")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-All of them. There are 400 window slots, and each belongs to one token, so about half of the tokens in the tree are tombstones. But these are in the middle of the paths, where no prompt ends, so no conversation has lost anything.
+None. There are 400 window slots, and each belongs to one token, so about half of the tokens in the tree are tombstones. But these are in the middle of the paths, where no prompt ends, so no conversation has lost anything.
 
 </details>
 
