@@ -1,4 +1,4 @@
-"""What the chapters say about real engines, and a check of it against their sources.
+"""The statements of the chapters about real engines, and a check of them against the sources.
 
 `notebooks/src/engines.toml` holds each statement with the line that shows it. Line numbers, paths and names are those
 of one release or commit, so a link made from them leads to the same line forever.
@@ -198,7 +198,7 @@ def misses(folder: Path) -> Iterator[str]:
 
 
 def _problem(entry: Entry, source: Path) -> str:
-    """What is wrong with an entry in its source; empty if nothing is."""
+    """Return the problem of an entry in its source, or an empty text."""
     paths = [source / entry.path, source / entry.path.removeprefix(engines()[entry.engine].wheel)]
     path = next((path for path in paths if path.is_file()), None)
     if path is None:

@@ -1,8 +1,7 @@
 """Our English: the words that a translation leaves behind stay out of the package, the chapters and the README.
 
-Each pattern is one that no native speaker would write, with the words to take in its place. What is quoted from others,
-and a few places where the words are right, are exceptions, by file, each with its reason. In Python files strings and
-comments count, in chapters all of their text.
+Each pattern is one that no native speaker would write, with the words to take in its place. In Python files
+strings and comments count, in chapters all of their text; code in backquotes and addresses are left out.
 """
 
 from __future__ import annotations
@@ -45,27 +44,6 @@ PATTERNS = {
 FOUND = {pattern: re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE) for pattern in PATTERNS}
 CODE = re.compile(r"\(https?://\S*|`[^`]*`")
 
-# Files that still have some, and how many at most: to shrink, and to be empty in the end.
-NOT_YET = {
-    "minikv/course/pieces/wrong_02.txt": 1,
-    "minikv/course/pieces/wrong_03.txt": 1,
-    "minikv/course/pieces/wrong_05.txt": 1,
-    "minikv/course/pieces/wrong_06.txt": 2,
-    "minikv/course/pieces/wrong_07.txt": 2,
-    "minikv/course/pieces/wrong_08.txt": 2,
-    "minikv/course/pieces/wrong_09.txt": 6,
-    "minikv/course/pieces/wrong_10.txt": 5,
-    "minikv/course/pieces/wrong_11.txt": 4,
-    "minikv/course/pieces/wrong_12.txt": 5,
-    "notebooks/src/01_page_sizing.py": 1,
-    "notebooks/src/02_slot_pools.py": 2,
-    "notebooks/src/03_radix_splitting.py": 1,
-    "notebooks/src/04_locking.py": 3,
-    "notebooks/src/08_serving_engine.py": 1,
-    "notebooks/src/13_policies_and_traces.py": 3,
-    "notebooks/src/map_and_glossary.py": 1,
-}
-
 
 def words_of(path: Path) -> list[tuple[int, str]]:
     """The lines of a file in which there are words, with their numbers: of Python its strings and its comments."""
@@ -88,7 +66,13 @@ def faults(path: Path) -> list[str]:
 def test_no_file_sounds_translated():
     places = "minikv/**/*.py", "minikv/**/*.txt", "README.md", ".github/*.md", "notebooks/src/*.py", "notebooks/*.py"
     found = {str(path.relative_to(ROOT)): faults(path) for place in places for path in sorted(ROOT.glob(place))}
-    assert {name: lines for name, lines in found.items() if len(lines) > NOT_YET.get(name, 0)} == {}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_a_docstring_of_the_package_says_what_a_thing_does_or_is():
+    """It begins with "Return" or "The", say, and never with "What", which no verb follows."""
+    files = *ROOT.glob("minikv/**/*.py"), *ROOT.glob("notebooks/*.py")
+    assert [path.name for path in files if re.search(r'^\s*"""What ', path.read_text("utf-8"), re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize(

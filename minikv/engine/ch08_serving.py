@@ -34,7 +34,7 @@ class AttentionShell:
         return [gather(side, found, room) for side, room in zip(sides, self.room)]
 
     def together(self, parts):
-        """What each chunk gave, in the order of the rows."""
+        """Put the results of the chunks together, in the order of the rows."""
         out = torch.empty(self.size, *parts[0].shape[1:], dtype=parts[0].dtype, device=parts[0].device)
         for (rows, _), part in zip(self.chunks, parts):
             out[rows] = part
@@ -91,7 +91,7 @@ class Engine(serving.Engine):
 
 # %% 8.1 attention
 def attention(q, keys, values):
-    """What the last `len(q)` tokens of a sequence attend to, each up to itself.
+    """Return the attention of the last `len(q)` tokens, each over all up to itself.
 
     `q` is (new tokens, heads, dim), `keys` and `values` are (all tokens, heads, dim).
     """

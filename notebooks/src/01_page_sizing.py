@@ -4,7 +4,7 @@
 
 When an engine starts, it decides how large its KV cache will be. In this chapter you write the four functions that it needs for that: they read a model's `config.json`, compute the bytes of one token, count the pages that fit, and find the slots of a request. They are about twenty lines in all, and the first ones in your own `my_minikv.py`.
 
-**After this chapter you will be able to** *compute* how many bytes a token takes, for any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
+**After this chapter you will be able to** *compute* the bytes per token of any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 

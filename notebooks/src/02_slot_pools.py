@@ -362,7 +362,7 @@ take_back = check("2.8 take_back", take_back)
 
 # %% [markdown]
 """
-**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed longest ago is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. For each of the two orders below, how many of the three tokens can still be matched?
+**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. For each of the two orders below, how many of the three tokens can still be matched?
 """
 
 # %%
@@ -509,7 +509,7 @@ Padding fills a batch up to a fixed size. SGLang reserves {{engines sglang-paddi
 
 ## Recap
 
-A pool promises that every page has one owner, and it keeps that promise by checking everything before it changes anything. A stack reuses the page that was freed last; a queue reuses the page that was freed longest ago. A free page may still hold keys and values, and its version tells you whether they are still yours.
+A pool promises that every page has one owner, and it keeps that promise by checking everything before it changes anything. A stack reuses the page that was freed last; a queue reuses the page that was freed first. A free page may still hold keys and values, and its version tells you whether they are still yours.
 
 **Check yourself**
 

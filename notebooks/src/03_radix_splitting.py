@@ -27,7 +27,7 @@ film.player(still=8)
 """
 ## The problem
 
-In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were right. Let's see what they cost. A help desk has answered a thousand prompts. Each one starts with the same instructions and ends with a different question.
+In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were correct. Let's see what they cost. A help desk has answered a thousand prompts. Each one starts with the same instructions and ends with a different question.
 """
 
 # %%

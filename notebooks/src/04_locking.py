@@ -196,7 +196,7 @@ Shared tokens are counted once, and Anna's unlock releases only the two tokens t
 
 </details>
 
-How do you know that the two sizes are right? Count again, the slow way. From now on, your `recount` is what `cache.check()` compares the sizes with.
+How do you know that the two sizes are correct? Count again, the slow way. From now on, your `recount` is what `cache.check()` compares the sizes with.
 
 #### 4.7 You write: `recount` (10 minutes)
 
@@ -404,7 +404,7 @@ def a_day(mistake):
 import re
 
 for mistake in ("no mistake", "early unlock", "tidy reader"):
-    said = "all 30 reads are right"
+    said = "all 30 reads are correct"
     try:
         a_day(mistake)
     except InvariantError as error:
@@ -647,7 +647,7 @@ A lock adds one to the count of every node from a prompt's end up to the root, a
 1. Why does the upper half of a split need the count of the old node?
 2. A request does not fit. What must happen to the lock that it just took, and why?
 3. From chapter 03: after a split, which half is the old node, and who relies on that?
-4. From chapter 02: a request frees a slot that is free already. Why must the pool refuse?
+4. From chapter 02: a request frees a slot that is already free. Why must the pool refuse?
 
 <details><summary>Answers</summary>
 

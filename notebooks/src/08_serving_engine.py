@@ -100,7 +100,7 @@ You get the queries of the new tokens, and the keys and values of *all* tokens, 
 
 # %%
 def attention(q, keys, values):
-    """What the last `len(q)` tokens of a sequence attend to, each up to itself.
+    """Return the attention of the last `len(q)` tokens, each over all up to itself.
 
     `q` is (new tokens, heads, dim), `keys` and `values` are (all tokens, heads, dim).
     """
@@ -617,7 +617,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Not every answer is faster. A decoding request shares its steps with other requests' chunks, a preempted request is partly computed again, and a request with no cached prefix may wait behind those that have one.
+Not every answer is faster. A decoding request shares its steps with other requests' chunks, a preempted request is partly computed again, and a request with no cached prefix may wait while others with one go first.
 
 ### When a cache may change an answer
 

@@ -8,7 +8,7 @@ Your radix tree took three chapters. By the end of this one you will have a seco
 
 {{time}} **Needs** chapters 02 to 05. **New words** token trie, stale, pin.
 
-**In this notebook already** `lock`, `unlock`, `touch` and `evict` from chapters 04 and 05 (your versions if they have passed, otherwise ours), and the `BitmaskPool` from the end of chapter 02. Also `RowTrie`, a trie with its rows. It calls your functions, and step 3 shows it: `start(tokens)` begins a request and returns it, and `finish(request)` ends it.
+**In this notebook already** `lock`, `unlock`, `touch` and `evict` from chapters 04 and 05 (your versions if they have passed, otherwise the package's), and the `BitmaskPool` from the end of chapter 02. Also `RowTrie`, a trie with its rows. It calls your functions, and step 3 shows it: `start(tokens)` begins a request and returns it, and `finish(request)` ends it.
 
 Here is where we are going. Each node is one token and names a row. Next to the trie you see what is in each row. Anna is running in row 0. Ben has finished in row 1, and the tokens he left there can still be used.
 """

@@ -8,7 +8,7 @@ Some layers of a model look back a few hundred tokens and no further. Their keys
 
 {{time}} **Needs** chapters 02 to 05. **New words** sliding window, tombstone, window slot, receipt.
 
-**In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (ours where yours have not passed).
+**In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
 
 Here is where we are going, with a window of two tokens. Watch the notes on the nodes: tokens stay in the tree after their window is gone.
 """

@@ -8,7 +8,7 @@ In chapter 05 you wrote an eviction that takes a single step. It rests on a gues
 
 {{time}} **Needs** chapter 05. **New words** policy, trace, LFU, reuse distance, time to live.
 
-Here is where you are going. 24 coding agents share one server. The lower line is what LRU finds in a cache of each size. The upper line is what a cache would find if it knew the future. You will write the code behind both lines.
+Here is where you are going. 24 coding agents share one server. The lower line is what LRU finds in a cache of each size. The upper line is what a cache would find if it knew the future. You will write the code for both lines.
 """
 
 # %%
@@ -552,7 +552,7 @@ print(f"bound      {bound(EXAM):6.1%}")
 
 # %% [markdown]
 """
-Both winners lose to *lru*, and chance is far behind. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
+Both winners lose to *lru*, and chance does much worse. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
 
 #### 13.2 Hunt: when does the favorite lose?
 
@@ -595,7 +595,7 @@ def order():
 
 *lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there. *slru* and your `Aged` pay that on every request, for a point or two on some traffic.
 
-The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. And 16 minutes of one service are not a year of yours.
+The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. And 16 minutes of one service are not a year of your own.
 
 ## In real engines
 

@@ -72,7 +72,7 @@ An arrow leads from a chapter to the next one that needs it.
 | canary | a watcher that knows what was computed into each slot, and raises an error if something else is read | 04 |
 | ledger | a watcher that knows who owns each slot, and compares that with the pool and the tree | 04 |
 | victim | the node that an eviction takes next | 05 |
-| LRU | least recently used: the one whose last use is the longest ago is evicted first | 05 |
+| LRU | least recently used: evict first what has not been used for the longest time | 05 |
 | logical clock | a counter that goes up by one with each use, instead of the time | 05 |
 | ring | everything that can be evicted, in the order of its last use; anything can move to the newest end in one step | 05 |
 | layout | the order in which layers, slots, keys and values lie in memory | 06 |

@@ -96,7 +96,7 @@ def _lock_in_words(held: Any) -> str | None:
 
 
 class _Handle:
-    """What a receipt is for: a prefix of a length."""
+    """A receipt for a prefix of a length."""
 
     def __init__(self, length: int):
         self.length = length

@@ -113,7 +113,7 @@ class _ExactCache:
 
 
 def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]:
-    """What can be seen after an answer: the pages that are free, and what the cache keeps and finds again."""
+    """Describe the state after an answer: the free pages, and what the cache keeps and finds again."""
     found = bracketed(cache.find(tokens))
     return {"free pages": pool.num_free, "what is kept last": cache.kept, "the cache finds again": found}
 

@@ -37,7 +37,7 @@ _LOCKED = st.lists(PROMPT, max_size=3)
 
 @framed
 def _frame(cache: Any) -> dict[str, Any]:
-    """What can be seen of a cache: its tree, its locks and its sizes."""
+    """Describe a cache: its tree, its locks and its sizes."""
     root = cache.roots[None]
     sizes = {"evictable": cache.evictable_size, "protected": cache.protected_size}
     tree = {"the tree": outline(root), "the nodes that were there": kept(root), "the root's locks": root.locks}
@@ -137,7 +137,7 @@ def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
-    """What `admit` gave, if it did, and what can be seen after it."""
+    """Return what `admit` returned, if it did, and a description of the state after it."""
     raised, result, told = "no error", None, ""
     try:
         result = world["admit"](cache, pool, prompt, namespace)
@@ -165,7 +165,7 @@ def _published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: 
 
 
 def _room(cache: Any, pool: Any) -> dict[str, Any]:
-    """What can be seen of a cache and its pool, whichever pages were taken."""
+    """Describe a cache and its pool, no matter which pages were taken."""
     held = [f"{bracketed(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
     return {
         "pages in the pool": pool.num_free, "evictable": cache.evictable_size, "protected": cache.protected_size,
@@ -239,7 +239,7 @@ def _advice(right: Played) -> str | None:
 
 
 def _praise(careless: Played) -> str:
-    """Whether a script that found the bug also made the careless cache give away what somebody still holds."""
+    """Return whether a script that found the bug also made the careless cache give away what somebody still holds."""
     held = {call.result: call for call in calls_of(careless) if call.verb == "acquire"}
     for call in calls_of(careless):
         if call.verb == "unlock":

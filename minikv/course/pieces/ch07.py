@@ -152,7 +152,7 @@ def _advice(right: Played) -> str | None:
 
 
 def _praise(careless: Played) -> str:
-    """Whether a script that found the bug also made the careless manager hand out a page that the cache still holds."""
+    """Return whether a script that found the bug also made the manager hand out a page that the cache still holds."""
     manager = calls_of(careless)[0].thing
     held = {page for node in manager.cache.nodes() for page in node.slots}
     for sequence in manager.running:

@@ -36,7 +36,7 @@ def _branch(made: Any, which: int) -> tuple[Any, str, Any]:
 
 
 def _copied_lists(branch: Any, old: Any) -> str:
-    """Whether a forked branch has lists of its own."""
+    """Return whether a forked branch has lists of its own."""
     if branch is old:
         return "it is the old branch itself"
     for name in ("tokens", "pages"):
@@ -82,7 +82,7 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _own_values(cache: Any) -> str:
-    """Whether each page has a list of values of its own."""
+    """Return whether each page has a list of values of its own."""
     if len({id(values) for values in cache.values}) < len(cache.values):
         return "two pages have one list of values: what is written to one, the other has too"
     return ALL_RIGHT

@@ -175,7 +175,7 @@ def _advice(right: Played) -> str:
 
 
 def _praise(careless: Played) -> str:
-    """Whether a script that found the bug also took the pin of another request."""
+    """Return whether a script that found the bug also took the pin of another request."""
     held = list[list[int]]()
     for frame in careless.frames:
         call = frame.thing[0]

@@ -52,7 +52,7 @@ def _on_requests(name: str, words: Callable[[Any], Any]) -> Callable[[World, Any
 
 
 def _in_any_order(found: Any) -> Any:
-    """What is in a list of numbers, the smallest first."""
+    """Return the numbers of a list, the smallest first."""
     return sorted(found) if isinstance(found, (list, tuple)) else listed(found)
 
 

@@ -79,7 +79,7 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
 
 
 def _watch_cells() -> None:
-    """Where there is IPython, look at how each cell ends."""
+    """In IPython, look at how each cell ends."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None and name_pieces not in shell.events.callbacks["post_run_cell"]:
         shell.events.register("post_run_cell", name_pieces)

@@ -54,7 +54,7 @@ class Desk:
         return f"{verb} {name}", {}
 
     def start(self, prompt: str, namespace: str) -> Mapping[str, Any]:
-        """What the piece raised or returned."""
+        """Call the piece; say what it raised or returned."""
         tokens, start, running = self.world["pack"](_tokens(prompt)), self.world["start"], len(self.manager.sequences)
         error, made = came_of(lambda: start(self.manager, tokens, namespace or None), OutOfPages)
         for sequence in (*self.manager.sequences, made):
@@ -111,7 +111,7 @@ class Desk:
         return "; ".join(said) or "nobody runs"
 
     def read(self) -> str:
-        """Whether each running request finds what it computed or was promised."""
+        """Say whether each running request finds what it computed or was promised."""
         for sequence in self.manager.sequences:
             done = sequence.computed
             try:

@@ -69,7 +69,7 @@ class Hunt:
         return {**world, self.name: world[section.name]}
 
     def found(self, case: Any, right: Played) -> tuple[Parting | None, Played]:
-        """Where the careless code parts from ours on a case, if it does, and how it was played."""
+        """Return the first difference of the careless code from ours on a case, or `None`, and how it was played."""
         world = self.careless_world()
         careless = play_case(self, world, case)
         for at, (ours, theirs) in enumerate(zip(right.frames, careless.frames)):
@@ -217,13 +217,13 @@ def engine_hunt(id: str, name: str, careless: tuple[str, str], calls: Calls, **m
 
 
 class Words(str):
-    """What stands for an object in a message: not in quotation marks."""
+    """The text for an object in a message, without quotation marks."""
 
     __repr__ = str.__str__
 
 
 def in_words(value: Any) -> Any:
-    """What a call of the engine gives, without what is different each time.
+    """Return the result of a call of the engine, without the parts that differ each time.
 
     >>> from minikv import RadixCache
     >>> in_words(RadixCache().insert([1, 2], [5, 6])), in_words([3])
@@ -241,7 +241,7 @@ def in_words(value: Any) -> Any:
 
 
 def _as_argument(value: Any) -> Any:
-    """What a call of the engine is given: a request by its number, and what was found by its slots."""
+    """Return an argument of a call of the engine: a request by its number, a match by its slots."""
     if hasattr(value, "prefix_length"):
         return Words("the insertion")
     if hasattr(value, "cached_length"):
@@ -256,13 +256,13 @@ def calls_of(played: Played) -> list[Call]:
 
 
 def _told(look: Callable[[Any], str | None] | None, what: Any) -> str | None:
-    """What `advice` or `praise` says, if there is one; nothing where it does not understand what the learner gave."""
+    """Return what `advice` or `praise` says; `None` if there is none, or if it fails on the learner's script."""
     said: str | None = attempt(lambda: look(what)).value if look else None
     return said
 
 
 def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
-    """Whether an answer exposes the bug, `None` if it is not written yet; and what to say about it."""
+    """Return whether an answer exposes the bug (`None` if it is not written yet), and what to say about it."""
     if not callable(answer):
         return False, f"{hunt.name}: you passed {short_repr(answer)}. Pass the function itself"
     try:
@@ -275,7 +275,7 @@ def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
 
 
 def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
-    """Whether a case exposes the bug, which was played with our code; and what to say about it."""
+    """Return whether a case that was played with our code exposes the bug, and what to say about it."""
     is_call, name = hunt.is_call, hunt.name
     if right.outcome.error is not None:
         return False, f"{name}: the call {right.outcome.in_words}"

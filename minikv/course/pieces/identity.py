@@ -1,4 +1,4 @@
-"""Whether a tree is still made of the nodes that were there, and whether what a piece returns is one of them.
+"""The identity of nodes: is a tree still made of the nodes that were there, and is what a piece returns one of them?
 
 A node that looks the same is not enough: locks are counted on the node itself, and the ring links to it.
 """
@@ -31,7 +31,7 @@ _looks: list[tuple[Any, list[_Seen]]] = []
 
 
 def kept(*roots: Any) -> str:
-    """Whether each node below `roots` is the one that was there when they were looked at last, or the first that isn't.
+    """Say whether each node below `roots` is the one that was there at the last look, or name the first that isn't.
 
     A node that is gone with its tokens is nobody's concern here, and one that was cut keeps the end of its edge.
 
@@ -73,7 +73,7 @@ def _replaced(root: Any, before: Sequence[_Seen]) -> list[Any] | None:
 
 
 def _followed(node: Any, at: int, tokens: Sequence[Any]) -> tuple[Any, int] | None:
-    """Where `tokens` lead from `at` tokens into the edge of `node` on: a node, and how far."""
+    """Follow `tokens` from `at` tokens into the edge of `node`; return a node, and how far."""
     for token in tokens:
         if at == len(node.tokens):
             node, at = node.children.get(token), 0

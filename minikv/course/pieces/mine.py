@@ -38,7 +38,7 @@ _waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the fil
 
 
 def mine_path() -> Path | None:
-    """Where the file is: `MINIKV_MINE`, or `my_minikv.py` in the working folder; `None` where there is to be none."""
+    """Return the path of the file: `MINIKV_MINE` or `my_minikv.py` in the working folder; `None` for no file."""
     named = os.environ.get("MINIKV_MINE")
     return None if named == os.devnull else Path(named or "my_minikv.py")
 

@@ -33,7 +33,7 @@ class _Side(NamedTuple):
     differences: list[str | None]
 
     def is_like(self, other: _Side) -> bool:
-        """Whether nothing can be seen that is not the same in the other."""
+        """Return whether both show the same."""
         return len(self.played) == len(other.played) and all(map(Played.is_like, self.played, other.played))
 
 

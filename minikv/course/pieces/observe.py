@@ -1,4 +1,4 @@
-"""What the plays of a chapter are made of: prompts, trees and caches that hold them, and what can be seen of those.
+"""The parts of a chapter's plays: prompts, the trees and caches that hold them, and descriptions of those.
 
 A prompt of a case is a word, with a digit for each token. What is seen is said in words, which are always the same.
 """
@@ -94,7 +94,7 @@ def preorder(root: Any) -> list[Any]:
 
 
 def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any]:
-    """Which of the `errors` a call raises, by name, and what it returns; any other error is raised.
+    """Return the name of the one of `errors` that a call raises, and its result; any other error is raised.
 
     >>> came_of(lambda: max([]), ValueError), came_of(lambda: max([3]), ValueError)
     (('ValueError', None), ('no error', 3))
@@ -192,7 +192,7 @@ def outline(root: Any, name: Callable[[Any], Any] = edge) -> str:
 
 
 def state_of_tree(root: Any) -> dict[str, str]:
-    """What can be seen of a tree: all of it, whether its links are correct, and whether its nodes are the old ones."""
+    """Describe a tree: all of it, whether its links are correct, and whether its nodes are the old ones."""
     return {"the tree": outline(root), "the links": links(root), "the nodes that were there": kept(root)}
 
 
@@ -204,7 +204,7 @@ def edge_to_cut(root: Any, which: int, at: int) -> tuple[Any, int] | None:
 
 
 def links(root: Any) -> str:
-    """Whether every child has its parent and is stored under its first token; if not, the first that is not.
+    """Say whether every child has its parent and is stored under its first token, or name the first that is not.
 
     >>> from types import SimpleNamespace as Node
     >>> root = Node(tokens=[], slots=[], children={})
@@ -243,7 +243,7 @@ def token_in_words(token: Any) -> str:
 
 
 def kinds(result: Any) -> str:
-    """What was returned, in kinds: for a function that is to return two values of different kinds.
+    """Name the kinds of what was returned, for a function that must return two values of different kinds.
 
     >>> kinds((7, [1])), kinds(None), kinds(7)
     ('two values, a number and a list', 'nothing', 'one value, a number')
@@ -256,7 +256,7 @@ def kinds(result: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What kind of thing a value is, in words.
+    """Name the kind of a value.
 
     >>> kind_of(7), kind_of(None)
     ('a number', 'None')
@@ -276,7 +276,7 @@ def two(result: Any) -> Sequence[Any]:
 
 
 def listed(found: Any, words: Callable[[Any], Any] = lambda each: each) -> Any:
-    """What is in a list, each in `words`, or what was returned in place of a list.
+    """Return the items of a list, each in `words`, or say what was returned in place of a list.
 
     >>> listed([1, 2], str), listed({1}), listed(None)
     (['1', '2'], 'no list, but a set', None)
@@ -287,7 +287,7 @@ def listed(found: Any, words: Callable[[Any], Any] = lambda each: each) -> Any:
 
 
 def yes_or_no(answer: Any) -> str | None:
-    """What stands for an answer that is true or false; `None` for none.
+    """Return "yes" or "no" for an answer that is true or false, and `None` for `None`.
 
     >>> yes_or_no([]), yes_or_no(None)
     ('no', None)

@@ -1,4 +1,4 @@
-"""Where an answer comes from: the source of its cell, what of it the learner's file keeps, and what that replaces.
+"""The origin of an answer: the source of its cell, what of it the learner's file keeps, and what that replaces.
 
 A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
 helpers, the constants and the imports that a function needs. What a new version of the file replaces is kept in a

@@ -59,7 +59,7 @@ def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a piece is to be sparing with: `count(world)` says how many `unit` a fixed day takes.
+    """A limit on the cost of a piece: `count(world)` says how many `unit` a fixed day takes.
 
     An answer that takes more than `most` times what ours takes does not pass.
     """
@@ -153,7 +153,7 @@ def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Callable[[
 
 
 def called(function: Callable[..., Any], args: Any) -> Outcome:
-    """What a call comes to; an answer that is not written yet, or does not end, is none."""
+    """Call a function and return the outcome; an answer that is not written yet, or does not end, has none."""
     try:
         return Outcome(function(*args))
     except NotImplementedError:

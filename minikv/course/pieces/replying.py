@@ -125,7 +125,7 @@ def answering(
 
 
 def _seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, str]:
-    """What can be seen of a tree after an answer, and whether its slots and the free ones are all there."""
+    """Describe a tree after an answer, and whether its slots and the free ones are all there."""
     paths = outline(root, lambda node: bracketed(node.tokens))
     return {"the paths in the tree": paths, "the links": links(root), "the slots": owners(root, pool, free)}
 

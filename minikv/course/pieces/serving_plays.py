@@ -75,7 +75,7 @@ def _changed(names: Sequence[str], given: Sequence[Any], before: Sequence[Any]) 
 
 
 def _kind(value: Any) -> str | None:
-    """What a value is, in words: a tensor has a shape and a dtype."""
+    """Describe a value in words: a tensor by its shape and dtype."""
     import torch
 
     if value is None:

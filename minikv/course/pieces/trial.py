@@ -40,7 +40,7 @@ class Played:
     outcome: Outcome
 
     def is_like(self, other: Played) -> bool:
-        """Whether nothing can be seen that is not the same in the other, and both end in the same way."""
+        """Return whether both show the same and end in the same way."""
         seen = [[value for frame in side.frames for value in frame.seen.items()] for side in (self, other)]
         alike = len(seen[0]) == len(seen[1]) and all(map(_looks_like, *seen))
         return alike and _ending(self.outcome) == _ending(other.outcome)
@@ -70,7 +70,7 @@ class Parting:
 
     @property
     def alike(self) -> str:
-        """What another answer with the same mistake has too: of an error it is the kind, and not somebody's words."""
+        """The part that another answer with the same mistake shares: of an error its kind, not the learner's words."""
         return self.kind or self.difference
 
 
@@ -90,7 +90,7 @@ def _ending(outcome: Outcome) -> str:
 
 
 def _is_own(error: BaseException) -> bool:
-    """Whether a `raise` outside the package made an error."""
+    """Return whether a `raise` outside the package made an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -113,7 +113,7 @@ def play_case(
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
-    """What an answer is judged in: the helpers of its notebook, our classes and its own `Node`, and the other pieces.
+    """Return the world that an answer is judged in: its notebook's helpers and `Node`, our classes, the other pieces.
 
     They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong. An exercise
     needs nothing but the answer.
@@ -146,7 +146,7 @@ def rebound(answer: Any, world: World) -> Any:
 
 
 def parting(piece: Piece, world: World, case: Any, expected_world: World | None = None) -> Parting | None:
-    """Where the answer in `world` parts from ours on a case, or `None`."""
+    """Return the first difference between the answer in `world` and the reference on a case, or `None`."""
     expected = play_case(piece, expected_world or reference_world(piece), case)
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
@@ -154,7 +154,7 @@ def parting(piece: Piece, world: World, case: Any, expected_world: World | None 
 
 
 def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
-    """Where a case that was played with the answer in `world` parts from what is expected, or `None`."""
+    """Return the first difference between a played case and what is expected, or `None`."""
     for at, frame in enumerate(expected.frames):
         if at == len(got.frames):
             return _ended(piece, case, at, frame, got.outcome, world)
@@ -175,7 +175,7 @@ def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -
 
 
 def _gave(call: str, got: Outcome, expected: Outcome) -> str:
-    """What a call gave in an exercise, and what was expected, in words."""
+    """Say in words what a call returned in an exercise, and what was expected."""
     if got.value is None and got.error is None and expected.value is not None:
         forgot = "it printed something; return it" if got.printed else "did you forget to return it?"
         return f"{call} gave nothing ({forgot}), expected {expected}"
@@ -205,7 +205,7 @@ def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, w
 
 
 def _instead(frame: CaseFrame) -> str:
-    """What was expected where an answer raised an error: the first thing to be seen that says something."""
+    """Say what was expected where an answer raised an error: the first part of the frame that says something."""
     for name, value in frame.seen.items():
         if value not in (ALL_RIGHT, "no error", None):
             what = "" if name in ("raised", "what is returned") else f" {name}"
