@@ -188,7 +188,7 @@ SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")
 
 
 def separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
-    """Whether the texts of a pair can hold what keeps them apart in the seed.
+    """Say whether the texts of a pair can hold what keeps them apart in the seed.
 
     >>> separators_in_words(lambda lora, salt: f"{lora},{salt}".encode())[:30]
     "seed_of('Q7' + between + 'Z9',"
@@ -206,7 +206,7 @@ def separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
 
 
 def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
-    """What stands between the two texts in a seed; the empty text if they cannot be found in it."""
+    """Return the text between the two texts in a seed, or the empty text if the seed does not have both."""
     seed = seed_of("Q7", "Z9")
     found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
     return found[1] if found else ""

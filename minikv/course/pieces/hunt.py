@@ -48,7 +48,7 @@ class Hunt:
 
     @property
     def hint(self) -> str:
-        """What helps where no stored answer makes the same calls."""
+        """The hint where no stored answer makes the same calls."""
         return hints_for(self.id)[0]
 
     @property

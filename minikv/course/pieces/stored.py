@@ -1,4 +1,4 @@
-"""What is stored of a chapter as text: the hints, in `hints_NN.txt`, and the wrong answers, in `wrong_NN.txt`."""
+"""The texts that are stored for a chapter: the hints, in `hints_NN.txt`, and the wrong answers, in `wrong_NN.txt`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WrongAnswer(NamedTuple):
 
     @property
     def mistake(self) -> str:
-        """What is wrong with it, in a few words."""
+        """The mistake in it, in a few words."""
         return self.section.remark.strip(" :")
 
 
