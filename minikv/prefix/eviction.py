@@ -274,13 +274,10 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
     """The name of `policy` and what makes an empty order of it: a name of `POLICIES`, or a class of one's own.
 
     Raises `ValueError` for an unknown name or for a class that reads what no node has, `TypeError` for a class that
-    lacks a method of `EvictionOrder`.
+    lacks a method of `EvictionOrder` or has no key, `AttributeError` for a key that looks at more than the class reads.
 
     >>> order_named(SegmentedLRU)[0], order_named("lru")[0]
     ('SegmentedLRU', 'lru')
-    >>> order_named("least")                                       # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: policy is 'least': expected one of lru, lfu, fifo, ... or a class
     """
     if isinstance(policy, str) and policy in POLICIES:
         return policy, POLICIES[policy]
@@ -296,4 +293,7 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
         raise ValueError(f"policy {name} reads {bounded(strange[0])}: a node has {', '.join(READABLE)}")
     if not reads:
         raise ValueError(f"policy {name} does not say what it reads: some of {', '.join(READABLE)}")
+    node = type(f"node with only what {name} reads", (), dict.fromkeys(reads, 1))()
+    if made.key(node) is None:
+        raise TypeError(f"policy {name} has None as the key of a node: expected a tuple of numbers")
     return name, policy
