@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,7 +98,7 @@ def classes_for(chapter: int) -> tuple[int, ...]:
     return (*WITHOUT_TORCH, chapter) if chapter == 6 or chapter >= LAST else WITHOUT_TORCH
 
 
-@lru_cache
+@cache
 def _compiled(section: Section, file: str) -> Any:
     return compile("\n" * (section.line - 1) + section.text, file, "exec")
 
@@ -110,10 +110,12 @@ def run_section(section: Section, world: World, file: str | None = None) -> Worl
     return made
 
 
+@cache
 def _file_of(section: Section) -> str:
     return next(file for file, found in engine_files().items() if section in found)
 
 
+@cache
 def section_of(piece: str) -> Section:
     """The section of our engine for a piece, by its id."""
     return next(section for section in engine_sections() if section.id == piece)

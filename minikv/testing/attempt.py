@@ -26,6 +26,7 @@ from minikv.testing.time_limit import TooLong as TooLong
 
 MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
 _MOST_PRINTED = 10_000  # letters that are kept of what a call prints
+_BUILT_IN = (str, int, bool, type(None))  # whose comparisons run nobody's code
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = _SHORT.maxdict = 12
@@ -177,6 +178,8 @@ def agree(got: Any, expected: Any) -> bool:
     >>> agree((1, 2), np.array([1, 2])), agree(1.0, 1)
     (True, False)
     """
+    if type(got) is type(expected) and type(got) in _BUILT_IN:
+        return bool(got == expected)  # almost always: the rest takes twenty times as long
     return attempt(lambda: _agree(_plain(got), _plain(expected))).value is True
 
 

@@ -97,6 +97,8 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
             pool.free([row])
         elif step:
             pool.occupy(row, renew=step == "take")
+        if at - number > 9:
+            continue  # a version that is large is what such a case is about
         if number == at:
             node.row, node.version = row, pool.version(row)
             before = f"the node names row {row} with version {node.version}"

@@ -85,9 +85,10 @@ class Desk:
                         f"{name_of(sequence)} has page {page} in its row: the last is {self.manager.num_pages - 1}"
                     )
         shuffle(self.manager.pool)  # in which order pages went back makes no difference
+        owners = _owners(self.manager)
         return {
-            "the audit": fault_in(self.manager) or ALL_RIGHT,
-            "who owns what": _whose(self.manager),
+            "the audit": _fault(self.manager, owners) or ALL_RIGHT,
+            "who owns what": _whose(owners),
             "what is cached": self.cached(),
             "the nodes that were there": kept(*self.manager.cache.roots.values()),
             "who runs": self.each(lambda sequence: "runs"),
@@ -121,10 +122,10 @@ class Desk:
         return ALL_RIGHT
 
 
-def _whose(manager: Any) -> str:
+def _whose(owners: list[list[str]]) -> str:
     """Everybody's pages on one line."""
     owned: dict[str, list[int]] = {}
-    for page, names in enumerate(_owners(manager)):
+    for page, names in enumerate(owners):
         for name in names:
             owned.setdefault(name, []).append(page)
     return "; ".join(f"{name}: {ranges(owned[name])}" for name in sorted(owned))
@@ -142,8 +143,12 @@ def fault_in(manager: Any) -> str:
     >>> fault_in(engine_world()["CacheManager"](4))
     ''
     """
+    return _fault(manager, _owners(manager))
+
+
+def _fault(manager: Any, owners: list[list[str]]) -> str:
     try:
-        audit(manager, _owners(manager))
+        audit(manager, owners)
     except InvariantError as error:
         return str(error)
     return ""

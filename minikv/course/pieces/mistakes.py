@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -26,53 +28,65 @@ class Mistake(NamedTuple):
     is_all: bool
 
 
-class _Side(NamedTuple):
-    """How each case was played with an answer, and how it first differs from ours, if it does."""
+class _Play(NamedTuple):
+    """How a case was played with an answer, and how it first differs from ours, if it does."""
 
-    played: list[Played]
-    differences: list[str | None]
-
-    def is_like(self, other: _Side) -> bool:
-        """Return whether both show the same."""
-        return len(self.played) == len(other.played) and all(map(Played.is_like, self.played, other.played))
+    played: Played
+    difference: str | None
 
 
 def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     """The stored wrong answer that the one in `world` is like, on `case` and on the hand-picked ones, or `None`.
 
     It does the same in all of them, or else it may be one of several mistakes. Both run among the learner's own pieces.
-    Cases from the first on in which the answer does not end are not compared.
+    Cases from the first on in which the answer does not end are not compared, nor the large ones, whose paths take as
+    long as all others together and tell only whether an answer calls itself.
     """
-    reference, cases = reference_world(piece), [case, *piece.cases]
-    expected = [play_case(piece, reference, each) for each in cases]
-    mine = _side(piece, world, cases, expected)
-    cases, alike = cases[: len(mine.played)], list[tuple[WrongAnswer, _Side]]()
-    for wrong in piece.wrong if cases else ():
+    hand_picked, expected = _expected(piece)
+    cases, expected = [case, *hand_picked], [play_case(piece, reference_world(piece), case), *expected]
+    mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
+    for wrong in piece.wrong if mine else ():
         theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
-        with patch.dict(theirs, run_section(wrong.section, theirs, "<wrong>")):
-            if _side(piece, theirs, cases[:1], expected).differences != mine.differences[:1]:
-                continue
-            alike.append((wrong, _side(piece, theirs, cases, expected)))
-        if alike[-1][1].is_like(mine):
-            return Mistake(wrong, is_all=True)
-    likely = _likeliest(mine, alike)
+        plays = _plays(piece, theirs, run_section(wrong.section, theirs, "<wrong>"), cases, expected)
+        side = list[_Play]()
+        for own, each in zip(mine, plays):
+            side.append(each)
+            if not own.played.is_like(each.played):
+                break
+        else:
+            if len(side) == len(mine):
+                return Mistake(wrong, is_all=True)
+        if side and side[0].difference == mine[0].difference:
+            alike.append((wrong, side, plays))
+    others = [(wrong, [*side, *islice(plays, len(mine) - len(side))]) for wrong, side, plays in alike]
+    likely = _likeliest(mine, others)
     return Mistake(likely, is_all=False) if likely else None
 
 
-def _side(piece: Piece, world: World, cases: Sequence[Any], expected: Sequence[Played]) -> _Side:
-    """One answer's side, up to the first case in which it does not end: each further one may take as long."""
-    side = _Side([], [])
+@cache
+def _expected(piece: Piece) -> tuple[list[Any], list[Played]]:
+    """The hand-picked cases of a piece but for the large ones, and how each is played with ours, without pictures."""
+    reference, cases = reference_world(piece), [case for case in piece.cases if not _is_deep(case)]
+    return cases, [play_case(piece, reference, case, lambda frame: frame._replace(thing=None)) for case in cases]
+
+
+def _plays(
+    piece: Piece, world: World, names: World, cases: Iterable[Any], expected: Iterable[Played]
+) -> Iterator[_Play]:
+    """The cases as they are asked for, with `names` in the world, up to the first in which the answer does not end.
+
+    Each further one may take as long.
+    """
     for case, ours in zip(cases, expected):
-        played = play_case(piece, world, case)
+        with patch.dict(world, names):
+            played = play_case(piece, world, case)
+            found = parted(piece, world, case, played, ours)
         if isinstance(played.outcome.error, TooLong):
             break
-        found = parted(piece, world, case, played, ours)
-        side.played.append(played)
-        side.differences.append(found.alike if found else None)
-    return side
+        yield _Play(played, found.alike if found else None)
 
 
-def _likeliest(mine: _Side, others: Sequence[tuple[WrongAnswer, _Side]]) -> WrongAnswer | None:
+def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_Play]]]) -> WrongAnswer | None:
     """The stored answer that may be one of several mistakes in mine, or `None`.
 
     Mine must be wrong wherever that one is, and must differ from ours in the same way in 3 of those cases and in half
@@ -80,9 +94,10 @@ def _likeliest(mine: _Side, others: Sequence[tuple[WrongAnswer, _Side]]) -> Wron
     """
     ranked = []
     for number, (_, side) in enumerate(others):
-        failures = [pair for pair in zip(side.differences, mine.differences) if pair[0] is not None]
+        pairs = [(theirs.difference, own.difference) for theirs, own in zip(side, mine)]
+        failures = [pair for pair in pairs if pair[0] is not None]
         same = sum(theirs == own for theirs, own in failures)
-        is_part = len(side.played) == len(mine.played) and all(own is not None for _, own in failures)
+        is_part = len(side) == len(mine) and all(own is not None for _, own in failures)
         if is_part and same >= 3 and 2 * same >= len(failures):
             ranked.append((same, -len(failures), number))
     ranked.sort(reverse=True)
@@ -118,10 +133,14 @@ def about_depth(found: Parting) -> str | None:
 
     >>> about_depth(Parting(("1",), 0, "", "", Outcome(error=RecursionError())))
     """
-    is_deep = "1" * DEEP in str(found.case) or str(DEEP) in str(found.case)
-    if not is_deep or not isinstance(found.got.error, RecursionError):
+    if not _is_deep(found.case) or not isinstance(found.got.error, RecursionError):
         return None
     return f"use a loop: Python allows about 1,000 calls inside one another, and {DEEP:,} are needed here"
+
+
+def _is_deep(case: Any) -> bool:
+    said = str(case)
+    return "1" * DEEP in said or str(DEEP) in said
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

@@ -75,8 +75,9 @@ def filled_cache(world: World, prompts: Sequence[str] | int, size: int = 1) -> A
     cache = world["RadixCache"](size)
     if isinstance(prompts, int):
         cache.roots[None], cache.evictable = planted(world, prompts), prompts
+        link = ours("5.1", world)
         for node in reversed(preorder(cache.roots[None])):
-            ours("5.1", world)(cache.ring, node)
+            link(cache.ring, node)
         return cache
     for tokens, slots in with_slots(prompts, size):
         cache.insert(tokens, slots)

@@ -70,7 +70,7 @@ class Cost:
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """A part of the engine to be written: `id` and `name` as in the notebook, and how to judge an answer.
 
