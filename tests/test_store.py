@@ -577,23 +577,6 @@ def test_the_representations_are_fit_for_a_lesson():
 
 @both_shapes
 @both_layouts
-@given(slots=slot_lists)
-def test_the_byte_runs_of_slots_are_the_bytes_that_a_copy_into_them_changes(slots, layout, shape):
-    store = KVStore(shape, PAGES, PAGE_SIZE, layout=layout, dtype="fp32")
-    for layer in range(shape.num_layers):
-        store.write(layer, slots, *(tensor + 1e9 for tensor in values(shape, len(slots), 1)))
-    written = (store._memory.view(torch.float32) != 0).repeat_interleave(4)
-    runs_of_bytes = store.byte_runs(slots)
-    covered = torch.zeros_like(written)
-    for first, size in runs_of_bytes:
-        covered[first : first + size] = True
-    assert torch.equal(covered, written)
-    assert sum(size for _, size in runs_of_bytes) == len(slots) * store.slot_bytes
-    assert all(one + size < other for (one, size), (other, _) in itertools.pairwise(runs_of_bytes))
-
-
-@both_shapes
-@both_layouts
 def test_a_picture_of_a_store_has_every_piece_in_the_order_of_memory(shape, layout):
     store = KVStore(shape, 4, layout=layout)
     lines = 2 * shape.num_layers

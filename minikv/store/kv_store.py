@@ -9,7 +9,7 @@ import torch
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.host import HostCopy, fetch, layer_number, send
-from minikv.store.layout import Layout, cut, dtype_of, places, require_layout, row_bytes
+from minikv.store.layout import Layout, cut, dtype_of, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
 
@@ -244,31 +244,16 @@ class KVStore:
 
     # -- where things lie ----------------------------------------------------------------------------------------------
 
-    def byte_runs(self, slots: Any) -> list[tuple[int, int]]:
-        """The runs of bytes that hold the keys and values of `slots`: where each begins, and how long it is.
-
-        As many as the copies of memory that moving those slots takes.
-
-        >>> shape = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
-        >>> [KVStore(shape, 8, layout=layout).byte_runs([2, 3]) for layout in ("page", "layer")]
-        [[(64, 64)], [(16, 16), (80, 16), (144, 16), (208, 16)]]
-        """
-        found: list[tuple[int, int]] = []
-        for first, size, _, _ in places(self._views, self.slots(slots).once("slots").numbers):
-            if found and sum(found[-1]) == first:
-                first, before = found.pop()
-                size += before
-            found.append((first, size))
-        return found
-
     def pieces(self) -> list[tuple[str, int]]:
         """The items in memory, in order: keys (K) or values (V) with their layer and slot.
 
         >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 2, layout="layer").pieces()
         [('K0', 0), ('K0', 1), ('V0', 0), ('V0', 1)]
         """
-        every = places(self._views, self.slots(range(self.num_slots)).numbers)
-        return [(name, slot) for _, _, slot, name in every]
+        sides, layers = (("K", self._views.k), ("V", self._views.v)), range(self.shape.num_layers)
+        names = [(side[layer], f"{letter}{layer}") for letter, side in sides for layer in layers]
+        found = [(rows[slot].data_ptr(), name, slot) for rows, name in names for slot in range(self.num_slots)]
+        return [(name, slot) for _, name, slot in sorted(found)]
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 

@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from minikv.errors import bounded
 from minikv.sizing import KVShape, require_shape
-from minikv.store.slots import SlotNumbers
 
 LAYOUTS = ("page", "layer")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
@@ -96,24 +94,6 @@ def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype
         else:
             planes = [view((layers, num_slots, row), *place) for row, place in ((k, keys), (v, values))]
     return Layout(view((layers, num_slots, k), *keys), view((layers, num_slots, v), *values), tuple(planes))
-
-
-def places(layout: Layout, slots: SlotNumbers) -> list[tuple[int, int, int, str]]:
-    """Return where the keys and values of `slots` lie, in the order of memory: first byte, bytes, slot, and what it is.
-
-    >>> shape = KVShape(1, num_kv_heads=1, head_dim=4)
-    >>> views = cut(torch.zeros(2 * 16, dtype=torch.uint8), shape, 2, torch.float16, "layer")
-    >>> places(views, np.array([0, 1]))
-    [(0, 8, 0, 'K0'), (8, 8, 1, 'K0'), (16, 8, 0, 'V0'), (24, 8, 1, 'V0')]
-    """
-    found = []
-    for letter, view in (("K", layout.k), ("V", layout.v)):
-        size, (outer, row, _), start = view.itemsize, view.stride(), view.storage_offset()
-        starts = np.add.outer(np.arange(len(view)) * int(outer) + int(start), slots * int(row)) * size
-        names = [f"{letter}{layer}" for layer in range(len(view)) for _ in slots]
-        rows = zip(starts.ravel().tolist(), slots.tolist() * len(view), names)
-        found += [(first, view.shape[2] * size, slot, name) for first, slot, name in rows]
-    return sorted(found)
 
 
 def require_layout(shape: KVShape, layout: str) -> None:

@@ -89,26 +89,11 @@ _DAYS = (
 )  # fmt: skip
 
 PIECES = (
-    Piece(
-        "7.1", "start", play_manager_day, _DAYS,
-        strategy=_DAY,
-    ),
-    Piece(
-        "7.2", "checkpoint", play_manager_day, _DAYS,
-        strategy=_DAY,
-    ),
-    Piece(
-        "7.3", "release", play_manager_day, _DAYS,
-        strategy=_DAY,
-    ),
-    Piece(
-        "7.6", "extend", play_manager_day, _DAYS,
-        strategy=_DAY,
-    ),
-    Piece(
-        "7.7", "truncate", play_manager_day, _DAYS,
-        strategy=_DAY,
-    ),
+    Piece("7.1", "start", play_manager_day, _DAYS, _DAY),
+    Piece("7.2", "checkpoint", play_manager_day, _DAYS, _DAY),
+    Piece("7.3", "release", play_manager_day, _DAYS, _DAY),
+    Piece("7.6", "extend", play_manager_day, _DAYS, _DAY),
+    Piece("7.7", "truncate", play_manager_day, _DAYS, _DAY),
     Piece(
         "7.8", "owners", play_owners,
         cases=[(2, 1, "", ""), (4, 1, "start 12", ""), (6, 2, f"{_ANNA}, start 12349", ""), (8, 2, _TWINS, ""),

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.observe import DEEP, kind_of, listed
+from minikv.course.pieces.observe import DEEP, counting, kind_of, listed
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece
 from minikv.engine import World
 from minikv.prefix import RadixCache
@@ -83,34 +83,15 @@ def play_aged_key(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"leaves (hits, last use) {leaves}, half-life {half_life}", seen)
 
 
-class _Counted(int):
-    """A number that counts how often any of them is looked up or compared."""
-
-    looks = 0
-
-
-def _looking(name: str) -> Callable[..., Any]:
-    def look(*numbers: Any) -> Any:
-        _Counted.looks += 1
-        return getattr(int, name)(*numbers)
-
-    return look
-
-
-for _name in ("__hash__", "__eq__", "__lt__", "__gt__"):
-    setattr(_Counted, _name, _looking(_name))
-
-
 def _cost(name: str, why: str, *room: int) -> Cost:
     """Counts the looks at blocks and marks, for a hundred prompts of three blocks that come twice."""
 
     def count(world: World) -> int:
-        mark = world["Timeline"].mark
-        once = [[_Counted(3 * number + depth) for depth in range(3)] for number in range(100)]
-        _Counted.looks = 0
-        with patch.object(world["Timeline"], "mark", lambda timeline: _Counted(mark(timeline))):
+        (counted, tally), mark = counting(int), world["Timeline"].mark
+        once = [[counted(3 * number + depth) for depth in range(3)] for number in range(100)]
+        with patch.object(world["Timeline"], "mark", lambda timeline: counted(mark(timeline))):
             world[name](once + once, *room)
-        return _Counted.looks
+        return tally[0]
 
     return Cost("looks at blocks", count, 3, why)
 

@@ -110,25 +110,23 @@ def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any
         return next(kind.__name__ for kind in errors if isinstance(error, kind)), None
 
 
-_LOOKS_AT_ONE: dict[type, tuple[str, ...]] = {
-    list: ("__getitem__",),  # or, of a slice, at some
-    dict: ("__contains__", "__getitem__", "get"),
-}
-_LOOKS_AT_ALL: dict[type, tuple[str, ...]] = {
-    list: ("__iter__", "__contains__", "index", "count"),
-    dict: ("__iter__", "keys", "values", "items"),
+# The methods that look at one entry, or of a slice at some, and those that look at all.
+_LOOKS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    list: (("__getitem__",), ("__iter__", "__contains__", "index", "count")),
+    dict: (("__contains__", "__getitem__", "get"), ("__iter__", "keys", "values", "items")),
+    int: (("__hash__", "__eq__", "__lt__", "__gt__"), ()),
 }
 
 
 def counting(kind: type) -> tuple[Any, list[int]]:
-    """A `kind` of list or dictionary, and a tally of how many of its entries somebody looks at.
+    """A `kind` of list, dictionary or number, and a tally of how many entries, or numbers, somebody looks at.
 
     >>> counted, tally = counting(dict)
     >>> found = counted({1: "a", 2: "b"})
     >>> found.get(1), 2 in found, list(found), tally
     ('a', True, [1, 2], [4])
     """
-    tally, one = [0], _LOOKS_AT_ONE[kind]
+    tally, (one, whole) = [0], _LOOKS[kind]
 
     def counted(name: str) -> Any:
         plain = getattr(kind, name)
@@ -141,7 +139,7 @@ def counting(kind: type) -> tuple[Any, list[int]]:
 
         return look
 
-    methods = {name: counted(name) for name in one + _LOOKS_AT_ALL[kind]}
+    methods = {name: counted(name) for name in one + whole}
     return type(kind.__name__, (kind,), methods), tally
 
 

@@ -216,7 +216,7 @@ def cases_for(piece: Piece) -> list[Any]:
     >>> [len(cases_for(piece)) > len(piece.cases) for piece in pieces_of(2)[:3]]
     [True, False, True]
     """
-    others = [each for each in pieces_of(piece.chapter) if each.play is piece.play and each is not piece]
+    others = [each for each in pieces_of(piece.chapter) if each.play is piece.play and each.cases is not piece.cases]
     return [*piece.cases, *(case for other in others for case in other.cases)]
 
 
