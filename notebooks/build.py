@@ -3,7 +3,7 @@
 Building twice gives the same bytes. Cell ids come from the content and a count of its repeats; timings, widget views
 and widget state are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows the
 times of this machine, so none of its output is stored. Each chapter gets the same navigation and the
-same set-up cell, made from the repository's address in `pyproject.toml`. The code of a cell with a `fold` is collapsed
+same set-up cell, made from the repository's address in `pyproject.toml`. The code of a cell with a `fold` is hidden
 like that of the set-up cell, because it would give the answer away. In markdown `{{engines 03}}` becomes the table
 of chapter 03 from `engines.toml`, and `{{engines NAME}}` a sentence or a link from there.
 
@@ -41,7 +41,9 @@ PLACES = HERE.parent / "assets" / "where_it_runs.json"  # what `check` says of a
 CHOICE = SOURCES / "which_design.py"  # a page that is executed, and no chapter
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MINE = os.devnull  # nobody's own work shows in a built notebook
-KEPT = "tags", "jupyter"  # of a cell's metadata
+# The code of a cell is hidden: by Jupyter, by MyST-NB, and by nbconvert in a page that it exports.
+HIDDEN = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
+KEPT = "tags", "jupyter", "transient"  # of a cell's metadata
 FOLD = re.compile(r"^fold\(", re.MULTILINE)  # a cell that shows the answer to a prediction
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
@@ -76,7 +78,7 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     notebook = jupytext.read(source, fmt="py:percent")
     links = navigation(source, address)
     code = nbformat.v4.new_code_cell(setup_code(address, None if source == CHOICE else int(source.stem[:2])))
-    code.metadata["jupyter"] = {"source_hidden": True}
+    code.metadata.update(HIDDEN)
     first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
     title, *rest = notebook.cells
     pieces = [] if source == CHOICE else pieces_of(int(source.stem[:2]))
@@ -88,7 +90,7 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
         if cell.cell_type == "markdown":
             cell.source = engines.fill(cell.source)
         elif FOLD.search(cell.source):
-            cell.metadata["jupyter"] = {"source_hidden": True}
+            cell.metadata.update(HIDDEN)
         name = f"{cell.cell_type}:{cell.source}"
         seen[name] = seen.get(name, 0) + 1  # a repeated cell gets another id the second time
         cell.id = hashlib.sha256(f"{seen[name]}:{name}".encode()).hexdigest()[:12]

@@ -47,6 +47,7 @@ def test_every_line_has_its_color_its_dash_and_its_name():
         Chart("small", "GiB", [0.0001, 0.002], {"LRU": [0.3, 0.9]}, log="x"),
         Chart("below zero", "turn", [1, 2], {"change": [-3, 5]}),
         Chart("powers", "leaves", [1, 10, 100], {"scan": [0.4, 30, 9000], "ring": [0, 0.1, None]}, log="xy"),
+        Chart("a million", "leaves", [1000, 1_000_000], {"scan": [1, 2]}, log="xy"),
         Chart("names", "step", range(1, 33), {f"a rather long name {i}": [i] * 32 for i in range(7)}),
     ],
     ids=lambda chart: chart.title,
@@ -57,7 +58,9 @@ def test_nothing_leaves_the_picture(chart):
     assert all(0 <= x <= wide and 0 <= y <= high for line in places(svg) for x, y in line)
     texts = list(ET.fromstring(svg).iter(f"{SPACE}text"))
     assert all(0 <= float(text.get("x")) <= wide and 0 <= float(text.get("y")) <= high for text in texts)
-    assert len({text.text for text in texts if text.get("text-anchor") == "middle"}) >= 2
+    middle = {text.text: float(text.get("x")) for text in texts if text.get("text-anchor") == "middle"}
+    assert len(middle) >= 2
+    assert all(at + len(words) * 7.83 / 2 <= wide for words, at in middle.items())
 
 
 def test_names_cannot_break_it():

@@ -68,8 +68,8 @@ def test_nothing_of_a_live_kernel_is_stored(path):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.language_info == {"name": "python"}
     assert "widget-view" not in path.read_text("utf-8")
-    assert all(set(cell.metadata) <= {"tags", "jupyter"} for cell in notebook.cells)
-    hidden = [cell.source for cell in notebook.cells if cell.metadata.get("jupyter") == {"source_hidden": True}]
+    assert all(set(cell.metadata) <= {"tags", "jupyter", "transient"} for cell in notebook.cells)
+    hidden = [cell.source for cell in notebook.cells if cell.metadata == build.HIDDEN]
     folds = [cell.source for cell in notebook.cells if re.search(r"^fold\(", cell.source, re.MULTILINE)]
     assert hidden == [notebook.cells[2].source, *folds]
     assert path.stat().st_size < 500_000

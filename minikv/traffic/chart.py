@@ -116,7 +116,9 @@ def _grid(chart: Chart, x: _Axis, y: _Axis) -> list[str]:
     is_whole = all(size == int(size) for size in chart.xs)
     for value in x.ticks(least_step=1 if is_whole else 0):
         found.append(_path(f"M{x(value)} {_FOOT}v5", f'stroke="{BOTH}"'))
-        found.append(_text(x(value), _FOOT + 20, f"{value:,.10g}", ' text-anchor="middle"'))
+        label = f"{value:,.10g}"
+        middle = min(x(value), _WIDE - 2 - _LETTER * len(label) / 2)  # the last one must not be cut off
+        found.append(_text(middle, _FOOT + 20, label, ' text-anchor="middle"'))
     return found
 
 
