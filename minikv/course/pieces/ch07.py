@@ -44,7 +44,10 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A day by our own pieces, then perhaps a mistake: the pool gets pages that are in use, or loses one."""
+    """A day by our own pieces, then perhaps a mistake.
+
+    The pool gets pages that are in use, or loses one, or the cache gets a request's.
+    """
     num_pages, page_size, day, mistake = case
     desk = Desk(engine_world(), num_pages, page_size)
     for step in steps_of(day):
@@ -52,6 +55,9 @@ def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
     pool = desk.manager.pool
     if mistake == "lose":
         pool.alloc(min(1, pool.num_free))
+    elif mistake == "publish":
+        for each in desk.manager.sequences[:1]:
+            desk.manager.cache.insert(each.tokens, each.row, namespace=each.namespace)
     else:
         pool.free([page for page in map(int, mistake.split()) if not pool.is_free(page)])
     found = world["owners"](desk.manager)
@@ -77,6 +83,7 @@ _DAYS = (
     (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"),
     (12, 2, f"start 12, compute 0, finish 0, {_TWINS}, abort 0, finish 0"), (11, 3, f"{_BEN}, {_BEN}, {_TWINS}"),
     (12, 2, f"start 31, compute 0, finish 0, {_AHEAD}"),
+    (8, 2, "start 12345, start 12345, compute 0, compute 1 2, checkpoint 0, checkpoint 1, finish 1"),
     (4, 1, "start 123, abort 0"), (4, 1, "start 123, compute 0, finish 0"), (6, 2, "start 123, compute 0, finish 0"),
     (6, 2, f"{_ANNA}, start 12349, abort 0"), (9, 1, f"{_ANNA}, start 67, abort 0, start 12345"),
     (8, 1, "start 123, start 45, abort 0, compute 0, finish 0"), (9, 1, f"{_GROWING}, abort 0"),
@@ -99,9 +106,9 @@ PIECES = (
         cases=[(2, 1, "", ""), (4, 1, "start 12", ""), (6, 2, f"{_ANNA}, start 12349", ""), (8, 2, _TWINS, ""),
                (6, 2, "start 12345, compute 0 3, checkpoint 0", ""), (8, 1, "start 12, start 34, start 5", ""),
                (9, 1, _TENANTS, ""), (6, 1, "start 123", "0 1"), (6, 1, f"{_ANNA}, start 12349", "2 3"),
-               (6, 1, "start 12", "lose")],
+               (6, 1, "start 12", "lose"), (6, 2, "start 12345", "publish")],
         strategy=st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=6).map(", ".join),
-                           st.sampled_from(["", "", "0 1", "1 2 3", "lose"])),
+                           st.sampled_from(["", "", "0 1", "1 2 3", "lose", "publish"])),
     ),
 )  # fmt: skip
 

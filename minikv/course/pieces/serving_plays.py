@@ -39,7 +39,7 @@ def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
     given = q.clone(), keys.clone(), values.clone()
     found = world["attention"](*given)
     large = f", times {scale}" if scale > 1 else ""
-    caption = f"{new} new token{'s' * (new > 1)} after {past} others (q has shape {tuple(q.shape)}{large})"
+    caption = f"{new} new token{'s' * (new > 1)} after {past} earlier (q has shape {tuple(q.shape)}{large})"
     seen: dict[str, Any] = {"what is returned": _kind(found)}
     shares: dict[str, list[float]] = {}
     if _kind(found) == _kind(right):
@@ -66,7 +66,7 @@ def play_repeat_kv(world: World, case: Any) -> Iterator[CaseFrame]:
             whose = [at for at in range(kv_heads) if torch.equal(found[:, head], kv[:, at])]
             seen[f"what query head {head} reads"] = f"KV head {whose[0]}" if whose else "no KV head"
     seen["arguments that were changed"] = _changed(["kv"], [given], [kv])
-    yield CaseFrame(f"{heads} query heads, {kv_heads} KV heads (kv has shape {tuple(kv.shape)})", seen)
+    yield CaseFrame(f"query heads: {heads}, KV heads: {kv_heads} (kv has shape {tuple(kv.shape)})", seen)
 
 
 def _changed(names: Sequence[str], given: Sequence[Any], before: Sequence[Any]) -> str:
@@ -158,7 +158,7 @@ def play_next_chunk(world: World, case: Any) -> Iterator[CaseFrame]:
     if isinstance(found, Chunk):
         seen |= {
             "its tokens": bracketed(found.tokens), "its start": found.start, "its slots": bracketed(plain(found.slots)),
-            "its namespace": found.namespace, "its logits": found.num_logits,
+            "its namespace": repr(found.namespace), "its logits": found.num_logits,
         }  # fmt: skip
     seen["what is computed afterwards"] = sequence.computed
     page = "" if page_size == 1 else f", in pages of {page_size}"
