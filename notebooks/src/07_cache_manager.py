@@ -93,7 +93,7 @@ source(CacheManager)
 
 # %% [markdown]
 """
-`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, and `require` refuses a request that is not running. Your functions may use these two:
+`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, `require` refuses a request that is not running, and `allowed` a length that it can't be cut to. (`spare` and `store` are for the engine of chapter 08.) Your functions may use these two:
 
 | call | what it does |
 |---|---|
@@ -327,6 +327,7 @@ Return a list with an entry for each page, from page 0 on. An entry is a list of
 
 | call | what it returns |
 |---|---|
+| `manager.num_pages` | how many pages there are in all |
 | `manager.pool.is_free(page)` | whether the pool has the page |
 | `manager.cache.nodes()` | every node of the tree; `node.slots` are its pages |
 | `manager.running` | the running sequences; the number of each is `sequence.number` |
