@@ -21,7 +21,8 @@ from minikv import RadixCache
 from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
-SLOW = {"00": "live_chat(", "13": "for policy in"}  # what the few cells of other chapters call that take seconds
+# What the few cells of other chapters call that take seconds.
+SLOW = {"00": "live_chat(", "02": "chat_through(", "03": "chat_through(", "13": "for policy in"}
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -11,6 +11,7 @@ import pytest
 from chapters import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightly import NIGHTLY
 
 from minikv.course.playground import GOALS, Goal, Playground, playground
 from minikv.course.playground.lessons import SCENES
@@ -72,7 +73,7 @@ def do(history, doing):
 
 
 @given(SETTINGS, DOINGS, st.integers(0, 14))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120 if NIGHTLY else 40, deadline=None)
 def test_whatever_a_class_does_nothing_leaks_and_undo_comes_back_to_the_same(first, doings, count):
     history = History(first)
     for doing in doings:
