@@ -30,7 +30,7 @@ play(steps, at=1)
 
 "Give me four versions of this email." That is one prompt with four answers. The prompt's keys and values should be computed once and stored once. Your tree of chapter 04 can do that only for full pages: a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. If beams shared nothing, the whole sequence would be copied each time. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. If beams shared nothing, the first to extend a beam could take it over, and each further one would have to copy the whole sequence. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
 """
 
 # %%
@@ -38,7 +38,7 @@ import random
 
 
 def parents_of_beams(steps, width):
-    """For each step, the beam that each of the best ones extends."""
+    """For each step, the old beam that each new one extends."""
     chance = random.Random(11)
     return [[chance.randrange(width) for _ in range(width)] for _ in range(steps)]
 
@@ -75,7 +75,7 @@ Your four functions may use these names:
 | `Branch(tokens, pages)` | makes a branch; it keeps the two lists that you pass in |
 | `cache.size` | the number of tokens in a page |
 | `cache.refs[page]` | the number of branches that have this page |
-| `cache.values[page]` | a list of the values in this page; empty places hold `None` |
+| `cache.values[page]` | a list of `cache.size` values; a place without a token may hold anything, such as an old value |
 | `cache.pool.alloc(count)` | a list of `count` page numbers; raises a `MemoryError` and takes none if there are too few |
 | `cache.pool.free(pages)` | nothing: it gives these pages back |
 | `cache.forget(page)` | nothing: from now on, `attach` no longer finds this page |
@@ -241,7 +241,7 @@ A step takes barely longer for ten tokens than for one (chapter 08). So guess th
 
 #### 11.4 You write: `settle_draft` (10 minutes)
 
-Keep the first `num_right` tokens of the draft of `branch`, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released. Afterwards there is no draft.
+Keep the first `num_right` tokens of the draft of `branch`, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released, with your `drop_pages`. Afterwards there is no draft.
 """
 
 
@@ -439,7 +439,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
+A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. (If nobody knows how long an answer will be, it has to check before each step, as the engine of chapter 08 does.)
 """
 
 
@@ -471,7 +471,7 @@ def pages_of_answers(prompt, answers, size):
 
 #### 11.6 Bug hunt: which of these three?
 
-Here are three versions of `drop_pages`. Two of them work. One of them leaves something in the map, as the original did. Find it by reading, and then prove it. Your function receives a desk, which has two shared pages of two tokens for each version. `attach(version, name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
+Here are three versions of `drop_pages`. Two of them work. One of them leaves something in the map, as the original did. Find it by reading, and then prove it. Your function receives a desk, which has two pages of two tokens for each version. `attach(version, name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
 """
 
 # %%

@@ -95,7 +95,7 @@ A prefix is *valid* if a request can continue from it. So a longer prefix can be
 
 #### 12.1 You write: `valid_length` (15 minutes)
 
-`slots` is a list with the slots of the longest match, `window_of` is the dictionary, and `window` is a number. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`. A prefix with fewer slots than that is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
+`slots` is a list with the slots of the longest match, `window_of` is the dictionary, and `window` is at least 1. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`. A prefix with fewer slots than that is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
 """
 
 
@@ -396,7 +396,7 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function receives such a tree, with a window of two. Write calls after which the pins are wrong. You may call `serve(tokens)`, `find(tokens)`, `leave(found, receipt)`, and `free_windows(slots)`, which makes tokens dead. The first prompt gets the slots 0, 1, 2, and so on. Can you make the tree take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function receives such a tree, with a window of two. Write calls after which the pins are wrong. You may call `serve(tokens)`, `find(tokens)`, `leave(found, receipt)`, and `free_windows(slots)`, which makes tokens dead. A request leaves with what its `find` returned. The first prompt gets the slots 0, 1, 2, and so on. Can you make the tree take the pin of *another* request?
 """
 
 # %%

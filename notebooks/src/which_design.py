@@ -6,7 +6,7 @@ You have seen six ways to keep keys and values: the radix tree (chapters 03 to 0
 
 {{time}}
 
-These are the classes that the cells below ask:
+The cells below use these classes:
 """
 
 # %%
@@ -54,7 +54,7 @@ fold("which.a", chat[0]["index"], sizes)
 """
 <details><summary>Why</summary>
 
-The tree has a node per *branch*, and everything on an edge is a run of numbers. The others have an object or an entry per *page*, and here each token is a page. Rows and pages keep a list of tokens for each sequence as well. (Memory as measured for the chat of the table below, in half a million tokens.)
+The tree has a node per *branch*, and everything on an edge is a run of numbers. The others have an object or an entry per *page*, and here each token is a page. Rows and pages keep a list of tokens for each sequence as well. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
 
 </details>
 
@@ -149,7 +149,7 @@ A prefix stays useful when only its last window is complete. So the tree frees t
 
 ### Arrays of one shape
 
-Your engine runs on JAX. Each array must have a fixed shape, attention has no page table, and eight users chat at a time. Each gets one row of a large array.
+Your engine runs on JAX. Each array must have a fixed shape, attention has no page table, and eight users chat at a time.
 """
 
 # %%
@@ -210,7 +210,7 @@ for row in bench["rows"]:
 
 # %% [markdown]
 """
-The four indexes hardly differ in hits. Rows find less: each is as long as the longest sequence, so few of them fit. Pages find more, because others can find them while their sequence is still running; in this race an index gets a prompt only when its request ends. Memory and speed differ a lot. How much of that is the size of a page? Here is the chat again.
+The tree, the trie, the hashed blocks and the tree with windows hardly differ in hits. Rows find less: each is as long as the longest sequence, so few of them fit. Pages find more, because others can find them while their sequence is still running; in this race an index gets a prompt only when its request ends. Memory and speed differ a lot. How much of that is the size of a page? Here is the chat again.
 """
 
 

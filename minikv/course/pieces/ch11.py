@@ -73,10 +73,12 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     for which, start in leaving:
         name = branch_name(cache, which)
         branch = cache.branches[name]
-        pages, start = branch.pages, min(start, len(branch.pages))
-        branch.tokens, branch.pages = branch.tokens[: start * cache.size], pages[:start]
-        given = pages[start:]
+        start = min(start, len(branch.pages))
+        kept, given = branch.pages[:start], branch.pages[start:]
+        if not start:  # as when a branch ends; one that keeps some pages still has all of them during the call
+            branch.pages = kept
         world["drop_pages"](cache, given)
+        branch.tokens, branch.pages = branch.tokens[: start * cache.size], kept
         what = "all its pages" if not start else f"its pages after the first {start}"
         yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
 
@@ -124,9 +126,9 @@ def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
     begin = branch.draft_from
     seen = {
         "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages),
-        "draft_from": "None" if begin is None else begin,
+        "its `draft_from`": "None" if begin is None else begin,
     }  # fmt: skip
-    yield _frame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} correct", cache, seen)
+    yield _frame(f"{right} of {drafted} draft tokens {'is' if right == 1 else 'are'} correct", cache, seen)
 
 
 PIECES = (
@@ -145,12 +147,13 @@ PIECES = (
         "11.3", "own_pages", play_own_pages,
         cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, ""), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
                (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, "append 0 13"), 0, 1), (_PARTED, 1, 1),
-               (_THREE_HAVE_IT, 2, 4)],
+               (_THREE_HAVE_IT, 2, 4), ((2, "append 0 5, fork 0"), 1, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
-        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1)],
+        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1),
+               ((2, ""), 0, 3, 2)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
     ),
 )  # fmt: skip
@@ -197,7 +200,7 @@ _STILL_THERE = "the page still holds what it held: let others write to every fre
 def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     calls = [call for call in calls_of(right) if call.arguments["version"] == "B"]
-    if not calls:
+    if not calls and right.frames:
         return "the versions that you called work, whatever you call: read the other one again"
     ended, again, long = False, False, False
     seen = set[tuple[int, ...]]()

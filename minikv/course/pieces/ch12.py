@@ -127,10 +127,10 @@ PIECES = (
         "12.1", "valid_length", play_valid_length,
         cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
                ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
-               ("..xx.", 3)],
+               ("..xx.", 3), ("..xxxx", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("looks into the map", _looks_into_map, 3,
-                  "start at the end of the path, and look up each slot once: keep a count of the live slots in a row"),
+                  "start at the end of the path, ask the map itself about each slot once, and count live ones in a row"),
     ),
     Piece(
         "12.2", "hold", play_hold,
@@ -141,7 +141,8 @@ PIECES = (
         "12.3", "spare", play_spare,
         cases=[([("xxx", False)], 1), ([("xxxx", True)], 2), ([("xx", True)], 3), ([("x.px", False)], 1),
                ([("xx", False), ("xxx", True)], 1), ([("xxx", True), ("xx", False)], 2), ([], 2),
-               ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1)],
+               ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1),
+               ([("pxx", True)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
     ),
     Piece(
@@ -174,6 +175,27 @@ def _advice(right: Played) -> str:
     return "the tokens that are live have not changed between lock and unlock: what brings one back to life?"
 
 
+def _tree(world: World) -> Any:
+    """A tree with a window of two, in which a request can only leave with what its `find` returned."""
+    base: Any = world["WindowTree"]
+
+    class Tree(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(16, 16, 2)
+            self.given = list[tuple[Any, Any]]()
+
+        def find(self, tokens: Any) -> Any:
+            self.given.append(super().find(tokens))
+            return self.given[-1]
+
+        def leave(self, found: Any, receipt: Any) -> None:
+            if (found, receipt) not in self.given:
+                raise ValueError("a request leaves with exactly what its `find` returned")
+            super().leave(found, receipt)
+
+    return Tree()
+
+
 def _praise(careless: Played) -> str:
     """Return whether a script that found the bug also took the pin of another request."""
     held = list[list[int]]()
@@ -192,12 +214,12 @@ def _praise(careless: Played) -> str:
 EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
-        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4)],
+        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4), ([10, 8], 4)],
         strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
-        Calls(lambda world: world["WindowTree"](16, 16, 2), ("serve", "find", "leave", "free_windows"),
+        Calls(_tree, ("serve", "find", "leave", "free_windows"),
               seen=lambda tree: {"the pins": dict(tree.pins)}),
         advice=_advice, praise=_praise,
     ),

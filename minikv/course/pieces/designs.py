@@ -102,6 +102,13 @@ def _ours() -> World:
     return engine_world(2, 11)
 
 
+class _Value(str):
+    """A value, which may be anything: one of them counts as false."""
+
+    def __bool__(self) -> bool:
+        return self != "W"
+
+
 def built(case: tuple[int, str]) -> Any:
     """Shared pages after some steps, made by our own pieces; no token comes twice, and their values are letters.
 
@@ -110,13 +117,14 @@ def built(case: tuple[int, str]) -> Any:
     size, day = case
     cache, count = _ours()["SharedPages"](_PAGES, size), 0
     shuffle(cache.pool)
+    cache.values = [["old" if page < 5 else None] * size for page in range(_PAGES)]  # some have been in use
     cache.attach("a", [])
     for verb, which, *more in steps_of(day):
         name, new = branch_name(cache, int(which)), next(letter for letter in _NAMES if letter not in cache.branches)
         try:
             if verb == "append":
                 numbers = [1 + number * 11 % 26 for number in range(count, count + int(more[0]))]
-                cache.append(name, numbers, values_of(numbers))
+                cache.append(name, numbers, [_Value(letter) for letter in values_of(numbers)])
                 count += len(numbers)
             elif verb == "fork":
                 cache.fork(name, new)

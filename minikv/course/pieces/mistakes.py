@@ -143,6 +143,16 @@ def _is_deep(case: Any) -> bool:
     return "1" * DEEP in said or str(DEEP) in said
 
 
+def about_change(found: Parting) -> str | None:
+    """A hint for an answer that changes what belongs to its caller, where no stored one does the same.
+
+    >>> about_change(Parting(("1",), 0, "", "add [1]. The prompt, which must not change: []", Outcome()))
+    'that is what the caller passed in: work on a copy of it'
+    """
+    is_change = "which must not change:" in found.difference
+    return "that is what the caller passed in: work on a copy of it" if is_change else None
+
+
 def about_form(got: Outcome, expected: Outcome) -> str | None:
     """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
 
