@@ -130,7 +130,7 @@ PIECES = (
                ("..xx.", 3), ("..xxxx", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("looks into the map", _looks_into_map, 3,
-                  "start at the end of the path, ask the map itself about each slot once, and count live ones in a row"),
+                  "start at the end of the path, ask the map once about each slot, and count live ones in a row"),
     ),
     Piece(
         "12.2", "hold", play_hold,
