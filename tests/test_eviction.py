@@ -267,6 +267,25 @@ class ForgotTheComma(SmallestKeyFirst):
     reads = "last_used"
 
 
+class ForgotToReturn(SmallestKeyFirst):
+    """Its key is None for every node."""
+
+    reads = ("last_used",)
+
+    def key(self, node):
+        """Return nothing."""
+
+
+class ReadsMore(SmallestKeyFirst):
+    """Its key looks at a field that it does not name."""
+
+    reads = ("last_used",)
+
+    def key(self, node):
+        """How often, then when."""
+        return node.hits, node.last_used
+
+
 class LacksMethods:
     """It cannot be told of a lock."""
 
@@ -285,6 +304,8 @@ REFUSED = {
     "reads nothing": (NoWords, ValueError, "policy NoWords does not say what it reads"),
     "reads what is not there": (Misreads, ValueError, "policy Misreads reads 'colour': a node has created, end"),
     "reads a string": (ForgotTheComma, ValueError, "has the string 'last_used' as reads: expected a tuple of names"),
+    "no key is returned": (ForgotToReturn, TypeError, "policy ForgotToReturn has None as the key of a node: expected"),
+    "reads more": (ReadsMore, AttributeError, "'node with only what ReadsMore reads' object has no attribute 'hits'"),
     "a long name": ("x" * 10**6, ValueError, "policy is 'xxx"),
 }
 

@@ -246,9 +246,9 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 
 </details>
 
-#### 13.3 You write: `reuse_distances` (15 minutes)
+#### 13.3 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` keeps up to `most` marks, and counts in a few steps how many are newer than one of them:
+`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` makes at most `most` marks in all, also counting those that are removed later. It says in a few steps how many are newer than one of them:
 
 | call | returns |
 |---|---|
@@ -256,7 +256,7 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 | `timeline.newer(mark)` | how many marks are newer than this one |
 | `timeline.remove(mark)` | nothing; the mark no longer counts |
 
-Two rules of chapters 04 and 05 still hold. A request locks its blocks while it is served, so look up all of them before you use the first. And a leaf goes before its parent: the first block of a request ends up newest, its last block oldest.
+Two rules of chapters 04 and 05 still hold. A request locks its blocks while it is served, so look up all of them before you use the first. And a leaf goes before its parent: the first block of a request ends up newest, its last block oldest. For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
 """
 
 
@@ -332,9 +332,9 @@ next_uses = check("13.4 next_uses", next_uses)
 
 # %% [markdown]
 """
-#### 13.5 You write: `optimal_hits` (15 minutes)
+#### 13.5 You write: `optimal_hits` (20 minutes)
 
-Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. A set of blocks is all the cache you need. A heap finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
+Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. A heap, which begins as an empty list, finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
 """
 
 
@@ -354,7 +354,7 @@ for room in rooms[2:]:
 
 # %% [markdown]
 """
-With little room, LRU gets a fifth of what is possible in the chat, so look for a better guess. With much room nothing is left to gain. For the agents, at the top of this chapter, the two lines are close everywhere: memory helps them, and a better policy hardly does.
+With little room, LRU gets less than a third of what is possible in the chat, so look for a better guess. With much room nothing is left to gain. For the agents, at the top of this chapter, the two lines are close everywhere: memory helps them, and a better policy hardly does.
 
 ### Step 5: a count that fades
 
@@ -509,7 +509,7 @@ playground(capacity=4, policy="mru")
 
 #### 13.1 Design: a policy of your own
 
-A policy is a class with a `key`, and with `reads`, the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many blocks there are from the root to its end) and `id`. The one below evicts what is cheapest to compute again. Change it. The score is the share of all tokens that are hits, over the first half of both traces. How close to the bound can you get?
+A policy is a class with a `key`, a number or a tuple of numbers, and with `reads`, the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many blocks there are from the root to its end) and `id`. The one below evicts what is cheapest to compute again. Change it. The score is the share of all blocks that are hits, over the first half of both traces. How close to the bound can you get?
 """
 
 
@@ -595,7 +595,7 @@ def order():
 
 *lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there. *slru* and your `Aged` pay that on every request, for a point or two on some traffic.
 
-The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. And 16 minutes of one service are not a year of your own.
+The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. No score here weighs that. They begin with an empty cache, so they count misses that a warm one would not have. And they cache every prompt that fits; a server may also leave out what it expects to see only once. Last of all, 16 minutes of one service are not a year of your own.
 
 ## In real engines
 

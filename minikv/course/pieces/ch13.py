@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from numbers import Real
-from operator import itemgetter
+from numbers import Number
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +12,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.observe import DEEP, counting, kind_of, listed
+from minikv.course.pieces.observe import DEEP, counting, listed
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece
 from minikv.engine import World
 from minikv.prefix import RadixCache
@@ -22,21 +21,21 @@ from minikv.tokens import pack
 from minikv.traffic import TraceRequest, replay
 
 _PROMPTS = st.lists(st.text("01-", min_size=1, max_size=6), max_size=9).map(" ".join)
-_LATE = st.integers(0, 300) | st.integers(0, 10_000_000)
-_LEAF = st.tuples(st.sampled_from(range(1, 40, 2)), _LATE)  # its hits, odd: then no two tie; its last use
-_DEEP, _MOST = "1" * DEEP, 30
+_HITS = st.sampled_from(range(1, 40, 2))  # odd: then no two leaves tie
+_LEAF = st.tuples(_HITS, st.integers(0, 300) | st.integers(0, 10_000_000))  # its hits and its last use
+_DEEP = "1" * DEEP
 
 
 def requests_of(day: str | int) -> list[list[int]]:
     """The blocks of each prompt of a day, where a letter fills a block: a number for each prefix, with 0 among them.
 
     Dashes at the ends of a prompt are left out, so one by itself is an empty prompt. In the place of a day, a number
-    stands for so many prompts of one block, all the same.
+    stands for so many empty prompts.
 
     >>> requests_of("ab ac -")
     [[6, 3], [6, 0], []]
     """
-    day = "1 " * day if isinstance(day, int) else day
+    day = "- " * day if isinstance(day, int) else day
     names: dict[str, int] = {}
     prefixes = (accumulate(prompt.strip("-")) for prompt in day.split())
     return [[names.setdefault(prefix, (6 - 3 * len(names)) % 100_003) for prefix in each] for each in prefixes]
@@ -61,24 +60,15 @@ def _in_any_order(found: Any) -> Any:
     return sorted(found) if isinstance(found, (list, tuple)) else listed(found)
 
 
-def _lists_of_uses(found: Any) -> Any:
-    """The numbers of each request; of very many, as where one list stands in every place, the first ones."""
-    return listed(found, lambda uses: listed(uses[:99] if isinstance(uses, (list, tuple)) else uses))
-
-
-def _kind_of_key(key: Any) -> str:
-    return "a number" if isinstance(key, Real) else f"a tuple of {len(key)}" if isinstance(key, tuple) else kind_of(key)
-
-
 def play_aged_key(world: World, case: Any) -> Iterator[CaseFrame]:
     """The order in which some leaves go, by their keys; no two in a case are worth the same, so none may tie."""
     leaves, half_life = case
     nodes = [SimpleNamespace(hits=hits, last_used=last) for hits, last in leaves]
     keys = [world["aged_key"](node, half_life) for node in nodes]
-    kinds = {_kind_of_key(key) for key in keys}
-    seen: dict[str, Any] = {"what is returned": " or ".join(sorted(kinds))}
-    if kinds == {"a number"}:
-        seen["the order in which they go"] = [leaf for _, leaf in sorted(zip(keys, leaves), key=itemgetter(0))]
+    strange = [None if key is None else f"a {type(key).__name__}" for key in keys if not isinstance(key, Number)]
+    seen: dict[str, Any] = {"what is returned": strange[0] if strange else "a number"}
+    if not strange:
+        seen["the order in which they go"] = [leaves[at] for at in sorted(range(len(keys)), key=keys.__getitem__)]
     seen["the leaves afterward"] = [(node.hits, node.last_used) for node in nodes]
     yield CaseFrame(f"leaves (hits, last use) {leaves}, half-life {half_life}", seen)
 
@@ -105,7 +95,7 @@ PIECES = (
         cost=_cost("reuse_distances", "a dictionary finds a mark, and the timeline counts: nothing has to be searched"),
     ),
     Piece(
-        "13.4", "next_uses", _on_requests("next_uses", _lists_of_uses),
+        "13.4", "next_uses", _on_requests("next_uses", lambda found: listed(found, listed)),
         cases=[("a",), ("a a",), ("a b a",), ("ab a ab",), ("ab ac ab",), ("a a a",), ("",), ("- a",), (DEEP,)],
         strategy=st.tuples(_PROMPTS),
         cost=_cost("next_uses", "one pass from the end is enough: no request has to be searched"),
@@ -113,18 +103,17 @@ PIECES = (
     Piece(
         "13.5", "optimal_hits", _on_requests("optimal_hits", lambda found: found),
         cases=[("a", 1), ("a a", 1), ("a b a", 1), ("a b c a b", 2), ("ab c d c ab", 3), ("ab c ab", 2),
-               ("abc d abc", 3), ("a b c a b c a b c", 2), ("", 1), ("ab ab", 9),
-               ("a b a b a", 1), ("a b a b", 2), ("b b a c a", 2), ("a b b a", 1), ("a b c b", 2)],
+               ("abc d abc", 3), ("a b c a b c a b c", 2), ("", 1), ("ab ab", 9), ("d c ab c", 2),
+               ("ab ac a d ab d d ab", 2)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
         cost=_cost("optimal_hits", "the heap has the farthest block on top: nothing has to be searched", 150),
     ),
     Piece(
         "13.6", "aged_key", play_aged_key,
         cases=[([(1, 5), (1, 9)], 10), ([(1, 15), (2, 0)], 10), ([(1, 5), (2, 0)], 10),
-               ([(8, 0), (1, 29), (1, 31)], 10), ([(3, 100), (5, 95)], 10), ([(20, 0), (1, 300)], 50),
+               ([(8, 0), (1, 29), (1, 31)], 10), ([(3, 100), (5, 95)], 10), ([(20, 0), (1, 50), (1, 300)], 50),
                ([(7, 4_000_000), (9, 3_999_999)], 3), ([(1, 0)], 1), ([(4, 5), (1, 6)], 10), ([(3, 0), (1, 105)], 100),
-               ([(17, 0), (1, 40)], 10),
-               ([(1, 10_000_001), (1, 1_000_001), (1, 999_999), (1, 1001), (1, 999)], 10),
+               ([(1, 10_000_001), (1, 1_000_001), (1, 999_999), (1, 1001)], 10),
                ([(1_000_001, 1_000_005), (1_000_000, 1_000_005), (1000, 1_000_005)], 10)],
         strategy=st.tuples(st.lists(_LEAF, min_size=2, max_size=5), st.sampled_from([1, 3, 10, 50, 100])),
     ),
@@ -148,6 +137,6 @@ def best_hits(order: Sequence[int]) -> int:
 EXERCISES = (
     call_hunt(
         "13.2", "careless_hits", "it trusts the favorite", best_hits,
-        nonsense=lambda order: f"{len(order)} prompts are more than {_MOST}" if len(order) > _MOST else None,
+        nonsense=lambda order: f"{len(order)} prompts are more than 30" if len(order) > 30 else None,
     ),
 )  # fmt: skip
