@@ -248,7 +248,7 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 
 #### 13.3 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` makes at most `most` marks in all, also counting those that are removed later. It says in a few steps how many are newer than one of them:
+`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` makes at most `most` marks, also counting removed ones, and finds in a few steps how many are newer than one of them:
 
 | call | returns |
 |---|---|
@@ -595,7 +595,14 @@ def order():
 
 *lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there. *slru* and your `Aged` pay that on every request, for a point or two on some traffic.
 
-The yardsticks have limits, too. They count blocks, not seconds: a hit at token 30,000 saves more than one at token 30, because attention looks back. No score here weighs that. They begin with an empty cache, so they count misses that a warm one would not have. And they cache every prompt that fits; a server may also leave out what it expects to see only once. Last of all, 16 minutes of one service are not a year of your own.
+<details><summary>What the yardsticks leave out</summary>
+
+- *Seconds.* They count blocks. But a hit at token 30,000 saves more than one at token 30, because attention looks back. No score here weighs that.
+- *Warm-up.* They begin with an empty cache, so they count misses that a warm one would not have.
+- *Admission.* They cache every prompt that fits. A server may also leave out what it expects to see only once.
+- *Your traffic.* 16 minutes of one service are not a year of your own.
+
+</details>
 
 ## In real engines
 
