@@ -253,7 +253,7 @@ print("equal on 1, 2, 8 and 16 GPUs")
 
 # %% [markdown]
 """
-DeepSeek V3 has 671 billion parameters and 61 layers. Because it uses MLA, it keeps only one vector of 576 numbers per token and layer. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
+DeepSeek V3 has 671 billion parameters and 61 layers. Because it uses MLA, it keeps only one vector of 576 numbers (2 bytes each) per token and layer. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
 """
 
 # %%

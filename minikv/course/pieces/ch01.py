@@ -23,7 +23,14 @@ def _frame(world: World, name: str, error: type[Exception], *args: int, **named:
     """The frame of a call, which may raise the error that the text asks for."""
     words = ", ".join([*map(str, args), *(f"{name}={value}" for name, value in named.items())])
     raised, value = came_of(lambda: world[name](*args, **named), error)
-    return CaseFrame(f"{name}({words})", {"what is returned": value if raised == "no error" else f"a {raised}"})
+    return CaseFrame(f"{name}({words})", {"what is returned": _came_to(raised, value)})
+
+
+def _came_to(raised: str, value: Any) -> Any:
+    """What a call returned, or in words which error it raised, or only returned."""
+    if isinstance(value, Exception):
+        return "an error, which is to be raised"
+    return value if raised == "no error" else f"a {raised}"
 
 
 def play_bytes(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -42,7 +49,8 @@ def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
     pages, size, count = case
     given = list(pages)
     raised, found = came_of(lambda: world["slots_of"](given, size, count), ValueError)
-    seen = {"what is returned": as_list(found) if raised == "no error" else f"a {raised}", "the pages": given}
+    result = _came_to(raised, as_list(found))
+    seen = {"what is returned": result, "the pages, which must not change": given}
     yield CaseFrame(f"slots_of({pages}, page_size={size}, num_tokens={count})", seen)
 
 
@@ -62,7 +70,7 @@ PIECES = (
     Piece(
         "1.1", "bytes_per_token", play_bytes,
         cases=[(1, 1, 1), (32, 32, 128), (1, 8, 4, 2), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, 4, 3), (1, 4, 8, 1, 1),
-               (1, 2, _HUGE)],
+               (1, 2, _HUGE), (1, _HUGE, 1, 2), (1, 6, 1, 3)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
     ),
     Piece(

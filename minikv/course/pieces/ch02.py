@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from itertools import islice, product, takewhile
+from itertools import product, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import as_list
-from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, came_of, counting, numbers
+from minikv.course.pieces.identity import ALL_RIGHT, as_list
+from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, came_of, counting, numbers, with_slots
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
 from minikv.course.pieces.replying import ANSWERED, answering
 from minikv.course.pieces.trial import Played
@@ -68,12 +68,6 @@ def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(f"{start}, then guard(pool, {name % pages})", pool, seen)
 
 
-def _rows_of(prompts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-    """Each prompt with its own row, in the slots of a pool that has been in use."""
-    slots = (number * 29 % 101 for number in range(5, 106))
-    return [(tokens, list(islice(slots, len(tokens)))) for tokens in map(numbers, prompts)]
-
-
 def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
     """Of several rows for one prefix, the first, whichever was found."""
     end = len(row or ())
@@ -84,23 +78,27 @@ def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
 def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
     """`prompts` are cached, and each of `asked` is looked up; then the caller changes the result."""
     prompts, asked = case
-    known, before = _rows_of(prompts), _rows_of(prompts)
+    known, before = list(with_slots(prompts)), list(with_slots(prompts))
     cached = ", ".join(f"{bracketed(tokens)} in slots {bracketed(row)}" for tokens, row in known) or "nothing"
     for tokens in map(numbers, asked):
         given = tokens[:]
         row = world["cached_row"](known, given)
         seen = {"what is returned": _first_of(as_list(row), tokens, before)}
+        is_kept = (known, given) == (before, tokens)
+        seen["what was given"] = ALL_RIGHT if is_kept else "it changes what it is given: work on a copy"
         if isinstance(row, list):
             row.append(-1)
-        seen["what was given, once the result changes"] = "kept" if (known, given) == (before, tokens) else "changed"
+        is_kept = known == before
+        seen["the result"] = ALL_RIGHT if is_kept else "adding to the result changes `known`, too"
         yield CaseFrame(f"cached: {cached}. Look up {bracketed(tokens)}", seen)
 
 
 class _ExactCache:
     """A cache with the verbs of a `PromptList`, that needs no piece."""
 
-    def __init__(self) -> None:
-        self.slots, self.kept = dict[tuple[int, ...], Any](), "nothing yet"
+    def __init__(self, written: Mapping[Any, list[int]]) -> None:
+        self.slots, self.kept, self.fault = dict[tuple[int, ...], Any](), "nothing yet", ALL_RIGHT
+        self.written = written  # by slot, the text up to its token
 
     def find(self, tokens: Any) -> list[Any]:
         prefixes = takewhile(self.slots.__contains__, (tuple(tokens[: end + 1]) for end in range(len(tokens))))
@@ -109,13 +107,16 @@ class _ExactCache:
     def keep(self, tokens: Any, row: Any) -> None:
         self.kept = f"{bracketed(tokens)} in {len(row)} slots"
         for end, slot in enumerate(row[: len(tokens)]):
+            if self.written.get(slot) != list(tokens[: end + 1]):
+                self.fault = f"slot {slot} is kept, but its token is not computed yet"
             self.slots.setdefault(tuple(tokens[: end + 1]), slot)
 
 
 def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]:
     """Describe the state after an answer: the free pages, and what the cache keeps and finds again."""
     found = bracketed(cache.find(tokens))
-    return {"free pages": pool.num_free, "what is kept last": cache.kept, "the cache finds again": found}
+    kept = {"what is kept last": cache.kept, "the cache finds again": found, "what is kept": cache.fault}
+    return {"free pages": pool.num_free, **kept}
 
 
 def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -132,6 +133,7 @@ def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
     wanted = ", ".join(f"{page} of version {version}" for page, version in asked)
     yield CaseFrame(f"pages {'; '.join(state)}. Take back {wanted or 'none'}", {
         "what is returned": None if result is None else str(result),
+        "the pages and the versions, which must not change": (pages, given),
         "pages in use": [page for page in range(6) if not pool.is_free(page)],
         "their versions": [pool.version(page) for page in range(6)],
     })  # fmt: skip
@@ -169,20 +171,21 @@ PIECES = (
         "2.6", "cached_row", play_cached_row,
         cases=[([], ["12"]), (["12"], ["12"]), (["123"], ["12"]), (["12"], ["123"]), (["12", "345"], ["3", "9"]),
                (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "1"], ["123"]), ([""], [""]),
-               (["123", "143"], ["143"]), ([["1000", "2000"]], [["1000", "2000"]])],
+               (["123", "143"], ["143"]), (["12", "123"], ["123"]), ([["1000", "2000"]], [["1000", "2000"]]),
+               (["1" * DEEP], ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
     ),
     Piece(
-        "2.7", "respond", answering("respond", lambda world: _ExactCache(), _left_in),
+        "2.7", "respond", answering("respond", lambda _, model: _ExactCache(model.slots), _left_in),
         cases=[[("12", "")], [("12", "31")], [("12", "3"), ("12", "3")], [("12", "3"), ("1234", "5")], [("120", "3")],
-               [("123", "45"), ("1239", ""), ("1", "2")]],
+               [("123", "45"), ("1239", ""), ("1", "2")], [("12", "3" * 150)]],
         strategy=ANSWERED,
     ),
     Piece(
         "2.8", "take_back", play_take_back,
         cases=[([2, 0], [(0, 1)]), ([2, 1], [(0, 2)]), ([2, 2, 0], [(1, 1)]), ([3, 1, 0], [(2, 1), (1, 1), (0, 2)]),
                ([3, 1, 0], [(2, 1), (0, 1)]), ([3, 1, 0], [(0, 1), (2, 1)]), ([3, 1], [(2, 1), (0, 2)]),
-               ([1, 0], [(5, 0), (0, 1)]), ([3], []), ([2, 0], [(1, 2)])],
+               ([1, 0], [(5, 0), (0, 1)]), ([3], []), ([2, 0], [(1, 2)]), ([2, 1, 0], [(0, 1), (1, 2)])],
         strategy=st.tuples(
             st.lists(st.integers(0, 4), min_size=1, max_size=3),
             st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=3, unique_by=itemgetter(0)),

@@ -99,15 +99,17 @@ class _Reader:
 
 
 def answering(
-    name: str, make: Callable[[World], Any], look: Callable[[Any, Any, list[int], set[int]], Mapping[str, Any]]
+    name: str, make: Callable[[World, Any], Any], look: Callable[[Any, Any, list[int], set[int]], Mapping[str, Any]]
 ) -> Callable[[World, Any], Iterator[CaseFrame]]:
     """A play in which `name` answers prompts, one after the other; a case has pairs of a prompt and its answer.
 
-    `make` makes the cache, and `look` says what can be seen of it, and of the pool, after each answer.
+    `make` makes the cache that goes with a model, and `look` says what can be seen of it, and of the pool, after each
+    answer.
     """
 
     def play(world: World, case: Any) -> Iterator[CaseFrame]:
-        cache, pool, model, done = make(world), used_pool(world, 30), _Reader(), list[str]()
+        model, done, most = _Reader(), list[str](), max(len(prompt + answer) for prompt, answer in case)
+        cache, pool = make(world, model), used_pool(world, max(30, most))
         free = set(pool.stack)
         for prompt, answer in case:
             given, text = numbers(prompt), numbers(prompt + answer)
@@ -159,7 +161,7 @@ MORE = (
         strategy=PROMPTS,
     ),
     Piece(
-        "3.9", "reply", answering("reply", lambda world: world["Node"]([], []), _seen_of_tree),
+        "3.9", "reply", answering("reply", lambda world, _: world["Node"]([], []), _seen_of_tree),
         cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")], [("123", "4"), ("129", "4")],
                [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
