@@ -63,7 +63,7 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 """
 One reader leaves, and everyone who asks later gets garbage, permanently. So a page must not be **published**, that is, put where others can find it, before its keys and values have been computed.
 
-Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies. Somebody also has to take back the pages of a canceled request, and each request's half-full last page, which the tree never stores. The manager does all of this, in one place.
+Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies. Somebody also has to take back the pages of a canceled request, and each request's half-full last page, which the tree never stores. The manager does all of this.
 
 ## Build it
 
@@ -93,7 +93,7 @@ source(CacheManager)
 
 # %% [markdown]
 """
-`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, `require` refuses a request that is not running, and `allowed` a length that it can't be cut to. (`spare` and `store` are for the engine of chapter 08.) Your functions may use these two:
+`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, and `require` refuses a request that is not running. (`spare` and `store` are for chapter 08.) Your functions may use these two:
 
 | call | what it does |
 |---|---|
@@ -233,7 +233,7 @@ mini-sglang frees the duplicates but leaves the row as it was: {{engines mini-sg
 
 A request can end well: it *finishes*. It can also end badly, because the user hangs up or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write separate code for each way to end. SGLang once did. In SGLang-JAX, which had the same code, two places handled the same ending, and both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang itself has since {{engines sglang-12224|moved everything into one function}}.
 
-In the class above, `finish` is a checkpoint followed by the same way out as `abort`.
+Above, `finish` is a checkpoint followed by the same way out as `abort`.
 
 #### 7.3 You write: `release` (5 minutes)
 
