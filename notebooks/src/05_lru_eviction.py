@@ -13,9 +13,10 @@ Here is where we are going. Three prompts are cached, one of them is locked, and
 
 # %%
 import minikv
+from minikv import FreeListPool, record
 
-cache, pool = minikv.RadixCache(), minikv.FreeListPool(12)
-with minikv.record(cache, pool) as film:
+cache, pool = minikv.RadixCache(), FreeListPool(12)
+with record(cache, pool) as film:
     ben, slots = cache.insert([5, 6, 7], pool.alloc(3)), pool.alloc(5)
     cache.insert([1, 2, 3], slots[:3])
     cache.insert([1, 2, 3, 4, 5], slots)
@@ -385,7 +386,7 @@ guess("5.d", "which slots does evict(4) free? Write a list", None)
 
 # %%
 cache, pool = RadixCache(), Pool(10)
-with minikv.record(cache, pool) as film:
+with record(cache, pool) as film:
     cache.insert([2, 3, 4, 5, 6], pool.alloc(5))
     cache.insert([7, 8, 9, 1], pool.alloc(4))
     cache.match_prefix([2, 3, 4, 5, 9])
@@ -433,7 +434,9 @@ Here is the film of Anna's prompt, and then a playground. Insert prompts until i
 film.player(still=6)
 
 # %%
-minikv.playground()
+from minikv import playground
+
+playground()
 
 # %% [markdown]
 """

@@ -13,9 +13,10 @@ Here is where we are going: two requests, `r1` and `r2`, whose prompts share thr
 
 # %%
 import minikv
+from minikv import record
 
 manager = minikv.CacheManager(num_pages=12)
-with minikv.record(manager) as film:
+with record(manager) as film:
     pair = [manager.start([1, 2, 3, 4]), manager.start([1, 2, 3, 5, 6])]
     for request in pair:
         manager.advance(request)  # an engine has computed all of it
@@ -445,7 +446,9 @@ Drive one request by hand. Start it, publish while it runs, let another prompt h
 """
 
 # %%
-minikv.playground(goal="publish, hit, and abort")
+from minikv import playground
+
+playground(goal="publish, hit, and abort")
 
 # %% [markdown]
 """

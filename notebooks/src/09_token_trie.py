@@ -336,10 +336,11 @@ The design has two halves, and the package has both. `TokenTrie` has one *slot* 
 import random
 
 import minikv
+from minikv import RowCache, TokenTrie
 
 # %%
 chance, slot = random.Random(9), 0
-tree, trie = minikv.RadixCache(), minikv.TokenTrie()
+tree, trie = minikv.RadixCache(), TokenTrie()
 for _ in range(1000):
     tokens = chance.choices([0, 1], k=chance.randint(1, 12))
     assert [*tree.match_prefix(tokens).slots] == [*trie.match_prefix(tokens).slots]
@@ -360,7 +361,7 @@ What is that worth?
 """
 
 # %%
-yours, ours, running = RowTrie(4), minikv.RowCache(4), []
+yours, ours, running = RowTrie(4), RowCache(4), []
 chance, found = random.Random(9), [0, 0]
 for _ in range(1000):
     tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
@@ -379,7 +380,7 @@ The `assert` is a canary: it checks that each row in your `RowTrie` holds the to
 """
 
 # %%
-yours, ours, question = RowTrie(4), minikv.RowCache(4), list(b"Why is my invoice late?")
+yours, ours, question = RowTrie(4), RowCache(4), list(b"Why is my invoice late?")
 for _ in range(4):
     late, early = yours.start(question), ours.start(question)
     ours.publish(early)
@@ -464,7 +465,7 @@ Step through the film. It shows a manager with room for eight tokens, on top of 
 """
 
 # %%
-from minikv import CacheManager, TokenTrie, record
+from minikv import CacheManager, record
 
 manager = CacheManager(8, prefix_cache=TokenTrie())
 with record(manager) as film:
@@ -561,7 +562,7 @@ The trie is simple because it keeps one node per token. Here are both indexes wi
 
 # %%
 print("             nodes tokens per node   nodes visited   tokens cached")
-for make in (minikv.RadixCache, minikv.TokenTrie):
+for make in (minikv.RadixCache, TokenTrie):
     cache, slot = make(), 0
     for prompt in turns:
         cache.insert(prompt, range(slot, slot + len(prompt)))
@@ -581,7 +582,7 @@ A node is an object with a dictionary inside. The next cell measures bytes and t
 import tracemalloc
 from timeit import timeit
 
-for make in (minikv.RadixCache, minikv.TokenTrie):
+for make in (minikv.RadixCache, TokenTrie):
     tracemalloc.start()
     cache = make()
     cache.insert(range(20_000), range(20_000))

@@ -552,7 +552,7 @@ print(f"bound      {bound(EXAM):6.1%}")
 
 # %% [markdown]
 """
-Both winners lose to *lru*, and chance is far worse. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
+Both winners lose to *lru*, and chance is worse. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
 
 #### 13.2 Hunt: when does the favorite lose?
 

@@ -10,15 +10,12 @@ The cells below use these classes:
 """
 
 # %%
-import minikv
+from minikv import CopyOnWrite, HashBlockCache, RadixCache
+from minikv import RowCache, SlidingWindowCache, TokenTrie
 
-DESIGNS = {
-    "radix": minikv.RadixCache,
-    "trie": minikv.TokenTrie,
-    "rows": minikv.RowCache,
-}
-DESIGNS |= {"hash": minikv.HashBlockCache, "pages": minikv.CopyOnWrite}
-DESIGNS |= {"window": minikv.SlidingWindowCache}
+DESIGNS = {"radix": RadixCache, "trie": TokenTrie, "rows": RowCache}
+DESIGNS |= {"hash": HashBlockCache, "pages": CopyOnWrite}
+DESIGNS |= {"window": SlidingWindowCache}
 
 # %% [markdown]
 """
@@ -101,7 +98,7 @@ guess("which.c", "which design can fork a running sequence?", None)
 
 # %%
 able = [name for name, design in DESIGNS.items() if hasattr(design, "fork")]
-cache = minikv.CopyOnWrite(num_pages=40, page_size=16)
+cache = CopyOnWrite(num_pages=40, page_size=16)
 cache.attach("answer 0", range(100), values=range(100))
 for i in range(1, 16):
     cache.fork("answer 0", f"answer {i}")
@@ -132,7 +129,7 @@ guess(
 
 # %%
 able = [name for name, design in DESIGNS.items() if hasattr(design, "has_tombstones")]
-tree = minikv.SlidingWindowCache(window=1024)
+tree = SlidingWindowCache(window=1024)
 tree.insert(range(50_000), range(50_000))
 tree.evict(0, window_tokens=48_000)
 kept, found = tree.window_evictable_size, tree.match_prefix(range(50_000)).length
@@ -160,7 +157,7 @@ import numpy as np
 
 able = [name for name, design in DESIGNS.items() if hasattr(design, "states")]
 keys = np.zeros((8, 64, 1))
-cache = minikv.RowCache(8, arrays=(keys,))
+cache = RowCache(8, arrays=(keys,))
 first = cache.start([1, 2, 3, 4])
 keys[first.row, :4, 0] = [0.1, 0.2, 0.3, 0.4]
 cache.finish(first)
