@@ -115,8 +115,7 @@ def check(label: str, answer: Any = None) -> Any:
 
     The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns the function that the
     chapter continues with: this answer if it passes (it is then saved), the newest that did, or the package's version.
-    An answer that does not end is stopped after 3 seconds. Nothing can stop a call into C that does not end, such as
-    `sum(itertools.count())`: restart the kernel.
+    It stops an endless answer after 3 seconds, but not a call into C (`sum(itertools.count())`): restart the kernel.
 
     >>> def split(node, at):
     ...     return node
