@@ -262,8 +262,7 @@ def _lines_below_raise(answer: Any) -> bool:
 def mine(way: str = "") -> None:
     """Print whose version of each piece runs: yours, or the package's until yours passes.
 
-    On Google Colab `mine("download")` saves your `my_minikv.py` on your own machine, and `mine("upload")` brings it
-    back.
+    On Google Colab `mine("download")` saves your `my_minikv.py` on your machine; `mine("upload")` brings it back.
 
     >>> mine()  # doctest: +ELLIPSIS
     piece               whose
