@@ -21,16 +21,16 @@ StepsPlayed = list[tuple[Step, StepOutcome, Frame]]
 class Scene:
     """Settings and steps; `hint` says what to look at, `then` is a prompt to continue with.
 
-    In `script`, a step is its verb and then a prompt, a number, or a prompt and its namespace; with `text`, prompts
-    are text.
+    In `script`, a step is its verb and then a number, or a prompt and perhaps the namespace that it is in; with `text`,
+    prompts are text.
 
-    >>> print(*Scene("a", "", (("insert", "1 2"), ("evict", 1)), "1 3").steps, sep=", ")
-    scene 'a', insert [1 2], evict 1
+    >>> print(*Scene("a", "", "insert 1 2 in B, evict 1", "1 3").steps, sep=", ")
+    scene 'a', insert [1 2] in 'B', evict 1
     """
 
     name: str
     hint: str
-    script: tuple[tuple[str | int, ...], ...]
+    script: str
     then: str
     settings: Settings = _USUAL
     text: bool = False
@@ -38,52 +38,55 @@ class Scene:
     @property
     def steps(self) -> list[Step]:
         """The scene as history, from an empty cache on."""
-        return [Step("scene", repr(self.name), settings=self.settings), *(self._step(*words) for words in self.script)]
+        own = map(self._step, filter(None, self.script.split(", ")))
+        return [Step("scene", repr(self.name), settings=self.settings), *own]
 
-    def _step(self, verb: str | int, what: str | int, namespace: str | int | None = None) -> Step:
-        if isinstance(what, int):
-            return Step(str(verb), str(what), number=what)
-        return prompt_step(str(verb), what, text=self.text, namespace=None if namespace is None else str(namespace))
+    def _step(self, words: str) -> Step:
+        verb, _, what = words.partition(" ")
+        if verb == "evict":
+            return Step(verb, what, number=int(what))
+        prompt, _, namespace = what.partition(" in ")
+        return prompt_step(verb, prompt, text=self.text, namespace=namespace or None)
 
 
 _SCENES = (
     Scene(
         "two prompts share a prefix",
         "Both prompts begin alike, and these tokens are stored once. Undo walks back to the first prompt.",
-        (("insert", "the cat sat"), ("insert", "the cat ran")), "the dog sat", text=True,
+        "insert the cat sat, insert the cat ran", "the dog sat", text=True,
     ),
     Scene(
         "split under a lock",
         "The locked node was cut in two: both parts stay locked. Give lock 1 back, and both are free to go.",
-        (("insert", "1 2 3 4 5 6"), ("lock", "1 2 3 4 5 6"), ("insert", "1 2 3 9")), "1 2 8",
+        "insert 1 2 3 4 5 6, lock 1 2 3 4 5 6, insert 1 2 3 9", "1 2 8",
     ),
     Scene(
         "evict the tail first",
         "The least recently used leaf went. Evict again: the shared prefix is always the last to go.",
-        (("insert", "1 2 3 4"), ("insert", "1 2 5 6"), ("match", "1 2 3 4"), ("evict", 2)), "1 2 5 6",
+        "insert 1 2 3 4, insert 1 2 5 6, match 1 2 3 4, evict 2", "1 2 5 6",
     ),
     Scene(
         "pages of 4",
         "Six tokens agree, but only whole pages are shared. Set the page size to 1 or 2: the steps are replayed in it.",
-        (("insert", "1 2 3 4 5 6 7 8 9 10"), ("match", "1 2 3 4 5 6 0")), "1 2 3 4 5 6 7 8 9 10 11 12",
+        "insert 1 2 3 4 5 6 7 8 9 10, match 1 2 3 4 5 6 0", "1 2 3 4 5 6 7 8 9 10 11 12",
         Settings(page_size=4, capacity=12),
     ),
     Scene(
         "two namespaces",
         "The same tokens, three namespaces: nothing is shared between them, and C finds nothing.",
-        (("insert", "1 2 3"), ("insert", "1 2 3 4", "B"), ("match", "1 2 3", "C")), "1 2 3",
+        "insert 1 2 3, insert 1 2 3 4 in B, match 1 2 3 in C", "1 2 3",
     ),
     Scene(
         "full: what may go?",
         "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what goes? Then try five tokens: why not?",
-        (("insert", "1 2 3 4"), ("lock", "1 2 3 4"), ("insert", "1 2 5 6"), ("insert", "7 8")), "9 10 11",
+        "insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
         Settings(capacity=8),
     ),
     Scene(
         "who goes first?",
         "Which of the three went, and why? Choose another policy: the same steps are replayed under it.",
-        (("insert", "1 1 1"), ("match", "1 1 1"), ("match", "1 1 1"), ("insert", "2 2 2"), ("insert", "3 3 3"),
-         ("match", "2 2 2"), ("evict", 3)), "4 4 4 4 4", Settings(capacity=12),
+        "insert 1 1 1, match 1 1 1, match 1 1 1, insert 2 2 2, insert 3 3 3, match 2 2 2, evict 3", "4 4 4 4 4",
+        Settings(capacity=12),
     ),
 )  # fmt: skip
 SCENES = {scene.name: scene for scene in _SCENES}
@@ -108,7 +111,7 @@ class Goal:
         >>> goal.state(history)
         (False, 'not yet: no edge was cut')
         """
-        own = history.since[len(self.scene.script) :]
+        own = history.since[len(self.scene.steps) - 1 :]
         missing = self.missing(history, own)
         steps = f"{len(own)} step{'' if len(own) == 1 else 's'}"
         return not missing, f"not yet: {missing}" if missing else f"done, in {steps}"
@@ -173,23 +176,23 @@ def _publish(history: History, own: StepsPlayed) -> str:
 
 _GOALS = (
     Goal("cut an edge in one step", Scene(
-        "cut", "One prompt, one edge. Which prompt cuts it?", (("insert", "1 2 3 4 5 6"),), "1 2 3 9"), _cut),
+        "cut", "One prompt, one edge. Which prompt cuts it?", "insert 1 2 3 4 5 6", "1 2 3 9"), _cut),
     Goal("make a prompt hit 8 tokens", Scene(
         "hit", "Each letter is a token. Type a prompt that finds exactly 8 of them.",
-        (("insert", "the cat sat"), ("insert", "a dog")), "the dog", text=True), _hit),
+        "insert the cat sat, insert a dog", "the dog", text=True), _hit),
     Goal("protect more than half with two locks", Scene(
         "protect", "16 slots, three prompts: lock two so that more than 8 slots are protected.",
-        (("insert", "1 2 3 4 5 6"), ("insert", "1 2 3 7 8 9"), ("insert", "20 21 22")), "1 2 3",
+        "insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
         Settings(capacity=16)), _protect),
     Goal("make admit refuse a prompt that would fit", Scene(
         "refuse", "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
-        (("insert", "1 2 3 4"), ("insert", "5 6")), "7 8 9", Settings(capacity=8)), _refuse),
+        "insert 1 2 3 4, insert 5 6", "7 8 9", Settings(capacity=8)), _refuse),
     Goal("evict the prompt that was inserted last", Scene(
         "newest", "The least recently used prompt goes first: make it the one that was inserted last.",
-        (("insert", "1 1 1"), ("insert", "2 2 2"), ("insert", "3 3 3")), "3 3 3", Settings(capacity=12)), _newest),
+        "insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3", Settings(capacity=12)), _newest),
     Goal("publish, hit, and abort", Scene(
         "publish", "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
-        (), "1 2 3 4", Settings(capacity=16)), _publish),
+        "", "1 2 3 4", Settings(capacity=16)), _publish),
 )  # fmt: skip
 GOALS = {goal.name: goal for goal in _GOALS}
 
