@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
@@ -86,7 +86,12 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
 
     model, store = _small_model(2048)
     engine = Engine(model, CacheManager(2048, prefix_cache=RadixCache() if cache else NoCache(), store=store))
-    return LiveChat(_spoken(engine, _tokenizer(), clock, questions))
+
+    def ask(prompt: list[int]) -> tuple[list[int], int]:
+        (found,) = engine.generate([prompt], NEW_TOKENS)
+        return found.tokens, found.prompt - found.cached
+
+    return LiveChat(list(_spoken(ask, model.eos, questions, clock)))
 
 
 def _small_model(num_slots: int) -> tuple[Any, Any]:
@@ -106,17 +111,23 @@ def _tokenizer() -> Any:
     return load_tokenizer(asset("model"))
 
 
-def _spoken(engine: Any, tokenizer: Any, clock: bool, questions: Sequence[str]) -> list[SpokenTurn]:
-    said, turns = tokenizer.encode(INSTRUCTIONS), []
+def _spoken(
+    ask: Callable[[list[int]], tuple[list[int], int]],
+    ends: Collection[int],
+    questions: Sequence[str] = QUESTIONS,
+    clock: bool = False,
+) -> Iterator[SpokenTurn]:
+    """The turns, where `ask` gives the tokens of an answer to a prompt, and how many of the prompt's were computed."""
+    tokenizer = _tokenizer()
+    said = tokenizer.encode(INSTRUCTIONS)
     for turn, question in enumerate(questions):
         said += tokenizer.encode(f"User: {question}\nAssistant:")
         hour, minute = divmod(9 * 60 + 10 + 7 * turn, 60)
         prompt = (tokenizer.encode(f"It is {hour % 24:02}:{minute:02}. ") if clock else []) + said
-        (found,) = engine.generate([prompt], NEW_TOKENS)
-        answer = tokenizer.decode([token for token in found.tokens if token not in engine.model.eos]).strip()
-        turns.append(SpokenTurn(question, answer, found.prompt, found.prompt - found.cached))
-        said = [*said, *found.tokens, *tokenizer.encode("\n")]
-    return turns
+        tokens, computed = ask(prompt[:])
+        answer = tokenizer.decode([token for token in tokens if token not in ends]).strip()
+        yield SpokenTurn(question, answer, len(prompt), computed)
+        said = [*said, *tokens, *tokenizer.encode("\n")]
 
 
 def _stored(cache: bool, clock: bool, questions: Sequence[str]) -> LiveChat:
@@ -181,19 +192,13 @@ def chat_through(serve: Serve, pool: Any, cache: Any) -> LiveChat:
     [223, 332, 481]
     """
     answers = [turn.answer for turn in _stored(True, False, QUESTIONS).turns]
-    return LiveChat(list(_served(serve, SlotModel(pool.size, answers), pool, cache)))
+    model = SlotModel(pool.size, answers)
 
+    def ask(prompt: list[int]) -> tuple[list[int], int]:
+        before, tokens = model.computed, serve(model, pool, cache, prompt)
+        return tokens, model.computed - before - len(tokens) + 1
 
-def _served(serve: Serve, model: SlotModel, pool: Any, cache: Any) -> Iterator[SpokenTurn]:
-    tokenizer = _tokenizer()
-    said = tokenizer.encode(INSTRUCTIONS)
-    for question in QUESTIONS:
-        said += tokenizer.encode(f"User: {question}\nAssistant:")
-        before = model.computed
-        tokens = serve(model, pool, cache, list(said))
-        answer = tokenizer.decode([token for token in tokens if token != model.end]).strip()
-        yield SpokenTurn(question, answer, len(said), model.computed - before - len(tokens) + 1)
-        said = [*said, *tokens, *tokenizer.encode("\n")]
+    return LiveChat(list(_spoken(ask, [model.end])))
 
 
 def run_name(cache: bool, clock: bool) -> str:
