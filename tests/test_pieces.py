@@ -176,7 +176,7 @@ MADE: dict = {}  # the cases that are made by day, where the answers as printed 
 @pytest.mark.parametrize("section", RIGHT, ids=lambda section: f"{section.id}{section.remark}")
 def test_a_right_answer_of_another_shape_passes(section, tmp_path, capsys, monkeypatch):
     if not NIGHTLY:
-        monkeypatch.setattr(trial, "smallest_case", functools.partial(smallest_case, examples=60))
+        monkeypatch.setattr(trial, "smallest_case", functools.partial(smallest_case, examples=30))
         monkeypatch.setattr(trial, "_made", MADE)
     piece = find_piece(section.id)
     Notebook(tmp_path, piece.chapter).answer(piece, section.text)
