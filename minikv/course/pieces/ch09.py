@@ -52,14 +52,14 @@ def _frame(caption: str, root: Any, pool: Any, seen: Mapping[str, Any] = NOTHING
 
 
 def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A trie with `prompts`, in row 0 and row 1 by turns, the first node in none; each of `queries` is looked up."""
+    """A trie with `prompts`, in row 0 and row 1 by turns, or a node in none; each of `queries` is looked up."""
     prompts, queries = case
     root, pool = world["TokenNode"](), world["BitmaskPool"](2)
     pool.alloc(2)
     for number, prompt in enumerate(prompts):
         _named(world, root, prompt, number % 2, pool)
-    for first in list(root.children.values())[:1]:
-        first.row = None
+    if len(prompts) > 1:
+        next(iter(root.children.values()), root).row = None
     yield _frame("before", root, pool)
     for query in queries:
         given = numbers(query)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
-from minikv.course.pieces.mistakes import about_change, about_depth, hint_for, hints_given, mistake_in
+from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
@@ -238,8 +238,8 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
     notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
     if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
         notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
-    if said := depth or (about_change(found) if mistake is None else None):
-        notes.insert(0, f"  Hint: {said}.")
+    if mistake is None and (said := f": {depth}" if depth else not is_long and about_difference(piece, world, found)):
+        notes.insert(0, f"  Hint{said}.")
     if mistake is not None:
         notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
     film = None if is_long else both_films(piece, world, found)

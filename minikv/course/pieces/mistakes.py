@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
@@ -14,7 +15,7 @@ from minikv.course.pieces.piece import GAVE, Piece, all_pieces, find_exercise, f
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer
-from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
+from minikv.course.pieces.trial import Parting, Played, is_own, parted, play_case, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, type_in_words
 
@@ -125,7 +126,67 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
     frames = [frame for case in [found.case, *exercise.cases] for frame in play_case(exercise, world, case).frames]
     if found.got.error is None and all(frame.seen[GAVE].value is None for frame in frames):
         return None  # "did you forget to return it?" has been asked
-    return exercise.hints[0]
+    fact = about_difference(exercise, world, found)
+    return f"{fact[2:]}. {exercise.hints[0]}" if fact else exercise.hints[0]
+
+
+_STATE = "tree|trie|ring|held|table|cached|newest|pages|slots of"  # what lasts from one call to the next
+_ERRORS = {
+    "object is not iterable|has no len|[(]not .list|'int' object is not subs": "a single value stands where a list "
+    "is expected; `[x]` is a list with one item",
+    "unhashable type: 'list'": "a list stands where a single value is expected; `append` puts a list in as one item, "
+    "and `extend` puts in its items",
+    "'(int|str|tuple|bytes)' object has no attribute": "a loop over a dictionary gives its keys, and `.values()` "
+    "gives what they lead to",
+    "'NoneType' object": "something is None here, such as what is above the root or not found: ask for that first",
+    "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
+    "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
+    "changed size during iteration": "loop over a copy, `list(...)`, of what you change",
+}
+
+
+def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
+    """A hint with what is so wherever an answer differs in this place, or what an error of Python's is often about.
+
+    >>> about_difference(find_piece("3.1"), {}, Parting((), 0, "", "", Outcome(error=KeyError(7))))
+    ' (perhaps): that key is not in the dictionary: ask with `in` before you look it up, or use `get`'
+    """
+    name, error = found.seen[0], found.got.error
+    if not name:
+        said = "" if error is None or is_own(error) else str(found.got)
+        return next((f" (perhaps): {hint}" for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
+    wrong = [parted(piece, world, case, play_case(piece, world, case), ours) for case, ours in zip(*_expected(piece))]
+    others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
+    facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
+    return f": {facts[0]} ({name})" if facts else None
+
+
+def _facts(name: str, mine: Any, right: Any, before: Any) -> list[str]:
+    """Return what is so of a value, and of what is expected: the most telling comes first."""
+    facts = dict[str, bool]()
+    if re.search(_STATE, name):
+        facts = {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
+    if "must not change" in name:
+        less = len(str(mine)) - len(str(right))
+        facts = {"your code takes items out, as `pop` does": less < 0, "your code adds to it, as `+=` does": less > 0}
+        facts["that is what the caller passed in: work on a copy of it"] = True
+    if isinstance(mine, int) and isinstance(right, int):
+        facts |= {"too large by 1": mine == right + 1, "too small by 1": mine == right - 1}
+    one, other = (re.split(r" (?:→|\|) ", value) if isinstance(value, str) else value for value in (mine, right))
+    if isinstance(one, list) and isinstance(other, list):
+        given, wanted = set(map(repr, one)), set(map(repr, other))
+        facts |= {
+            "the right items, in the opposite order": one == other[::-1],
+            "the right items, in another order": given == wanted and len(one) == len(other),
+            "nothing is there": not one,
+            "the last item is missing": one == other[:-1],
+            "it stops too early": one == other[: len(one)],
+            "it begins too late": one == other[-len(one) :],
+            "it does not stop where it should": one[: len(other)] == other,
+            "some items are missing, and none is wrong": given < wanted,
+            "nothing is missing, but there is too much": given > wanted,
+        }
+    return [fact for fact, is_so in facts.items() if is_so]
 
 
 def about_depth(found: Parting) -> str | None:
@@ -141,16 +202,6 @@ def about_depth(found: Parting) -> str | None:
 def _is_deep(case: Any) -> bool:
     said = str(case)
     return "1" * DEEP in said or str(DEEP) in said
-
-
-def about_change(found: Parting) -> str | None:
-    """A hint for an answer that changes what belongs to its caller, where no stored one does the same.
-
-    >>> about_change(Parting(("1",), 0, "", "add [1]. The prompt, which must not change: []", Outcome()))
-    'that is what the caller passed in: work on a copy of it'
-    """
-    is_change = "which must not change:" in found.difference
-    return "that is what the caller passed in: work on a copy of it" if is_change else None
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

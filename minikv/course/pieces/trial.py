@@ -51,7 +51,8 @@ class Parting:
     """The first frame in which two sides differ: what is seen there, or how yours ended.
 
     `got` is what the answer came to, and `expected`, in an exercise, what it should come to. Of an error, `place` is
-    the line of the answer in which it was raised and what was expected there, in words, and `kind` its kind.
+    the line of the answer in which it was raised and what was expected there, in words, and `kind` its kind. Of a value
+    that differs, `seen` is its name, what it is, what it should be, and what it was before.
     """
 
     case: Any
@@ -62,6 +63,7 @@ class Parting:
     expected: Outcome | None = None
     place: str = ""
     kind: str = ""
+    seen: tuple[str, Any, Any, Any] = ("", None, None, None)
 
     @property
     def words(self) -> str:
@@ -85,11 +87,11 @@ def _ending(outcome: Outcome) -> str:
 
     Those of the learner's `raise` may be any, and those of a `RecursionError` depend on where the stack ends.
     """
-    is_kind = isinstance(outcome.error, RecursionError | None) or _is_own(outcome.error)
+    is_kind = isinstance(outcome.error, RecursionError | None) or is_own(outcome.error)
     return type(outcome.error).__name__ if is_kind else str(outcome)
 
 
-def _is_own(error: BaseException) -> bool:
+def is_own(error: BaseException) -> bool:
     """Return whether a `raise` outside the package made an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -160,17 +162,19 @@ def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -
             return _ended(piece, case, at, frame, got.outcome, world)
         for name, value in frame.seen.items():
             mine = got.frames[at].seen.get(name)
+            seen = (name, mine, value, got.frames[at - 1].seen.get(name) if at else None)
             if isinstance(value, Outcome) and isinstance(mine, Outcome):
                 if not mine.agrees(value):
                     mine = Outcome(mine.value, mine.error, got.outcome.printed)
                     kind = f"{frame.caption} gave {_ending(mine)}" if mine.error else ""
                     words = _gave(frame.caption, mine, value)
-                    return Parting(case, at, frame.caption, words, mine, value, kind=kind)
+                    seen = ("the result", mine.value, value.value, None)
+                    return Parting(case, at, frame.caption, words, mine, value, kind=kind, seen=seen)
             elif not agree(mine, value):
                 words = f"{frame.caption}. {name[0].upper()}{name[1:]}: {_words(mine)}; expected: {_words(value)}"
                 if value == ALL_RIGHT:
                     words = f"{frame.caption}: {_words(mine)}"
-                return Parting(case, at, frame.caption, words, got.outcome)
+                return Parting(case, at, frame.caption, words, got.outcome, seen=seen)
     return None
 
 
