@@ -27,7 +27,7 @@ def _frame(world: World, name: str, error: type[Exception], *args: int, **named:
 
 
 def _came_to(raised: str, value: Any) -> Any:
-    """What a call returned, or in words which error it raised, or only returned."""
+    """Return the result of a call, or say in words which error it raised, or only returned."""
     if isinstance(value, Exception):
         return "an error, which is to be raised"
     return value if raised == "no error" else f"a {raised}"
