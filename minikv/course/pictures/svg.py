@@ -170,10 +170,11 @@ def line_to(part: Part, above: Part, sideways: bool) -> str:
 
 
 @lru_cache(maxsize=64)
-def svg_to_png(svg: str) -> bytes | None:
+def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
     """Paint an SVG at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg.
 
-    It is transparent, as a page in the dark needs it. With Pillow it has few colors, and so few bytes.
+    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colors, and so
+    few bytes.
     """
     if not importlib.util.find_spec("resvg_py"):
         return None
@@ -183,7 +184,8 @@ def svg_to_png(svg: str) -> bytes | None:
     zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
     png = resvg_py.svg_to_bytes(
-        svg_string=svg, zoom=zoom, skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
+        svg_string=svg, background=background, zoom=zoom,
+        skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
     return _with_few_colors(bytes(png))
 
