@@ -23,7 +23,7 @@ from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
-from minikv.course.pieces.mistakes import mistake_in
+from minikv.course.pieces.mistakes import about_difference, mistake_in
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play_case, reference_world
@@ -208,20 +208,64 @@ def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch
     assert sys.modules["__main__"].split is given is not theirs
 
 
-def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, monkeypatch):
-    waits = []
-    monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.1)
+ENDLESS = "from minikv.testing.attempt import TooLong\ndef walk(root, tokens):\n    if root.children: raise TooLong\n"
+
+
+@pytest.mark.parametrize(("length", "waits"), [(1, 1), (7, 2)])
+def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(length, waits, notebook, capsys, monkeypatch):
+    """It is waited for once to compare it with the stored ones, and where it is like none of them once for a fact."""
+    ended = []
 
     def watched(*args, **more):
         played = play_case(*args, **more)
-        waits.append(played.outcome.error)
+        ended.append(played.outcome.error)
         return played
 
     for module in ("trial", "mistakes"):
         monkeypatch.setattr(f"minikv.course.pieces.{module}.play_case", watched)
-    notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while root.children: pass\n    return root, 1")
-    assert capsys.readouterr().out.startswith("✗ 3.2 walk: walk [1]. The length: 1; expected: 0")
-    assert sum(isinstance(error, TooLong) for error in waits) == 1
+    notebook.answer(find_piece("3.2"), f"{ENDLESS}    return root, {length}")
+    assert capsys.readouterr().out.startswith(f"✗ 3.2 walk: walk [1]. The length: {length}; expected: 0")
+    assert sum(isinstance(error, TooLong) for error in ended) == waits
+
+
+ABOUT = {
+    "'NoneType' object is not iterable": (TypeError, "something is None here"),
+    'can only concatenate list (not "int") to list': (TypeError, "a single value stands where a list is expected"),
+    'can only concatenate list (not "tuple") to list': (TypeError, None),
+    "'tuple' object has no attribute 'slots'": (AttributeError, "a function that returns two values"),
+    "pop from an empty deque": (IndexError, "nothing is left to take out"),
+    "list index out of range": (IndexError, "the index is past the end of the list"),
+    "deque mutated during iteration": (RuntimeError, "loop over a copy"),
+}
+SO = [
+    ("the length", True, False, None, None),
+    ("the length", 3, 2, None, "too large by 1"),
+    ("what is returned", [1, 1, 2], [1, 2, 2], None, None),
+    ("what is returned", [1, 2, 3], [1, 2, 2], None, None),
+    ("what is returned", [2, 3, 1], [1, 2, 3], None, "the right items, in another order"),
+    ("what is returned", [7], [], None, "nothing should be there"),
+    ("what is returned", [np.array([1, 2]), 3], [3, 4], None, None),
+    ("what was cached already", 0, 3, 0, None),  # what is returned is no state
+    ("free pages", 4, 2, 4, "the call leaves it as it was"),
+    ("free pages", None, 2, None, None),
+    ("the prompt, which must not change", [100, 2], [7, 2], None, "that is what the caller passed in"),
+    ("the prompt, which must not change", [], [7], None, "your code takes items out"),
+]
+
+
+@pytest.mark.parametrize("said", ABOUT)
+def test_the_hint_about_an_error_of_pythons_is_about_that_error(said):
+    kind, hint_about = ABOUT[said]
+    found = about_difference(find_piece("3.1"), {}, trial.Parting((), 0, "", "", trial.Outcome(error=kind(said))))
+    assert hint_about in found if hint_about else found is None
+
+
+@pytest.mark.parametrize(("name", "mine", "right", "before", "fact"), SO)
+def test_a_hint_about_a_difference_says_only_what_is_so(name, mine, right, before, fact):
+    piece = find_piece("3.1")
+    parting = trial.Parting((), 0, "", "", trial.Outcome(), seen=(name, mine, right, before))
+    found = about_difference(piece, reference_world(piece), parting)
+    assert found.startswith(f": {fact}") if fact else found is None
 
 
 def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):

@@ -201,7 +201,14 @@ def type_in_words(value: Any) -> str:
     """
     plain = attempt(lambda: _plain(value))
     value = plain.value if plain.error is None else value
-    if isinstance(value, (int, float)):
-        return "a number"
-    name = "list" if isinstance(value, list) else type(value).__name__
+    return "a number" if isinstance(value, (int, float)) else "a list" if isinstance(value, list) else type_of(value)
+
+
+def type_of(value: Any) -> str:
+    """Return the type of a value, with its article.
+
+    >>> type_of((1, 2)), type_of(np.array([1])), type_of(7)
+    ('a tuple', 'an array', 'an int')
+    """
+    name = type(value).__name__.removeprefix("nd")  # of numpy's arrays
     return f"a{'n' if name[0].lower() in 'aeiou' else ''} {name}"

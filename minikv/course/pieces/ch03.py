@@ -10,7 +10,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
-from minikv.course.pieces.identity import path_tokens, spoil
+from minikv.course.pieces.identity import as_list, path_tokens, spoil
 from minikv.course.pieces.observe import (
     ASKED,
     DEEP,
@@ -56,7 +56,7 @@ def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) ->
     caption = f"{verb} {' in slots '.join(map(bracketed, given))}"
     result = world[verb](root, *given)
     node, other = two(result)
-    found = "no list, but a tuple" if isinstance(other, tuple) else copy.copy(other)
+    found = as_list(other) if what == "the slots" else copy.copy(other)
     seen = {
         "what is returned": kinds(result), what: found, **state_of_tree(root),
         "the path to the node": path_tokens(node, root), "the node": edge(node),

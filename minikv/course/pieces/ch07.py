@@ -61,8 +61,9 @@ def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
     else:
         pool.free([page for page in map(int, mistake.split()) if not pool.is_free(page)])
     found = world["owners"](desk.manager)
-    seen = {"what is returned": kind_of(found)}
-    for page, names in enumerate(found if isinstance(found, list) else ()):
+    rows = found if isinstance(found, (list, tuple)) else ()
+    seen = {"what is returned": f"{kind_of(found)} of {len(rows)}"}
+    for page, names in enumerate(rows):
         seen[f"the owners of page {page}"] = ", ".join(sorted(map(str, names))) or "nobody"
     after = f" after {day}" if day else ""
     yield CaseFrame(f"owners of {num_pages} pages of {page_size}{after}", seen, (desk.manager, *desk.manager.sequences))

@@ -64,7 +64,7 @@ def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
     for query in queries:
         given = numbers(query)
         path = world["trie_find"](root, given)
-        words = f"a tuple of {len(path)}, and no list" if isinstance(path, tuple) else path_in_words(root, path)
+        words = "a tuple, not a list" if isinstance(path, tuple) else path_in_words(root, path)
         seen = {"the tokens of the nodes": words, "the caller's prompt, which must not change": given}
         yield _frame(f"find {bracketed(query)}", root, pool, seen)
 

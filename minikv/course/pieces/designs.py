@@ -61,7 +61,7 @@ def path_in_words(root: Any, path: Any) -> Any:
     """The tokens of a list of nodes, if they lead down from the root one after the other.
 
     >>> path_in_words(None, 7), path_in_words(None, [7])
-    ('no list, but a number', 'a list with a number in it')
+    ('an int, not a list', 'a list with a number in it')
     """
     if not isinstance(path, (list, tuple)):
         return listed(path)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
-from minikv.testing.attempt import short_repr
+from minikv.testing.attempt import type_of
 from minikv.testing.snapshot import shorten
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
@@ -179,9 +179,9 @@ def as_list(found: Any) -> Any:
     """A copy of a list, or in words what was returned in place of one.
 
     >>> as_list([1]), as_list((1,)), as_list(None)
-    ([1], '(1,), not a list', None)
+    ([1], 'a tuple, not a list', None)
     """
-    return None if found is None else found[:] if isinstance(found, list) else f"{short_repr(found)}, not a list"
+    return None if found is None else found[:] if isinstance(found, list) else f"{type_of(found)}, not a list"
 
 
 def path_of(kind: Any, length: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
@@ -17,7 +18,7 @@ from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer
 from minikv.course.pieces.trial import Parting, Played, is_own, parted, play_case, reference_world
 from minikv.engine import World, run_section
-from minikv.testing.attempt import Outcome, TooLong, type_in_words
+from minikv.testing.attempt import Outcome, TooLong, attempt, type_in_words
 
 hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 
@@ -33,7 +34,12 @@ class _Play(NamedTuple):
     """How a case was played with an answer, and how it first differs from ours, if it does."""
 
     played: Played
-    difference: str | None
+    found: Parting | None
+
+    @property
+    def difference(self) -> str | None:
+        """The part of the difference that another answer with the same mistake shares."""
+        return self.found.alike if self.found else None
 
 
 def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
@@ -84,7 +90,7 @@ def _plays(
             found = parted(piece, world, case, played, ours)
         if isinstance(played.outcome.error, TooLong):
             break
-        yield _Play(played, found.alike if found else None)
+        yield _Play(played, found)
 
 
 def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_Play]]]) -> WrongAnswer | None:
@@ -123,25 +129,31 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
         return form
     if found.got.error and not found.expected.error:
         return None  # the error says it
-    frames = [frame for case in [found.case, *exercise.cases] for frame in play_case(exercise, world, case).frames]
-    if found.got.error is None and all(frame.seen[GAVE].value is None for frame in frames):
-        return None  # "did you forget to return it?" has been asked
+    if found.got.error is None and found.got.value is None:
+        plays = _plays(exercise, world, {}, *_expected(exercise))
+        if all(frame.seen[GAVE].value is None for play in plays for frame in play.played.frames):
+            return None  # "did you forget to return it?" has been asked
     fact = about_difference(exercise, world, found)
-    return f"{fact[2:]}. {exercise.hints[0]}" if fact else exercise.hints[0]
+    return f"{fact[2:]}; {exercise.hints[0]}" if fact else exercise.hints[0]
 
 
-_STATE = "tree|trie|ring|held|table|cached|newest|pages|slots of"  # what lasts from one call to the next
+# What lasts from one call to the next.
+_STATE = r"tree|trie|ring\b|table|stack|oldest|pages (in|marked)|protected|free|cached tokens|is (held|cached)"
 _ERRORS = {
-    "object is not iterable|has no len|[(]not .list|'int' object is not subs": "a single value stands where a list "
+    "NoneType": "something is None here, such as what is above the root, what was not found, or what `append` and "
+    "`sort` return: check for that first",
+    "object is not iterable|has no len|list .not .int|'int' object is not subs": "a single value stands where a list "
     "is expected; `[x]` is a list with one item",
     "unhashable type: 'list'": "a list stands where a single value is expected; `append` puts a list in as one item, "
     "and `extend` puts in its items",
-    "'(int|str|tuple|bytes)' object has no attribute": "a loop over a dictionary gives its keys, and `.values()` "
-    "gives what they lead to",
-    "'NoneType' object": "something is None here, such as what is above the root or not found: ask for that first",
+    "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: take it apart, as "
+    "in `node, length = walk(root, tokens)`",
+    "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives its keys, and `.values()` gives what "
+    "they lead to",
     "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
+    "^IndexError.*pop from": "nothing is left to take out: check for that first",
     "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
-    "changed size during iteration": "loop over a copy, `list(...)`, of what you change",
+    "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
 }
 
 
@@ -155,38 +167,47 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
     if not name:
         said = "" if error is None or is_own(error) else str(found.got)
         return next((f" (perhaps): {hint}" for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
-    wrong = [parted(piece, world, case, play_case(piece, world, case), ours) for case, ours in zip(*_expected(piece))]
+    wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
     others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
     facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
     return f": {facts[0]} ({name})" if facts else None
 
 
-def _facts(name: str, mine: Any, right: Any, before: Any) -> list[str]:
+def _facts(*seen: Any) -> list[str]:
     """Return what is so of a value, and of what is expected: the most telling comes first."""
-    facts = dict[str, bool]()
-    if re.search(_STATE, name):
-        facts = {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
-    if "must not change" in name:
-        less = len(str(mine)) - len(str(right))
-        facts = {"your code takes items out, as `pop` does": less < 0, "your code adds to it, as `+=` does": less > 0}
-        facts["that is what the caller passed in: work on a copy of it"] = True
-    if isinstance(mine, int) and isinstance(right, int):
-        facts |= {"too large by 1": mine == right + 1, "too small by 1": mine == right - 1}
-    one, other = (re.split(r" (?:→|\|) ", value) if isinstance(value, str) else value for value in (mine, right))
-    if isinstance(one, list) and isinstance(other, list):
-        given, wanted = set(map(repr, one)), set(map(repr, other))
-        facts |= {
-            "the right items, in the opposite order": one == other[::-1],
-            "the right items, in another order": given == wanted and len(one) == len(other),
-            "nothing is there": not one,
-            "the last item is missing": one == other[:-1],
-            "it stops too early": one == other[: len(one)],
-            "it begins too late": one == other[-len(one) :],
-            "it does not stop where it should": one[: len(other)] == other,
-            "some items are missing, and none is wrong": given < wanted,
-            "nothing is missing, but there is too much": given > wanted,
-        }
+    facts: dict[str, bool] = attempt(lambda: _facts_of_state(*seen) | _facts_of_value(*seen[1:3])).value or {}
     return [fact for fact, is_so in facts.items() if is_so]
+
+
+def _facts_of_state(name: str, mine: Any, right: Any, before: Any) -> dict[str, bool]:
+    if "must not change" in name:
+        more = len(re.findall(r"\w+", str(mine))) - len(re.findall(r"\w+", str(right)))
+        facts = {"your code takes items out, as `pop` does": more < 0, "your code adds to it, as `+=` does": more > 0}
+        return facts | {"that is what the caller passed in: work on a copy of it": True}
+    if before is None or not re.search(_STATE, name):
+        return {}
+    return {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
+
+
+def _facts_of_value(mine: Any, right: Any) -> dict[str, bool]:
+    if type(mine) is int and type(right) is int:
+        return {"too large by 1": mine == right + 1, "too small by 1": mine == right - 1}
+    one, other = (re.split(r" (?:→|\|) ", value) if isinstance(value, str) else value for value in (mine, right))
+    if not isinstance(one, list) or not isinstance(other, list):
+        return {}
+    given, wanted = Counter(map(repr, one)), Counter(map(repr, other))
+    return {
+        "nothing is there": not one,
+        "nothing should be there": not other,
+        "the right items, in the opposite order": one == other[::-1],
+        "the right items, in another order": given == wanted,
+        "the last item is missing": one == other[:-1],
+        "it stops too early": one == other[: len(one)],
+        "it begins too late": one == other[-len(one) :],
+        "it does not stop where it should": one[: len(other)] == other,
+        "some items are missing, and none is wrong": given < wanted,
+        "nothing is missing, but there is too much": given > wanted,
+    }
 
 
 def about_depth(found: Parting) -> str | None:
@@ -200,8 +221,7 @@ def about_depth(found: Parting) -> str | None:
 
 
 def _is_deep(case: Any) -> bool:
-    said = str(case)
-    return "1" * DEEP in said or str(DEEP) in said
+    return len(said := str(case)) > DEEP or said.startswith(f"({DEEP}")
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.identity import DEEPEST, kept, path_of, used_slots
 from minikv.engine import World, ours
-from minikv.testing.attempt import type_in_words
+from minikv.testing.attempt import type_in_words, type_of
 from minikv.testing.snapshot import plain, ranges, shorten
 
 MOST = 200  # nodes in words
@@ -278,11 +278,11 @@ def listed(found: Any, words: Callable[[Any], Any] = lambda each: each) -> Any:
     """Return the items of a list, each in `words`, or say what was returned in place of a list.
 
     >>> listed([1, 2], str), listed({1}), listed(None)
-    (['1', '2'], 'no list, but a set', None)
+    (['1', '2'], 'a set, not a list', None)
     """
     if isinstance(found, (list, tuple)):
         return [words(each) for each in found]
-    return None if found is None else f"no list, but {type_in_words(found)}"
+    return None if found is None else f"{type_of(found)}, not a list"
 
 
 def yes_or_no(answer: Any) -> str | None:
