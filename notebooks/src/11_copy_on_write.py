@@ -439,7 +439,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. (If nobody knows how long an answer will be, it has to check before each step, as the engine of chapter 08 does.)
+A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths; a length may be 0. Each answer is a branch that was forked after the prompt, and there are no other branches. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. (If nobody knows how long an answer will be, it has to check before each step, as the engine of chapter 08 does.)
 """
 
 

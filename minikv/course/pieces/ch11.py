@@ -63,6 +63,10 @@ def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
     yield CaseFrame(f"fork {name}", seen, cache)
+    if is_branch:
+        found = type(old)(list(old.tokens), list(old.pages))
+        cache.branches["one more"] = world["fork_branch"](cache, found)
+        yield _frame("fork a branch that has no name yet, as `attach` does", cache)
 
 
 def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -83,13 +87,6 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
 
 
-def _own_values(cache: Any) -> str:
-    """Return whether each page has a list of values of its own."""
-    if len({id(values) for values in cache.values}) < len(cache.values):
-        return "two pages have one list of values: what is written to one, the other has too"
-    return ALL_RIGHT
-
-
 def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """A branch is to have `count` more tokens; then they are written, with themselves for values."""
     made, which, count = case
@@ -100,7 +97,7 @@ def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     seen = {
         "raised": error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
         "the last page that it had": "kept" if branch.pages[last : last + 1] == before[-1:] else "replaced",
-        "the values of the pages": _own_values(cache), "how many pages it has now": len(branch.pages),
+        "how many pages it has now": len(branch.pages),
     }  # fmt: skip
     empty = "" if before else ", which has no page yet,"
     yield _frame(f"{name}{empty} needs room for {count} more token{'s' * (count != 1)}", cache, seen)
@@ -153,7 +150,7 @@ PIECES = (
     Piece(
         "11.4", "settle_draft", play_settle_draft,
         cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1),
-               ((2, ""), 0, 3, 2)],
+               ((2, ""), 0, 3, 2), ((2, "append 0 2"), 0, 3, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
     ),
 )  # fmt: skip

@@ -169,6 +169,16 @@ def contents(cache: Any, branch: Any) -> Any:
     return " ".join(f"[{part}]" for part in parts) or "nothing"
 
 
+def _own_values(cache: Any) -> str:
+    """Return whether each page has a list of values of its own, with as many places as a page has."""
+    if len({id(values) for values in cache.values}) < len(cache.values):
+        return "two pages have one list of values: what is written to one, the other has too"
+    wrong = [len(values or ()) for values in cache.values if len(values or ()) != cache.size]
+    if wrong:
+        return f"the list of values of a page has the length {wrong[0]}; it should have {cache.size}"
+    return ALL_RIGHT
+
+
 def seen_of_pages(cache: Any) -> dict[str, Any]:
     """The state of shared pages: the values of each branch, the owners of each page, the free ones and the found ones.
 
@@ -180,6 +190,7 @@ def seen_of_pages(cache: Any) -> dict[str, Any]:
     others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
     found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
     return {
+        "the values of the pages": _own_values(cache),
         **{f"what {name} reads": words for name, words in found.items()},
         "the references of the pages in use": [cache.refs[page] for page in valid],
         "pages with references that no branch has": others,
