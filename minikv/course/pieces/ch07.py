@@ -46,7 +46,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
     """A day by our own pieces, then perhaps a mistake.
 
-    The pool gets pages that are in use, or loses one, or the cache gets a request's.
+    The pool gets pages that are in use, which may go to another request, or it loses one, or the cache gets a request's.
     """
     num_pages, page_size, day, mistake = case
     desk = Desk(engine_world(), num_pages, page_size)
@@ -58,13 +58,17 @@ def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
     elif mistake == "publish":
         for each in desk.manager.sequences[:1]:
             desk.manager.cache.insert(each.tokens, each.row, namespace=each.namespace)
+    elif mistake == "give":
+        for each in desk.manager.sequences[:1]:
+            pool.free(each.row[-1:])
+            desk.step("start", "7")
     else:
         pool.free([page for page in map(int, mistake.split()) if not pool.is_free(page)])
     found = world["owners"](desk.manager)
     rows = found if isinstance(found, (list, tuple)) else ()
     seen = {"what is returned": f"{kind_of(found)} of {len(rows)}"}
     for page, names in enumerate(rows):
-        seen[f"the owners of page {page}"] = ", ".join(sorted(map(str, names))) or "nobody"
+        seen[f"the owners of page {page}"] = ", ".join(sorted(map(str, names))) if names else "an empty list"
     after = f" after {day}" if day else ""
     yield CaseFrame(f"owners of {num_pages} pages of {page_size}{after}", seen, (desk.manager, *desk.manager.sequences))
 
@@ -80,6 +84,7 @@ _DAYS = (
     (4, 1, "start 123"), (8, 1, f"{_ANNA}, start 129"), (6, 2, f"{_ANNA}, start 12349"),
     (6, 1, "start 1234, start 567"), (6, 1, f"{_ANNA}, start 1234678"), (9, 1, _TENANTS),
     (4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"), (8, 2, _TWINS),
+    (8, 1, "start 123, start 145, compute 0, compute 1, checkpoint 0, checkpoint 1"),
     (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
     (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"),
     (12, 2, f"start 12, compute 0, finish 0, {_TWINS}, abort 0, finish 0"), (11, 3, f"{_BEN}, {_BEN}, {_TWINS}"),
@@ -107,9 +112,9 @@ PIECES = (
         cases=[(2, 1, "", ""), (4, 1, "start 12", ""), (6, 2, f"{_ANNA}, start 12349", ""), (8, 2, _TWINS, ""),
                (6, 2, "start 12345, compute 0 3, checkpoint 0", ""), (8, 1, "start 12, start 34, start 5", ""),
                (9, 1, _TENANTS, ""), (6, 1, "start 123", "0 1"), (6, 1, f"{_ANNA}, start 12349", "2 3"),
-               (6, 1, "start 12", "lose"), (6, 2, "start 12345", "publish")],
+               (6, 1, "start 12", "lose"), (6, 2, "start 12345", "publish"), (6, 1, "start 12", "give")],
         strategy=st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=6).map(", ".join),
-                           st.sampled_from(["", "", "0 1", "1 2 3", "lose", "publish"])),
+                           st.sampled_from(["", "", "0 1", "1 2 3", "lose", "publish", "give"])),
     ),
 )  # fmt: skip
 

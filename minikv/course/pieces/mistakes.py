@@ -204,7 +204,7 @@ def _facts_of_value(mine: Any, right: Any) -> dict[str, bool]:
         "the last item is missing": one == other[:-1],
         "it stops too early": one == other[: len(one)],
         "it begins too late": one == other[-len(one) :],
-        "it does not stop where it should": one[: len(other)] == other,
+        "there is too much at its end": one[: len(other)] == other,
         "some items are missing, and none is wrong": given < wanted,
         "nothing is missing, but there is too much": given > wanted,
     }

@@ -13,6 +13,7 @@ from minikv.course.pieces.observe import bracketed, numbers, steps_of
 from minikv.course.pieces.piece import CaseFrame
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
+from minikv.manager.sequence import RUNNING
 from minikv.serving import Chunk, Request, SamplingParams
 from minikv.testing.canary import CanaryModel
 from minikv.testing.snapshot import plain
@@ -109,6 +110,7 @@ def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"before: {', '.join(names[: len(running)])} run", seen, manager.cache)
     for _ in range(min(times, len(scheduler.running))):
         youngest = scheduler.running[-1]
+        sequence = youngest.sequence
         found = world["preempt"](scheduler)
         cached = manager.cache.match_prefix(youngest.tokens).length
         seen = {
@@ -118,6 +120,7 @@ def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
             "preemptions that the request counts": youngest.preemptions,
             "tokens that it finds in the cache when it comes back": cached,
             "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
+            "its sequence": "runs on" if sequence.state == RUNNING else "is over",
             "what is returned": _names([found], known)[0] if hasattr(found, "number") else found,
         }  # fmt: skip
         yield CaseFrame(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
@@ -167,11 +170,16 @@ def play_next_chunk(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
-    """An engine runs steps; a request is a prompt, how many new tokens it wants, and at which temperature."""
-    num_pages, page_size, budget, requests, steps = case
+    """An engine runs steps; a request is a prompt, how many new tokens it wants, and at which temperature.
+
+    What is left of a prompt is read in pieces of at most `piece` tokens, so others may sample before it does.
+    """
+    num_pages, page_size, budget, requests, steps, piece = case
     manager = world["CacheManager"](num_pages, page_size)
     shuffle(manager.pool)
     scheduler = world["Scheduler"](manager, budget, min(budget, 3))
+    share = scheduler.share
+    scheduler.share = lambda left, budget: [min(count, piece) for count in share(left, budget)]
     engine = world["Engine"](CanaryModel(10, eos=[9]), manager, scheduler)
     computed = list[list[int]]()
     watch(engine.model, ["forward"], lambda call: computed.append([len(c.tokens) for c in call.arguments["chunks"]]))
@@ -182,6 +190,7 @@ def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
         if len(prompt) + new <= most
     ]
     for step in range(1, steps + 1):
+        before = manager.sequences
         engine.step()
         seen = {
             "tokens of each chunk, in each call of the model": computed[:],
@@ -189,6 +198,8 @@ def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
             "running": _names(scheduler.running, sent), "waiting": _names(scheduler.waiting, sent),
             **{f"r{request.number}": _progress(request) for request in sent},
             "cached tokens": manager.cache.total_size, "free pages": manager.pool.num_free,
+            "the sequences that ran before it": ["runs on" if each.state == RUNNING else "is over" for each in before],
+            "steps that the scheduler counts": scheduler.step,
         }  # fmt: skip
         computed.clear()
         yield CaseFrame(f"step {step} of {len(sent)} requests", seen, (manager, *manager.sequences))
