@@ -46,7 +46,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
     """A day by our own pieces, then perhaps a mistake.
 
-    The pool gets pages that are in use, which may go to another request, or it loses one, or the cache gets a request's.
+    The pool gets pages that are in use, and may hand one out again, or it loses one, or the cache gets a request's.
     """
     num_pages, page_size, day, mistake = case
     desk = Desk(engine_world(), num_pages, page_size)
