@@ -121,7 +121,7 @@ def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
             "tokens that it finds in the cache when it comes back": cached,
             "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
             "its sequence": "runs on" if sequence.state == RUNNING else "is over",
-            "what is returned": _names([found], known)[0] if hasattr(found, "number") else found,
+            "what is returned": _names([found], known)[0] if isinstance(found, Request) else found,
         }  # fmt: skip
         yield CaseFrame(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
 
@@ -169,25 +169,29 @@ def play_next_chunk(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(caption, seen, (desk.manager, sequence))
 
 
-def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
-    """An engine runs steps; a request is a prompt, how many new tokens it wants, and at which temperature.
-
-    What is left of a prompt is read in pieces of at most `piece` tokens, so others may sample before it does.
-    """
-    num_pages, page_size, budget, requests, steps, piece = case
-    manager = world["CacheManager"](num_pages, page_size)
+def _engine(world: World, manager: Any, budget: int, piece: int) -> Any:
+    """An engine over a shuffled pool; what is left of a prompt is read in pieces of at most `piece` tokens."""
     shuffle(manager.pool)
     scheduler = world["Scheduler"](manager, budget, min(budget, 3))
     share = scheduler.share
     scheduler.share = lambda left, budget: [min(count, piece) for count in share(left, budget)]
-    engine = world["Engine"](CanaryModel(10, eos=[9]), manager, scheduler)
+    return world["Engine"](CanaryModel(10, eos=[9]), manager, scheduler)
+
+
+def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
+    """An engine runs steps; a request is a prompt, how many new tokens it wants, and at which temperature.
+
+    A prompt may be read in small pieces, so others sample before it does.
+    """
+    num_pages, page_size, budget, requests, steps, piece = case
+    engine = _engine(world, world["CacheManager"](num_pages, page_size), budget, piece)
+    manager, scheduler = engine.manager, engine.scheduler
     computed = list[list[int]]()
     watch(engine.model, ["forward"], lambda call: computed.append([len(c.tokens) for c in call.arguments["chunks"]]))
-    most = num_pages * page_size
     sent = [
         engine.submit(numbers(prompt), SamplingParams(new, temperature))
         for prompt, new, temperature in requests
-        if len(prompt) + new <= most
+        if len(prompt) + new <= num_pages * page_size
     ]
     for step in range(1, steps + 1):
         before = manager.sequences
