@@ -140,7 +140,7 @@ def recount(root):
 
 # %% 4.8 pages_needed
 def pages_needed(length, found, size):
-    """The pages that `length` tokens need if `found` of them are cached in pages."""
+    """The pages that `length` tokens need if `found` of these tokens are cached."""
     pages = (length + size - 1) // size
     return pages - found // size
 

@@ -43,7 +43,7 @@ prompts = [list((SYSTEM + text).encode()) for text in asked]
 
 # %% [markdown]
 """
-You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop.
+You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`: later in this chapter, a token will be a whole page, a tuple.
 
 The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
 
@@ -484,7 +484,7 @@ def radix_nodes(prompts):
 
 #### 3.6 Bug hunt: the branch in the wrong place
 
-Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} Its tree for sliding windows has this bug; see {{engines pymllm-swa-split}}.
+Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} That tree has this bug; see {{engines pymllm-swa-split}}.
 
 Your function gets a cache that is built from the package's pieces, except for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
 """

@@ -143,7 +143,7 @@ Each node has a **reference count**: the number of locks that pass through it. A
 
 #### 4.1 You write: `lock` (5 minutes)
 
-Add one to `node.locks`, for `node` and for every node above it except the root. Call `cache.protect(...)` on each node that had no lock before. As in chapter 03, use a loop: paths can be long.
+Add one to `node.locks`, for `node` and for every node above it except the root. Call `cache.protect(...)` on each node whose count has just become 1. As in chapter 03, use a loop: paths can be long.
 """
 
 
@@ -309,7 +309,7 @@ First, some arithmetic. Pools hand out pages, while the cache measures lengths i
 
 # %%
 def pages_needed(length, found, size):
-    """The pages that `length` tokens need if `found` of them are cached in pages."""
+    """The pages that `length` tokens need if `found` of these tokens are cached."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -367,7 +367,7 @@ Now you can write `serve_carelessly` again, without the mistake. For this, a pag
 
 #### 4.9 You write: `serve` (10 minutes)
 
-Admit the prompt. Its row is the slots that were found (`found.slots`), followed by the request's own. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache had already; free the request's own slots among those. Then lock the whole prompt with `cache.acquire(prompt)`, unlock what `admit` locked, and return what `acquire` returned. If `admit` raises an error, let it through.
+Admit the prompt. Its row is the slots that were found (`found.slots`, an array), followed by the request's own; make it one list. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache had already; free the request's own slots among those. Then lock the whole prompt with `cache.acquire(prompt)`, unlock what `admit` locked, and return what `acquire` returned. If `admit` raises an error, let it through.
 """
 
 
@@ -498,7 +498,7 @@ def how_many_fit(free, prefixes, waiting):
 
 #### 4.6 Bug hunt: unlock without a receipt
 
-This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which its evictable size is wrong. Can you make it give away what *another* request holds?
+This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give away what *another* request holds?
 """
 
 # %%
@@ -584,7 +584,7 @@ So your cache doesn't rely on counts alone. It keeps a receipt for each lock, in
 
 #### 4.10 You write: `return_receipt` (5 minutes)
 
-If `handle` is not in `held`, raise a `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
+If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
 """
 
 

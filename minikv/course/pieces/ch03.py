@@ -128,8 +128,8 @@ PIECES = (
     ),
     Piece(
         "3.2", "walk", asking("walk", "the length"),
-        cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"]),
-               (DEEP, ["1" * DEEP])],
+        cases=[([], ["1"]), (_NEAR, ["12345"]), (["12"], ["123"]), (_NEAR, ["9"]), (_NEAR, ["129"]),
+               (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("children looked at", nodes_looked_at, 3,
                   "the dictionary finds the child by its first token: you don't need to look at the others"),

@@ -57,11 +57,15 @@ def _emptied(cache: Any, held: Sequence[Any] = ()) -> Iterator[CaseFrame]:
 
 
 def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A cache with `prompts`; the node of each of `asked` is locked, one after the other."""
-    prompts, asked = case
+    """A cache with `prompts`; the node of each of `asked` is locked, one after the other.
+
+    In a case that has more than these two, each node has been unlocked once before, although nobody locked it.
+    """
+    prompts, asked, *below = case
     cache = filled_cache(world, prompts)
     for prompt in asked:
         found = cache.match_prefix(numbers(prompt))
+        found.node.locks -= len(below)
         yield _frame(f"match {bracketed(prompt)}", cache)
         cache.lock(found)
         yield _frame(_of_path("lock", found.node), cache)
@@ -77,14 +81,14 @@ def _locked_cache(world: World, prompts: Sequence[str], asked: Sequence[str]) ->
 def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives.
 
-    A turn of `None` unlocks the first node, although nobody locked it.
+    A turn of `None` unlocks the last node, although nobody locked it.
     """
     prompts, asked, turns = case
     cache, held = _locked_cache(world, prompts, asked)
     exposed = note_exposed(cache)
     yield _frame("before", cache)
     if turns == [None]:
-        node = preorder(cache.roots[None])[0]
+        node = preorder(cache.roots[None])[-1]
         world["unlock"](cache, node)
         yield _frame(_of_path("unlock", node) + ", which nobody locked", cache)
     else:
@@ -93,12 +97,16 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted."""
+    """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted.
+
+    If `asked` is `None`, the node of that edge has been unlocked once, although nobody locked it.
+    """
     prompts, asked, which, at = case
-    cache, held = _locked_cache(world, prompts, asked)
+    cache, held = _locked_cache(world, prompts, asked or [])
     if (cut := edge_to_cut(cache.roots[None], which, at)) is None:
         return
     node, at = cut
+    node.locks -= asked is None
     yield _frame("before", cache)
     caption, upper = f"cut {edge(node)} after {at}", world["split"](node, at)
     seen = {
@@ -180,19 +188,19 @@ PIECES = (
     Piece(
         "4.1", "lock", play_lock,
         cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"]),
-               (DEEP, ["1" * DEEP])],
+               (["12"], ["12"], -1), (DEEP, ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, _LOCKED),
     ),
     Piece(
         "4.2", "unlock", play_unlock,
         cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
-               (["12"], [], [None]), (DEEP, ["1" * DEEP], [0])],
+               (["12"], [], [None]), (["12", "123"], ["12"], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
     ),
     Piece(
         "4.3", "split", play_locked_split,
         cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
-               (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0)],
+               (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0), (["123"], None, 0, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
     ),
     Piece(
@@ -259,8 +267,8 @@ _LINE = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), _OWN), max_size=5)
 EXERCISES = (
     exercise(
         "4.5", "how_many_fit", how_many_fit,
-        cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]), (2, [4], [(0, 1), (0, 1)]),
-               (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
+        cases=[(9, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]),
+               (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
     ),
     engine_hunt(

@@ -150,6 +150,10 @@ _ERRORS = {
     "in `node, length = walk(root, tokens)`",
     "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives its keys, and `.values()` gives what "
     "they lead to",
+    "'dict' object has no attribute '(append|insert|remove)": "that is a dictionary, not a list: `held[key] = value` "
+    "puts an entry in, and `del held[key]` takes one out",
+    "^RecursionError": "in its own body, a function's name means this function, not an earlier one of that name",
+    "(max|min)[(][)].* empty": "nothing is there to choose from: ask first whether there is anything",
     "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
     "^IndexError.*pop from": "nothing is left to take out: check for that first",
     "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",

@@ -104,12 +104,12 @@ def answering(
     """A play in which `name` answers prompts, one after the other; a case has pairs of a prompt and its answer.
 
     `make` makes the cache that goes with a model, and `look` says what can be seen of it, and of the pool, after each
-    answer.
+    answer. One answer alone has exactly the slots that it needs.
     """
 
     def play(world: World, case: Any) -> Iterator[CaseFrame]:
-        model, done, most = _Reader(), list[str](), max(len(prompt + answer) for prompt, answer in case)
-        cache, pool = make(world, model), used_pool(world, max(30, most))
+        model, done, sizes = _Reader(), list[str](), [len(prompt + answer) for prompt, answer in case]
+        cache, pool = make(world, model), used_pool(world, max(sizes + [30] * (len(sizes) > 1)))
         free = set(pool.stack)
         for prompt, answer in case:
             given, text = numbers(prompt), numbers(prompt + answer)
