@@ -13,6 +13,7 @@ from minikv.course.pieces.observe import came_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
 from minikv.engine import World
 from minikv.sizing import page_waste
+from minikv.testing.attempt import type_of
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30
@@ -55,7 +56,7 @@ def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _as_tuple(found: Any) -> Any:
-    return found if found is None or isinstance(found, tuple) else f"{found}, not a tuple"
+    return found if found is None or isinstance(found, tuple) else f"{type_of(found)}, not a tuple"
 
 
 def _config(heads: int, size: int, layers: int, **more: Any) -> tuple[dict[str, Any]]:

@@ -21,6 +21,7 @@ from minikv.course.pieces.replying import ANSWERED, answering
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
+from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
@@ -132,7 +133,7 @@ def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
     result = world["take_back"](pool, pages, given)
     wanted = ", ".join(f"{page} of version {version}" for page, version in asked)
     yield CaseFrame(f"pages {'; '.join(state)}. Take back {wanted or 'none'}", {
-        "what is returned": None if result is None else str(result),
+        "what is returned": None if result is None else short_repr(result),
         "the pages and the versions, which must not change": (pages, given),
         "pages in use": [page for page in range(6) if not pool.is_free(page)],
         "their versions": [pool.version(page) for page in range(6)],

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from minikv.course.pieces.observe import DEEP
-from minikv.course.pieces.piece import GAVE, Piece, all_pieces, find_exercise, find_piece
+from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer
@@ -116,8 +116,8 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
 def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
     """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
 
-    Otherwise it is one for a result of the wrong kind, or the general one; none where nothing is returned at all or a
-    name is missing, because the line says that already.
+    Otherwise it is one for a result of the wrong kind, or the general one; none where nothing is returned or there is
+    an error, because the line says that already.
     """
     if isinstance(found.got.error, TooLong):  # each further case would take as long again
         return "does each pass through your loop make progress, and are there few enough passes?"
@@ -127,12 +127,8 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
         return None  # the line says it: what is wrong is not what the call gave
     if form := about_form(found.got, found.expected):
         return form
-    if found.got.error and not found.expected.error:
-        return None  # the error says it
-    if found.got.error is None and found.got.value is None:
-        plays = _plays(exercise, world, {}, *_expected(exercise))
-        if all(frame.seen[GAVE].value is None for play in plays for frame in play.played.frames):
-            return None  # "did you forget to return it?" has been asked
+    if found.got.value is None and not found.expected.error:
+        return None  # the line says it: there is an error, or nothing is returned
     fact = about_difference(exercise, world, found)
     return f"{fact[2:]}; {exercise.hints[0]}" if fact else exercise.hints[0]
 
