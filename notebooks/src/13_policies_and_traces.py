@@ -95,7 +95,7 @@ from minikv.prefix.eviction import SmallestKeyFirst
 
 
 class RandomLeaf(SmallestKeyFirst):
-    reads = ("id",)  # the fields of a node that the key looks at
+    reads = ("id",)  # what the key depends on: here, on which node it is
 
     def __init__(self):
         super().__init__()
@@ -184,7 +184,7 @@ fold("13.d", by_page, f"by leaves: {served(loop, 99, RadixCache()).hits}")
 """
 <details><summary>Why</summary>
 
-The missing token now costs each prompt one token at its end, and not all ten: 9 tokens of each of 10 prompts, in nine rounds. So the cliff came from the policy *and* from the size of its bites.
+The missing token now costs each prompt one token at its end, and not all ten: 9 tokens of each of 10 prompts, in nine rounds. So the fall to nothing came from the policy *and* from the size of its bites.
 
 </details>
 
@@ -219,7 +219,7 @@ In a chat, a leaf is used for the last time when it is made: the next turn exten
 
 </details>
 
-Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. In the chat with 11,057 blocks it is, too. But with 2,764 blocks, *random beats LRU*. You know this cliff. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, like the prompts of the loop. A random victim at least spares some.
+Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. So it is in the chat with room for 11,057 blocks. But with 2,764 blocks, *random beats LRU*. You know this from the loop: a little less room, and nothing hits. Call it the *cliff*. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, as it did in the loop. A random victim at least spares some.
 
 ### Step 3: every size in one pass
 
@@ -248,7 +248,7 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 
 #### 13.3 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` makes at most `most` marks, also counting removed ones, and finds in a few steps how many are newer than one of them:
+`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. A `Timeline(most)` has room for `most` marks, and a removed one still takes up room. It finds in a few steps how many marks are newer than a given one:
 
 | call | returns |
 |---|---|
@@ -554,9 +554,9 @@ print(f"bound      {bound(EXAM):6.1%}")
 """
 Both winners lose to *lru*, and chance is worse. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
 
-#### 13.2 Hunt: when does the favorite lose?
+#### 13.2 Hunt: when does *lfu* lose?
 
-`careless_hits` trusts the favorite, *lfu*. Find an order of at most 30 prompts on which *lru* has more hits, with room for three prompts. A number stands for a prompt.
+`careless_hits` always trusts *lfu*. Find an order of at most 30 prompts on which *lru* has more hits, with room for three prompts. A number stands for a prompt.
 """
 
 # %%

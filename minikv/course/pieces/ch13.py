@@ -90,7 +90,7 @@ PIECES = (
     Piece(
         "13.3", "reuse_distances", _on_requests("reuse_distances", _in_any_order),
         cases=[("a a",), ("a b a",), ("ab ab",), ("a b b a",), ("ab c ac ab",), ("abc d ab abc",), ("",), ("- a -",),
-               (f"{_DEEP} 0 {_DEEP}",)],
+               (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
         strategy=st.tuples(_PROMPTS),
         cost=_cost("reuse_distances", "a dictionary finds a mark, and the timeline counts: nothing has to be searched"),
     ),
@@ -104,7 +104,7 @@ PIECES = (
         "13.5", "optimal_hits", _on_requests("optimal_hits", lambda found: found),
         cases=[("a", 1), ("a a", 1), ("a b a", 1), ("a b c a b", 2), ("ab c d c ab", 3), ("ab c ab", 2),
                ("abc d abc", 3), ("a b c a b c a b c", 2), ("", 1), ("ab ab", 9), ("d c ab c", 2),
-               ("ab ac a d ab d d ab", 2)],
+               ("ab ac a d ab d d ab", 2), ("a d ab ac a", 2), (DEEP, 1)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
         cost=_cost("optimal_hits", "the heap has the farthest block on top: nothing has to be searched", 150),
     ),
@@ -136,7 +136,7 @@ def best_hits(order: Sequence[int]) -> int:
 
 EXERCISES = (
     call_hunt(
-        "13.2", "careless_hits", "it trusts the favorite", best_hits,
+        "13.2", "careless_hits", "it trusts lfu", best_hits,
         nonsense=lambda order: f"{len(order)} prompts are more than 30" if len(order) > 30 else None,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -151,7 +151,9 @@ _ERRORS = {
     "^RecursionError": "in its own body, a function's name means this function, not an earlier one of that name",
     "(max|min)[(][)].* empty": "nothing is there to choose from: ask first whether there is anything",
     "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
-    "^IndexError.*pop from": "nothing is left to take out: check for that first",
+    "^IndexError.*(pop from|[(]index out of)": "nothing is left to take out: check for that first",
+    "math domain error": "there is no logarithm of 0, or of less: see what is inside it in this case",
+    "arg.* empty": "`max` and `min` need an item at least, or a `default`",
     "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
     "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
 }
@@ -168,6 +170,9 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
         said = "" if error is None or is_own(error) else str(found.got)
         return next((f" (perhaps): {hint}" for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
     wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
+    before = takewhile(lambda case: case is not found.case, piece.cases)  # they were right when they were judged
+    if any(wrong[: sum(not _is_deep(case) for case in before)]):
+        return ": a case that was right before is wrong now: something is left from one call to the next"
     others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
     facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
     return f": {facts[0]} ({name})" if facts else None
