@@ -268,6 +268,22 @@ def test_a_hint_about_a_difference_says_only_what_is_so(name, mine, right, befor
     assert found.startswith(f": {fact}") if fact else found is None
 
 
+KEEPS = """
+def next_uses(requests, later={}):
+    found = []
+    for number in reversed(range(len(requests))):
+        found.append([later.get(block, len(requests)) for block in requests[number]])
+        later.update(dict.fromkeys(requests[number], number))
+    later[6] = 7  # so that a case that was right is not right again by chance
+    return found[::-1]
+"""
+
+
+def test_what_an_answer_keeps_from_one_call_to_the_next_is_said(tmp_path, file, capsys):
+    Notebook(tmp_path, 13).answer(find_piece("13.4"), KEEPS)
+    assert "  Hint: a case that was right before is wrong now" in capsys.readouterr().out
+
+
 def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):
     deep = "def guard(pool, pages, at=0, seen=()):\n    if pool.size > 99:\n        return guard(pool, pages)\n"
     own = deep + find_piece("2.2").solution.split('"""')[-1].replace("set()", "set(seen)")
