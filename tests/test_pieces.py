@@ -274,14 +274,14 @@ def next_uses(requests, later={}):
     for number in reversed(range(len(requests))):
         found.append([later.get(block, len(requests)) for block in requests[number]])
         later.update(dict.fromkeys(requests[number], number))
-    later[6] = 7  # so that a case that was right is not right again by chance
+    later[6] = 7  # so that a case that passed does not pass again by chance
     return found[::-1]
 """
 
 
 def test_what_an_answer_keeps_from_one_call_to_the_next_is_said(tmp_path, file, capsys):
     Notebook(tmp_path, 13).answer(find_piece("13.4"), KEEPS)
-    assert "  Hint: a case that was right before is wrong now" in capsys.readouterr().out
+    assert "  Hint: a case that passed before fails now" in capsys.readouterr().out
 
 
 def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):

@@ -219,7 +219,7 @@ In a chat, a leaf is used for the last time when it is made: the next turn exten
 
 </details>
 
-Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. So it is in the chat with room for 11,057 blocks. But with 2,764 blocks, *random beats LRU*. You know this from the loop: a little less room, and nothing hits. Call it the *cliff*. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, as it did in the loop. A random victim at least spares some.
+Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. So it is in the chat with room for 11,057 blocks. But with 2,764 blocks, *random beats LRU*. This is the loop's fall to nothing: a *cliff*. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, as it did in the loop. A random victim at least spares some.
 
 ### Step 3: every size in one pass
 
@@ -248,7 +248,7 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 
 #### 13.3 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. A `Timeline(most)` has room for `most` marks, and a removed one still takes up room. It finds in a few steps how many marks are newer than a given one:
+`requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` has room for `most` marks, removed ones included. It finds in a few steps how many are newer than one of them:
 
 | call | returns |
 |---|---|

@@ -170,9 +170,9 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
         said = "" if error is None or is_own(error) else str(found.got)
         return next((f" (perhaps): {hint}" for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
     wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
-    before = takewhile(lambda case: case is not found.case, piece.cases)  # they were right when they were judged
+    before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
-        return ": a case that was right before is wrong now: something is left from one call to the next"
+        return ": a case that passed before fails now: something is left from one call to the next"
     others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
     facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
     return f": {facts[0]} ({name})" if facts else None
