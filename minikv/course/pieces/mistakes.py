@@ -140,12 +140,10 @@ _ERRORS = {
     "`sort` return: check for that first",
     "object is not iterable|has no len|list .not .int|'int' object is not subs": "a single value stands where a list "
     "is expected; `[x]` is a list with one item",
-    "unhashable type: 'list'": "a list stands where a single value is expected; `append` puts a list in as one item, "
-    "and `extend` puts in its items",
+    "unhashable type: 'list'": "a list stands where a single value is expected; `extend` puts in its items",
     "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: take it apart, as "
     "in `node, length = walk(root, tokens)`",
-    "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives its keys, and `.values()` gives what "
-    "they lead to",
+    "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives keys; `.values()` gives the values",
     "'dict' object has no attribute '(append|insert|remove)": "that is a dictionary, not a list: `held[key] = value` "
     "puts an entry in, and `del held[key]` takes one out",
     "^RecursionError": "in its own body, a function's name means this function, not an earlier one of that name",
@@ -153,7 +151,6 @@ _ERRORS = {
     "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
     "^IndexError.*(pop from|[(]index out of)": "nothing is left to take out: check for that first",
     "math domain error": "there is no logarithm of 0, or of less: see what is inside it in this case",
-    "arg.* empty": "`max` and `min` need an item at least, or a `default`",
     "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
     "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
 }
