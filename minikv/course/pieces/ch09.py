@@ -140,6 +140,8 @@ def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
     for row in set(running):
         pool.occupy(row)
     path: list[Any] = world["trie_find"](root, numbers(query))
+    for node in path:
+        node.locks = int(2 in running)  # as by a request that copied the prefix into row 2
     while path and not world["is_current"](path[-1], pool):
         path.pop()
     yield _frame(f"rows that run: {sorted(set(running)) or 'none'}", root, pool)
@@ -182,7 +184,8 @@ PIECES = (
     Piece(
         "9.4", "take_row", play_take_row,
         cases=[([], [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
-               (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
+               (_FORK, [0], "1245"), (_FORK, [2], "123"), (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"),
+               (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
                ([("1", 0), ("12", 1), ("123", 2), ("7", 0)], [], "123")],
         strategy=st.tuples(_FILLED, st.lists(_ROW, max_size=2), PROMPT),
     ),
@@ -202,7 +205,7 @@ def pick_row(used: Used, named: Sequence[int]) -> int | None:
     3
     """
     free = [row for row, time in enumerate(used) if time is not None]
-    return min(free, key=lambda row: (named[row] > 0, used[row] if named[row] else 0, row), default=None)
+    return min(free, key=lambda row: (named[row] > 0, named[row] and used[row]), default=None)
 
 
 def _advice(right: Played) -> str:

@@ -162,7 +162,7 @@ PIECES = (
     Piece(
         "10.1", "block_keys", play_block_keys,
         cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b""),
-               ("1234", 2, b"salt"), ("1" * DEEP, 1, b"")],
+               ("1234", 2, b"salt"), ([300, 7], 1, b""), ("1" * DEEP, 1, b"")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
     ),
     Piece(
@@ -184,12 +184,12 @@ PIECES = (
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
                [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
                [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)],
-               [(None, "é"), (None, "è"), (None, "中"), (None, "?"), (None, "-"), (None, "")],
+               [(None, salt) for salt in ("é", "è", "中", "?", "-", "")],
                [(None, "a"), (None, "A"), (None, "\U00010041")], [("a", "b"), (" a", "b"), ("a", "b ")],
-               [("\ufb01", None), ("fi", None), ("\xe9", None), ("e\u0301", None)],
+               [(lora, None) for lora in ("\ufb01", "fi", "\xe9", "e\u0301", "\x01\x0b", "\x0b\x01",
+                                          "\U0001f600" * 4, "\u1f60\u01f6\x1f\u6001\uf600")],
                [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b")],
-               [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?"),
-                (None, "\ud83d\ude00"), (None, "\U0001f600")]],
+               [(None, salt) for salt in (HALF, "\udfff", "\\ud800", "?", "\ud83d\ude00", "\U0001f600")]],
         strategy=st.lists(_PAIR, max_size=5),
     ),
 )  # fmt: skip
@@ -237,10 +237,13 @@ def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFr
     for tokens in prompts:
         calls.append(f"serve({tokens})")
         yield CaseFrame(", ".join(calls), {GAVE: called(serve, (tokens,))})
-    if not prompts:
-        blocks = [SimpleNamespace(page=page, key=key, users=0) for page, key in enumerate("ba")]
-        found = called(lambda: [block.page for block in world["lazy_hit"](dict(zip("ab", blocks)), ["a", "b"])], ())
-        yield CaseFrame("lazy_hit of keys a and b, where each leads to the block of the other", {GAVE: found})
+    for held in () if prompts else ("ba", "cb"):
+        blocks = [SimpleNamespace(page=page, key=key, users=0) for page, key in enumerate(held)]
+        table = dict(zip("ab", blocks))
+        found = called(lambda: [block.page for block in world["lazy_hit"](table, ["a", "b"])], ())  # noqa: B023
+        yield CaseFrame(
+            f"lazy_hit of keys a and b, which lead to blocks with the keys {held[0]} and {held[1]}", {GAVE: found}
+        )
 
 
 EXERCISES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -203,31 +204,38 @@ def seen_of_pages(cache: Any) -> dict[str, Any]:
     }
 
 
-SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
-
-
-def separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
+def separators_in_words(seed_of: Callable[..., Any]) -> str:
     """Say whether the texts of a pair can hold what keeps them apart in the seed.
 
     >>> separators_in_words(lambda lora, salt: f"{lora},{salt}".encode())[:30]
     "seed_of('Q7' + between + 'Z9',"
     """
+    own = ["", *_texts_in(getattr(seed_of, "__code__", ""))]
+    if any(seed_of(None, text) == seed_of(text, text) for text in own):
+        return "a string that stands for None in your code gets the same seed as None"
+    between = _between_texts(seed_of)
+    tried = between, *" ,:;|/-_.\n\0", ", ", *map("".join, product(own, own))  # a hash may hide it
     for end in ("", "\\"):  # a backslash at the end undoes a quoting that leaves backslashes as they are
-        pairs = [_forged(between, end) for between in (_between_texts(seed_of), *SEPARATORS)]
+        pairs = [_forged(each, end) for each in tried]
         if any(seed_of(*one) == seed_of(*other) for one, other in pairs):
             said = f"{'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9')"
             return f"seed_of('Q7' + between + {said}, where `between` is what you put between the two strings"
-    between = _between_texts(seed_of)
     for one, other in (_forged(between, "", "x" * (size - len(between))) for size in (2**8, 2**16)):
         if seed_of(*one) == seed_of(*other):
             return f"{short_repr(one)} and {short_repr(other)} get the same seed: is there room for every length?"
     return ALL_RIGHT
 
 
-def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
+def _texts_in(code: Any) -> list[str]:
+    """The strings and the bytes in a piece of code, as strings."""
+    if isinstance(code, str | bytes):
+        return [code if isinstance(code, str) else str(code, "utf-8", "replace")]
+    return [text for part in getattr(code, "co_consts", ()) for text in _texts_in(part)]
+
+
+def _between_texts(seed_of: Callable[..., Any]) -> str:
     """Return the text between the two texts in a seed, or the empty text if the seed does not have both."""
-    seed = seed_of("Q7", "Z9")
-    found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
+    found = re.search("Q7(.*)Z9", "".join(_texts_in(seed_of("Q7", "Z9"))), re.DOTALL)
     return found[1] if found else ""
 
 
