@@ -131,8 +131,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
     """A trie whose rows were filled by requests that left; some rows run; a request comes that shares `query`."""
-    steps, running, query = case
-    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
+    (steps, running, query), root, pool = case, world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in steps:
         pool.occupy(row, renew=True)
         _named(world, root, prompt, row, pool)
