@@ -324,7 +324,7 @@ How do we know that the manager never loses a page? There is one rule that must 
 
 #### 7.8 You write: `owners` (15 minutes)
 
-Return a list with an entry for each page, from page 0 on. An entry is a list of names: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. If a page was freed by mistake, the pool and a request may have it, or two requests, and the entry has both names. If it was lost, the entry is an empty list.
+Return a list with an entry for each page, from page 0 on. An entry is a list of names: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. The entry of a page freed by mistake has two, perhaps of two requests; that of a lost page is an empty list.
 
 | call | what it returns |
 |---|---|

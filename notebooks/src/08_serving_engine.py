@@ -272,7 +272,7 @@ preempt = check("8.3 preempt", preempt)
 
 #### 8.8 You write: `update_from_output` (15 minutes)
 
-The step has been computed. `scheduled` is a list of scheduled chunks, each a named triple `(request, num_tokens, prefill)`, and `tokens` has what was sampled after each, or `None` where the chunk ends in the middle of a prompt. Not every running request has a chunk, and they may stand in another order than `scheduler.running`.
+The step has been computed. `scheduled` lists chunks of some running requests, in any order, each a named triple `(request, num_tokens, prefill)`, and `tokens` has what was sampled after each, or `None` in the middle of a prompt.
 
 | for | call |
 |---|---|
