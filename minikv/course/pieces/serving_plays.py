@@ -206,7 +206,7 @@ def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
             "steps that the scheduler counts": scheduler.step,
         }  # fmt: skip
         computed.clear()
-        yield CaseFrame(f"step {step} of {len(sent)} request{'s' * (len(sent) != 1)}", seen, (manager, *manager.sequences))
+        yield CaseFrame(f"step {step} (requests: {len(sent)})", seen, (manager, *manager.sequences))
 
 
 def _progress(request: Any) -> str:
