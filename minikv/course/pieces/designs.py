@@ -172,11 +172,11 @@ def contents(cache: Any, branch: Any) -> Any:
 
 def _own_values(cache: Any) -> str:
     """Return whether each page has a list of values of its own, with as many places as a page has."""
-    if len({id(values) for values in cache.values}) < len(cache.values):
-        return "two pages have one list of values: what is written to one, the other has too"
     wrong = [len(values or ()) for values in cache.values if len(values or ()) != cache.size]
     if wrong:
         return f"the list of values of a page has the length {wrong[0]}; it should have {cache.size}"
+    if len({id(values) for values in cache.values}) < len(cache.values):
+        return "two pages have one list of values: what is written to one, the other has too"
     return ALL_RIGHT
 
 
