@@ -198,7 +198,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 | `pool.queue.add_first(block)` | puts a block at the front of the queue |
 | `pool.queue.add_last(block)` | puts a block at the end of the queue |
 
-Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of the request's cached blocks, a *later* one has to come before an earlier one, so that the end of the prompt is taken first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
+Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
 """
 
 
