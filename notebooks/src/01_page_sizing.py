@@ -353,7 +353,7 @@ check("1.3 best_page_size", best_page_size)
 """
 <details><summary>Hint</summary>
 
-The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted. Compare numbers of slots: dividing floats rounds them.
+The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted. Python rounds floats, so compute only one: the empty slots divided by all slots.
 
 </details>
 
@@ -364,7 +364,7 @@ def best_page_size(lengths, sizes, most_waste):
     fitting = []
     for size in sizes:
         slots = sum(-(-length // size) * size for length in lengths)
-        if slots - sum(lengths) <= most_waste * slots:
+        if slots == 0 or (slots - sum(lengths)) / slots <= most_waste:
             fitting.append(size)
     if not fitting:
         raise ValueError("every page size wastes more")

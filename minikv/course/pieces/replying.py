@@ -67,10 +67,14 @@ def _paths(root: Any) -> dict[tuple[int, ...], Any]:
     return found
 
 
+class _Number(int):
+    """A number that is an object of its own, as large ones are: `is` doesn't find it."""
+
+
 class _Reader:
     """A model that speaks from a script, and notes a read of a slot that does not hold what the text needs.
 
-    What a slot holds is all of the text up to its token.
+    What a slot holds is all of the text up to its token, and None if the slot was in use when it was written.
     """
 
     end = 0
@@ -78,8 +82,9 @@ class _Reader:
     def __init__(self) -> None:
         self.slots = dict[Any, Any]()
 
-    def begin(self, text: list[int], prompt: int) -> None:
-        """From here on the text begins with a prompt, of so many tokens."""
+    def begin(self, text: list[int], prompt: int, free: set[Any]) -> None:
+        """From here on the text begins with a prompt, of so many tokens, and these slots are free."""
+        self.free = free
         self.text, self.script, self.calls, self.fault = text, iter(text[prompt:]), list[str](), ALL_RIGHT
 
     def __call__(self, tokens: Any, row: Any) -> int:
@@ -91,11 +96,13 @@ class _Reader:
             )
         self.calls.append(bracketed(tokens))
         said = [*self.text[:start], *tokens]
-        self.slots.update((slot, said[: at + 1]) for at, slot in enumerate(row) if at >= start)
+        self.slots.update(
+            (slot, said[: at + 1] if slot in self.free else None) for at, slot in enumerate(row) if at >= start
+        )
         wrong = [slot for at, slot in enumerate(row) if self.slots.get(slot) != self.text[: at + 1]]
         if wrong and self.fault == ALL_RIGHT:
-            self.fault = f"slot {wrong[0]} does not hold the keys and values of this text"
-        return next(self.script, self.end)
+            self.fault = f"slot {wrong[0]} was not free, or does not hold the keys and values of this text"
+        return _Number(next(self.script, self.end))
 
 
 def answering(
@@ -113,13 +120,14 @@ def answering(
         free = set(pool.stack)
         for prompt, answer in case:
             given, text = numbers(prompt), numbers(prompt + answer)
-            model.begin([*text, model.end], len(prompt))
-            said = as_list(world[name](model, pool, cache, given))
+            model.begin([*text, model.end], len(prompt), set(pool.stack))
+            said, after = as_list(world[name](model, pool, cache, given)), given[:]
+            given.append(model.end)  # the caller goes on with its list
             done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
             seen = {
-                "what the model computes": ", then ".join(model.calls) or "nothing", "what it reads": model.fault,
-                "what is returned": said, **look(cache, pool, text, free),
-                "the prompt, which must not change": given,
+                "what the model computes": ", then ".join(model.calls) or "nothing",
+                "what it reads and writes": model.fault, "what is returned": said, **look(cache, pool, text, free),
+                "the prompt, which must not change": after,
             }  # fmt: skip
             yield CaseFrame(f"{name} to {'; then to '.join(done)}", seen, cache)
 
