@@ -268,7 +268,7 @@ Now the loop that every engine runs. The model computes one or more tokens and r
 
 #### 2.7 You write: `respond` (15 minutes)
 
-Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) Two rules of chapter 00 apply. The last token of the prompt is always computed, so look up the others. The last token of the answer is never computed, so it gets no slot. The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one token. At the end, keep everything that was computed, in one call. The prompt belongs to the caller, who may change it later, so keep a list of your own. You may assume that the pool has enough slots.
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) Two rules of chapter 00 apply. The last token of the prompt is always computed, so look up the others. The last token of the answer is never computed, so it gets no slot. The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one token. At the end, keep everything that was computed, in one call and in a new list. You may assume that the pool has enough slots.
 """
 
 

@@ -122,7 +122,7 @@ def answering(
             given, text = numbers(prompt), numbers(prompt + answer)
             model.begin([*text, model.end], len(prompt), set(pool.stack))
             said, after = as_list(world[name](model, pool, cache, given)), given[:]
-            given.append(model.end)  # the caller goes on with its list
+            given.append(model.end)  # the caller uses its list again
             done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
             seen = {
                 "what the model computes": ", then ".join(model.calls) or "nothing",
