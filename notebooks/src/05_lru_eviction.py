@@ -95,7 +95,7 @@ source(Node, Ring)
 
 # %% [markdown]
 """
-Here is everything about a node that you will use in this chapter:
+Here is everything about a node that this chapter uses:
 
 | attribute | what it is |
 |---|---|
@@ -360,7 +360,7 @@ print(f"{len(freed['yours'])} slots were freed, in the same order: {same}")
 
 # %% [markdown]
 """
-All three forget the same tokens in the same order. They differ in what that costs. The picture shows how long it takes to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
+All three forget the same tokens in the same order. They differ in what that costs. The picture shows the time to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
 """
 
 # %%
@@ -494,7 +494,7 @@ class TwoRings:
 
 #### 5.6 Bug hunt: the way back
 
-In this cache, `unlock` walks down from the root instead of up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) `check` compares the slots that each `evict` returns with those of a correct cache.
+Your function is given a cache whose `unlock` walks down from the root instead of up to it. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) Below, `expose` puts a node back into the ring. `check` compares the slots that each `evict` returns with those of a correct cache.
 """
 
 # %%

@@ -112,11 +112,11 @@ boxes = check("6.6 boxes", boxes)
 
 # %% [markdown]
 """
-A *run* is a part of the line without a gap, so it can be copied in one go. Which numbers are neighbors?
+A *run* is a part of the line without a gap, so it can be copied in one go.
 
 #### 6.1 You write: `runs` (5 minutes)
 
-Return a list of the runs of consecutive numbers, in the order in which they are given. Each run is a pair: its first number and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: `5 4` are two runs, and so are `2 2`.
+Return a list of the runs of consecutive numbers in the list `slots`, in their order. Each run is a pair: its first number and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: `5 4` are two runs, and so are `2 2`.
 """
 
 
@@ -155,7 +155,7 @@ In each step, attention reads the keys of all slots of a request, in one tensor.
 
 #### 6.7 You write: `gather` (10 minutes)
 
-`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
+`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, perhaps none. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
 """
 
 
@@ -225,7 +225,7 @@ A gather followed by a scatter always works, because everything is read before a
 
 #### 6.2 You write: `moves` (25 minutes)
 
-Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if every source slot were read before any destination slot is written. Return a list of single moves, each a pair (from, to), in an order that works. `"spare"` is the name of the spare slot. A slot may occur twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, and a slot that is copied to itself takes none.
+Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if every source slot were read before any destination slot is written. Return a list of single moves, each a pair (from, to), in an order that works. `"spare"` is the name of the spare slot. A slot may occur twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, as does the third example below, and a slot that is copied to itself takes none.
 
 It is easier in two steps:
 

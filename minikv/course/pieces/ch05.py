@@ -116,7 +116,7 @@ PIECES = (
     ),
     Piece(
         "5.7", "in_order", play_in_order,
-        cases=[1, 3, 0],
+        cases=[1, 3, 0, 5, DEEP],
         strategy=st.integers(0, 6),
     ),
     Piece(
@@ -129,7 +129,8 @@ PIECES = (
     Piece(
         "5.4", "evict", play_evict,
         cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
-               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]), (1, ["1", "12", "3"], [], [0], [2])],
+               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]), (1, ["1", "12", "3"], [], [0], [2]),
+               (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         cost=Cost("nodes looked at", looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,

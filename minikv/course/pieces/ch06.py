@@ -11,10 +11,11 @@ from minikv.course.pictures import Picture
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.observe import kind_of, listed
+from minikv.course.pieces.observe import DEEP, kind_of, listed
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World, ours
+from minikv.testing.snapshot import shorten
 
 SPARE = "spare"
 MOST = 24  # rows or boxes of a picture
@@ -26,7 +27,8 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     given = list(slots)
     found = world["runs"](given)
     seen = {"what is returned": listed(found), "the slots, which must not change": given}
-    yield CaseFrame(f"runs({slots})", seen, picture_of_runs(slots, found))
+    said = f"runs({slots})" if len(slots) <= MOST else f"runs of {shorten(slots)}"
+    yield CaseFrame(said, seen, picture_of_runs(slots[:MOST], found))
 
 
 def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -153,7 +155,7 @@ PIECES = (
     ),
     Piece(
         "6.1", "runs", play_runs,
-        cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
+        cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2], [1000, 1001], list(range(DEEP))],
         strategy=st.lists(_SLOT, max_size=8),
     ),
     Piece(

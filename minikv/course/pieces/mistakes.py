@@ -223,7 +223,7 @@ def about_depth(found: Parting) -> str | None:
 
 
 def _is_deep(case: Any) -> bool:
-    return len(said := str(case)) > DEEP or said.startswith(f"({DEEP}")
+    return len(said := str(case)) > DEEP or re.match(rf"\W*(1, )?{DEEP}\b", said) is not None
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

@@ -103,18 +103,24 @@ def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
 
 
 def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Search a ring of the nodes of a tree with `prompts`, in the order of `places`; nodes without a place stay out."""
+    """Search a ring of the nodes of a tree with `prompts`, in the order of `places`, and then in the opposite order.
+
+    Nodes without a place stay out.
+    """
     prompts, places = case
     root = planted(world, prompts)
     nodes = preorder(root)
-    ring = _ring_of(world, [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)])
+    inside = [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)]
     for node in nodes:
-        node.locks = int(node.newer is node)  # what is locked is in no ring
+        node.locks = int(node not in inside)  # what is locked is in no ring
+    said = f"out_of_order in the tree {outline(root)}"
     kept(root)
-    found = world["out_of_order"](ring)
-    name = path_tokens(found) if hasattr(found, "tokens") else found
-    seen = {"what is returned": "None" if name is None else name, **seen_of_ring(ring), **state_of_tree(root)}
-    yield CaseFrame(f"out_of_order in the tree {outline(root)}", seen, picture_of_ring(ring))
+    for order, caption in ((inside, said), (inside[::-1], f"{said}, and then with the ring turned around")):
+        ring = _ring_of(world, order)
+        found = world["out_of_order"](ring)
+        name = path_tokens(found) if hasattr(found, "tokens") else found
+        seen = {"what is returned": "None" if name is None else name, **seen_of_ring(ring), **state_of_tree(root)}
+        yield CaseFrame(caption, seen, picture_of_ring(ring))
 
 
 def looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
