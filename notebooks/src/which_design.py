@@ -29,7 +29,7 @@ One server runs agents with tools. Their prompts share a system prompt and then 
 """
 
 # %%
-# put "radix", "hash", "rows", "pages" or "window" in place of None
+# put "radix", "trie", "rows", "hash", "pages" or "window" in place of None
 guess("which.a", "which design takes the least memory here?", None)
 
 # %%
