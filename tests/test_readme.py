@@ -1,4 +1,4 @@
-"""The README's first picture: it shows chapter 00 as it is today, and so does its alternative text."""
+"""The README's first picture shows chapter 00 as it is today, and its number of functions is that of the pieces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 
 import pytest
 from chapters import ROOT
+
+from minikv.course.pieces.piece import all_pieces
+from minikv.engine import LAST
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("ipywidgets")
@@ -66,3 +69,8 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
 
     (tmp_path / "again.png").write_bytes(play_in_lab(lab.open(Page(chromium, 1000, 720), "00_start_here.ipynb")))
     assert Image.open(tmp_path / "again.png").text == shown
+
+
+def test_the_functions_to_write_are_counted():
+    pieces = [piece for piece in all_pieces() if piece.chapter <= LAST]
+    assert f"{len(pieces)} short functions in chapters 01 to 08" in (ROOT / "README.md").read_text("utf-8")
