@@ -37,14 +37,14 @@ def _stored(what: str, chapter: int) -> list[Section]:
 
 
 @lru_cache
-def hints_for(id: str) -> list[str]:
+def hints_for(id: str) -> tuple[str, ...]:
     """The hints for a piece, an exercise or a hunt, by its id: the paragraphs of its section in `hints_NN.txt`.
 
     >>> hints_for("2.3")[1]
     'Page 0 is a page too, so compare the result of `guard` with None.'
     """
     texts = [section.text for section in _stored("hints", int(id.split(".")[0])) if section.id == id]
-    return [" ".join(paragraph.split()) for text in texts for paragraph in text.split("\n\n")]
+    return tuple(" ".join(paragraph.split()) for text in texts for paragraph in text.split("\n\n"))
 
 
 def wrong_answers_to(id: str) -> list[WrongAnswer]:
