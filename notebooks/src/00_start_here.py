@@ -128,7 +128,7 @@ def serve(prompt, answer, memory):
 
 # %% [markdown]
 """
-Two readers ask a library's help desk. Anna asks three questions, then Ben asks two. Each turn sends the instructions, the conversation so far, and the new question.
+Two readers ask a library's help desk. Anna asks three questions, then Ben asks two. Each turn sends the instructions, the conversation so far, and the new question. (`asset` finds a file that comes with the course.)
 """
 
 # %%
@@ -209,7 +209,7 @@ There is the clock again. A prefix ends at the first difference, and with the ti
 
 ## The same in `minikv`
 
-Our list compares each prompt with everything that was ever said. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots. `insert` adds what is new; for tokens that are already there, the tree keeps the slots that it has.
+Our list compares each prompt with everything that was ever said. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots; we look a prompt up without its last token, which is always computed. `insert` adds what is new; for tokens that are already there, the tree keeps the slots that it has.
 """
 
 # %%
@@ -299,7 +299,7 @@ def shared_by_all(prompts):
 
 #### 0.2 A small memory
 
-Write `tokens_computed(prompts, keep)`. An engine serves the prompts in order, and remembers only the last `keep` prompts that it served. (A prompt that was served twice counts twice.) Return a list: how many tokens of each prompt does it have to compute? The last token of a prompt is always computed.
+Write `tokens_computed(prompts, keep)`. An engine serves the prompts in order, and remembers only the last `keep` prompts that it served, all tokens of each. (A prompt that was served twice counts twice.) Return a list: how many tokens of each prompt does it have to compute? The last token of a prompt is always computed.
 """
 
 

@@ -8,7 +8,7 @@ When an engine starts, it decides how large its KV cache will be. In this chapte
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots.
+Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots. (The pool and the table are the package's. In chapter 02 you build your own pool.)
 """
 
 # %%
@@ -338,7 +338,7 @@ Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the
 
 #### 1.3 Design: choose a page size
 
-Write `best_page_size(lengths, sizes, most_waste)`. Every sequence has its own pages. Among the page sizes in `sizes`, return the largest one at which sequences of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. Then think of the lengths that *you* would serve. Which size would you choose, and what would change your mind?
+Write `best_page_size(lengths, sizes, most_waste)`. Every sequence has its own pages. Among the page sizes in `sizes`, return the largest one at which sequences of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. (Python rounds floats. So compute the share with a single division: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and what would change your mind?
 """
 
 
@@ -353,7 +353,7 @@ check("1.3 best_page_size", best_page_size)
 """
 <details><summary>Hint</summary>
 
-The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted. Python rounds floats, so compute only one: the empty slots divided by all slots.
+The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted.
 
 </details>
 

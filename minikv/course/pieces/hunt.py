@@ -105,23 +105,23 @@ def call_hunt(
     id: str, name: str, mistake: str, reference: Callable[..., Any], nonsense: Any = None, **more: Any
 ) -> Hunt:
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
-    read = partial(_arguments_from, reference.__code__.co_argcount == 1, nonsense)
+    read = partial(_arguments_from, reference.__code__.co_varnames[: reference.__code__.co_argcount], nonsense)
     return Hunt(
         id, name, (id, mistake), lambda: {**reference.__globals__, name: reference}, one_call(name), read, True, **more
     )
 
 
-def _arguments_from(is_one: bool, nonsense: Any, answer: Any) -> tuple[Any, ...]:
+def _arguments_from(names: Sequence[str], nonsense: Any, answer: Any) -> tuple[Any, ...]:
     """The tuple of arguments that the learner's function returns."""
     given = attempt(answer)
     if isinstance(given.error, NotImplementedError):
         raise given.error
     if given.error is not None:
         raise Malformed(f"your function {given.in_words}")
-    if not isinstance(given.value, tuple):
+    if not isinstance(given.value, tuple) or len(given.value) != len(names):
         forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
-        form = ", here with a single one: (argument,)" if is_one else ""
-        raise Malformed(f"got {given}, expected a tuple of arguments{form}{forgot}")
+        form = f"({', '.join(names)}{',' * (len(names) == 1)})"
+        raise Malformed(f"got {given}, expected a tuple of the form {form}{forgot}")
     if why := attempt(lambda: nonsense and nonsense(*given.value)).value:
         raise Malformed(f"{given} makes no sense: {why}")
     return given.value

@@ -80,10 +80,7 @@ def _expected(piece: Piece) -> tuple[list[Any], list[Played]]:
 def _plays(
     piece: Piece, world: World, names: World, cases: Iterable[Any], expected: Iterable[Played]
 ) -> Iterator[_Play]:
-    """The cases as they are asked for, with `names` in the world, up to the first in which the answer does not end.
-
-    Each further one may take as long.
-    """
+    """The cases as they are asked for, with `names` in the world, up to the first in which the answer does not end."""
     for case, ours in zip(cases, expected):
         with patch.dict(world, names):
             played = play_case(piece, world, case)
@@ -116,8 +113,7 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
 def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
     """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
 
-    Otherwise it is one for a result of the wrong kind, or the general one; none where nothing is returned or there is
-    an error, because the line says that already.
+    Otherwise it is one for a result of the wrong kind or an error, or the general one; or none, if the line says it all.
     """
     if isinstance(found.got.error, TooLong):  # each further case would take as long again
         return "does each pass through your loop make progress, and are there few enough passes?"
@@ -125,10 +121,11 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
         return mistake.wrong.hint
     if found.expected is None:
         return None  # the line says it: what is wrong is not what the call gave
-    if form := about_form(found.got, found.expected):
-        return form
-    if found.got.value is None and not found.expected.error:
-        return None  # the line says it: there is an error, or nothing is returned
+    if found.got.error and found.expected.error and not is_own(found.got.error):
+        return f"ask for this case before it comes to that error, and raise a {type(found.expected.error).__name__}"
+    form = about_form(found.got, found.expected)
+    if form or (found.got.value is None and not found.expected.error):  # there is an error, or the line says it all
+        return form or _about_error(found.got)
     fact = about_difference(exercise, world, found)
     return f"{fact[2:]}; {exercise.hints[0]}" if fact else exercise.hints[0]
 
@@ -162,10 +159,8 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
     >>> about_difference(find_piece("3.1"), {}, Parting((), 0, "", "", Outcome(error=KeyError(7))))
     ' (perhaps): that key is not in the dictionary: ask with `in` before you look it up, or use `get`'
     """
-    name, error = found.seen[0], found.got.error
-    if not name:
-        said = "" if error is None or is_own(error) else str(found.got)
-        return next((f" (perhaps): {hint}" for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
+    if not (name := found.seen[0]):
+        return (hint := _about_error(found.got)) and f" (perhaps): {hint}"
     wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
@@ -173,6 +168,12 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
     others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
     facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
     return f": {facts[0]} ({name})" if facts else None
+
+
+def _about_error(got: Outcome) -> str | None:
+    """What an error of Python's is often about; `None` where there is none, or it is the answer's own."""
+    said = "" if got.error is None or is_own(got.error) else str(got)
+    return next((hint for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
 
 
 def _facts(*seen: Any) -> list[str]:
