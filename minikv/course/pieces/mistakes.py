@@ -171,7 +171,7 @@ def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
 
 
 def _about_error(got: Outcome) -> str | None:
-    """What an error of Python's is often about; `None` where there is none, or it is the answer's own."""
+    """Return what an error of Python's is often about; `None` where there is none, or it is the answer's own."""
     said = "" if got.error is None or is_own(got.error) else str(got)
     return next((hint for pattern, hint in _ERRORS.items() if re.search(pattern, said)), None)
 
