@@ -113,7 +113,7 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
 def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
     """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
 
-    Otherwise it is one for a result of the wrong kind or an error, or the general one; or none, if the line says it all.
+    Otherwise it is one for a result of the wrong kind or an error, or the general one; or none if the line says all.
     """
     if isinstance(found.got.error, TooLong):  # each further case would take as long again
         return "does each pass through your loop make progress, and are there few enough passes?"
