@@ -379,7 +379,7 @@ def test_a_hunt_says_whether_another_was_robbed(capsys):
     alone = "a = it.acquire([1]); it.insert([1], [0]); "
     first = said_of(CARELESS[0], f"{alone}it.unlock(a)", capsys)
     second = said_of(CARELESS[0], f"{alone}b = it.acquire([1]); it.unlock(a)", capsys)
-    assert first.endswith("Can you make it give away what another holds?\n")
+    assert first.endswith("Can you make it give back a lock that another holds?\n")
     assert second.endswith("And what another holds of [1] may be evicted!\n")
     healed = "it.serve([1, 2, 3]); it.free_windows([2]); a, mine = it.find([1, 2, 3]); it.serve([1, 2, 3]); "
     third = said_of("12.6", f"{healed}b, own = it.find([1, 2, 3]); it.leave(b, own); it.leave(a, mine)", capsys)

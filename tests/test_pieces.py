@@ -249,6 +249,7 @@ SO = [
     ("what is returned", [np.array([1, 2]), 3], [3, 4], None, None),
     ("what was cached already", 0, 3, 0, None),  # what is returned is no state
     ("free pages", 4, 2, 4, "the call leaves it as it was"),
+    ("and back", "ring → [2] → [1] → ring", "ring → [1] → ring", None, "the `newer` links are correct"),
     ("free pages", None, 2, None, None),
     ("the prompt, which must not change", [100, 2], [7, 2], None, "that is what the caller passed in"),
     ("the prompt, which must not change", [], [7], None, "your code takes items out"),

@@ -8,7 +8,7 @@ Your tree from chapter 03 lends the same slots to many readers and doesn't know 
 
 {{time}} **Needs** chapters 02 and 03. **New words** lock, handle, reference count, evictable, protected.
 
-In chapters 00 and 03, `RadixCache` was the package's class. From here on it is a small class with the same name, built from *your* functions of chapters 02 and 03; the set-up cell at the top has put it into this notebook. It can already evict, with the package's code until you write your own in chapter 05.
+In chapters 00 and 03, `RadixCache` was the package's class. From here on it is a small class with the same name, built from *your* functions of chapters 02 and 03; the set-up cell at the top has put it into this notebook, with your `Pool` and the package's errors. It can already evict, with the package's code until you write your own in chapter 05.
 
 Here is where we are going. Anna's prompt is locked, Ben's prompt shares its beginning, and twice we evict everything that can be evicted. Run the cell to step through it.
 """
@@ -200,7 +200,7 @@ How do you know that the two sizes are correct? Count again, the slow way. From 
 
 #### 4.7 You write: `recount` (10 minutes)
 
-Visit every node below `root`. Its tokens are protected if `node.locks` is above 0, and evictable otherwise. Return two numbers, the evictable tokens first. Use a list of nodes that you still have to visit. A function that calls itself stops working on long paths.
+Visit every node below `root`. Its tokens are protected if `node.locks` is above 0, and evictable otherwise. Return two numbers, the evictable tokens first. Use a list of nodes that you still have to visit. A function that calls itself stops working on long paths. (The numbers are names, not an order: 4.3 and 4.4 come later, and 4.5 and 4.6 are exercises at the end.)
 """
 
 
@@ -330,7 +330,7 @@ Now the request itself. Here is what you may call:
 #### 4.4 You write: `admit` (15 minutes)
 
 1. Acquire everything that is cached of all tokens but the last. (The last token is always computed, because its logits begin the answer.)
-2. If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, the package's error, with three numbers of pages. A waiting request must not block others.
+2. If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, the package's error, with three numbers of pages, as they were before you unlocked. A waiting request must not block others.
 3. Otherwise evict only what is missing, if anything is, and free it into the pool.
 4. Return two things: the handle, and the pages that you took.
 """
@@ -367,7 +367,10 @@ Now you can write `serve_carelessly` again, without the mistake. For this, a pag
 
 #### 4.9 You write: `serve` (10 minutes)
 
-Admit the prompt. Its row is the slots that were found (`found.slots`, an array), followed by the request's own; make it one list. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache had already; free the request's own slots among those. Then lock the whole prompt with `cache.acquire(prompt)`, unlock what `admit` locked, and return what `acquire` returned. If `admit` raises an error, let it through.
+1. Admit the prompt. If `admit` raises an error, let it through.
+2. Make the prompt's row, one list: the slots that were found (`found.slots`, an array), followed by the request's own.
+3. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache had already; free the request's own slots among those.
+4. Lock the whole prompt with `cache.acquire(prompt)`, unlock what `admit` locked, and return what `acquire` returned.
 """
 
 
@@ -498,7 +501,7 @@ def how_many_fit(free, prefixes, waiting):
 
 #### 4.6 Bug hunt: unlock without a receipt
 
-This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give away what *another* request holds?
+This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
 """
 
 # %%

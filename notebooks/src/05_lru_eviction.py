@@ -257,7 +257,7 @@ Your `evict` relies on a rule that you cannot see in the tree: every node comes 
 
 #### 5.8 You write: `out_of_order` (10 minutes)
 
-Go through the ring from the oldest node to the newest. Return the first node that has a child that you have not met before it. A child that is not in the ring at all counts as not met. If every node is in order, return `None`.
+Go through the ring from the oldest node to the newest. Return the first node that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`.
 """
 
 
@@ -290,7 +290,7 @@ The order was right after each of a thousand random prompts, so every victim was
 
 #### 5.9 You write: `make_room` (10 minutes)
 
-A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(needed, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
+A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
 
 | you may call | what it gives |
 |---|---|
@@ -378,7 +378,7 @@ plot("evicting one leaf", leaves, took, "microseconds", log="xy")
 """
 ## Play
 
-First, Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt arrives and gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2 3 4 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed.
+First puzzle: Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2 3 4 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed.
 """
 
 # %%
@@ -404,7 +404,7 @@ It is easy to get this wrong, and nothing crashes when you do. The notebook from
 
 </details>
 
-Second, Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed.
+Second puzzle: Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed.
 """
 
 # %%

@@ -247,7 +247,7 @@ def _advice(right: Played) -> str | None:
 
 
 def _praise(careless: Played) -> str:
-    """Return whether a script that found the bug also made the careless cache give away what somebody still holds."""
+    """Return whether a script that found the bug also made the careless cache give back what somebody still holds."""
     held = {call.result: call for call in calls_of(careless) if call.verb == "acquire"}
     for call in calls_of(careless):
         if call.verb == "unlock":
@@ -258,7 +258,7 @@ def _praise(careless: Played) -> str:
             if node.locks <= 0:
                 return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
             node = node.parent
-    return "Can you make it give away what another holds?"
+    return "Can you make it give back a lock that another holds?"
 
 
 _OWN = st.integers(1, 5)

@@ -187,6 +187,8 @@ def _facts_of_state(name: str, mine: Any, right: Any, before: Any) -> dict[str, 
         more = len(re.findall(r"\w+", str(mine))) - len(re.findall(r"\w+", str(right)))
         facts = {"your code takes items out, as `pop` does": more < 0, "your code adds to it, as `+=` does": more > 0}
         return facts | {"that is what the caller passed in: work on a copy of it": True}
+    if name == "and back":  # the way around is seen first, and differs nowhere
+        return {"the `newer` links are correct, and an `older` is not": True}
     if before is None or not re.search(_STATE, name):
         return {}
     return {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
