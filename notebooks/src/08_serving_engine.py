@@ -94,7 +94,7 @@ A dot means hidden: no token looks at the tokens that come after it.
 
 #### 8.1 You write: `attention` (15 minutes)
 
-You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`. Each head attends by itself. Scores may be large; torch's `softmax` can handle that.
+You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`. Each head attends by itself. Torch's `einsum` does all heads at once, `masked_fill` hides scores, and `softmax` can handle large ones.
 """
 
 
@@ -158,7 +158,7 @@ fold("8.a", "yes" if same[1] else "no", f"right row, swapped, wrong slot: {same}
 """
 <details><summary>Why</summary>
 
-The wrong order goes unnoticed, because a sum has no order! The wrong slot is worse: another result, and no error.
+The wrong order goes unnoticed: on paper, a sum has no order. The wrong slot is worse: another result, and no error.
 
 </details>
 
@@ -272,14 +272,14 @@ preempt = check("8.3 preempt", preempt)
 
 #### 8.8 You write: `update_from_output` (15 minutes)
 
-The step has been computed. `scheduled` lists chunks of some running requests, in any order, each a named triple `(request, num_tokens, prefill)`, and `tokens` has what was sampled after each, or `None` in the middle of a prompt.
+The step has been computed. `scheduled` lists chunks of some running requests, in any order, each a named triple `(request, num_tokens, prefill)`. `tokens` has what was sampled after each, or `None` in the middle of a prompt.
 
 | for | call |
 |---|---|
 | each chunk | `scheduler.manager.advance(request.sequence, num_tokens)`: its keys and values are in their slots now |
 | each token | `request.take(token, scheduler.step)`: adds it to the output, and may end the request |
-| then, each request with `request.is_over` | its sequence finishes and becomes `None`, and the request leaves `scheduler.running` |
-| then, each other chunk of prefill | `scheduler.manager.checkpoint(request.sequence)`, so that others find it |
+| then, each request with `request.is_over` | `scheduler.manager.finish(request.sequence)`; then `request.sequence` becomes `None`, and the request leaves `scheduler.running` |
+| each other chunk of prefill (`prefill` is `False` for a request that decodes) | `scheduler.manager.checkpoint(request.sequence)`, so that others find it |
 """
 
 
@@ -348,7 +348,7 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 
 </details>
 
-However few the slots, every answer is the same. Preemption costs work: some tokens are computed twice.
+Every answer is the same, but preemption costs work: some tokens are computed twice.
 
 ## The same in `minikv`
 
@@ -462,7 +462,7 @@ The package compares less, because its `checkpoint` continues where the last one
 
 ### Prefill first, and who starves
 
-Back to the story of step 3. Three requests decode, and every eight steps somebody sends a prompt of 500 tokens.
+Three requests decode, and every eight steps somebody sends a prompt of 500 tokens.
 """
 
 
@@ -583,7 +583,7 @@ def let_in(cached, max_overtakes):
 
 Here is an engine without a cache, in numbers: a request is a pair, the tokens of its prompt and of its answer. `careless_finished` returns the order in which the requests finish, but a preempted request waits at the *end* of the line. Find a number of slots and requests that finish in another order.
 
-<details><summary>The rules of a step</summary>
+<details><summary>The rules of a step, which `serving` follows</summary>
 
 1. Every running request, the oldest first, takes a slot for the token that it generated last. While none is free, the youngest is preempted.
 2. Requests come in from the front of the line, if their tokens fit and leave a slot for each running request.

@@ -2,7 +2,7 @@
 """
 # 09 · What is the simplest index that works?
 
-Your radix tree took three chapters. By the end of this one you will have a second index, in four new functions, about twenty-five lines in all: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
+Your radix tree took three chapters. By the end of this one you will have a second index, in four new functions, about twenty-five lines: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
 
 **After this chapter you will be able to** *build* an index that fits on one screen, *use* a version to tell whether memory still holds what it held, and *explain* what the radix tree buys.
 
@@ -169,7 +169,7 @@ All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the de
 
 ### Step 3: take a row, or copy
 
-Here is the class around your functions.
+Here is the class around your functions. A `RowRequest` keeps the four values it gets.
 """
 
 # %%
@@ -292,7 +292,7 @@ Row 0 is in use and cannot be recycled, so the nodes that name it are safe. When
 
 ### Step 5: pin the path, evict the leaf
 
-A trie with one node per token grows fast, so we limit the number of nodes. A running request must **pin** its path. To pin a path is to lock it, so none of its nodes can be evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions from chapters 04 and 05*. All they need is a parent, a count of locks and a place in the ring; it doesn't matter what a node stands for.
+A trie with one node per token grows fast, so we limit the number of nodes. A running request must **pin** its path. To pin a path is to lock it, so none of its nodes can be evicted. Look at `start` and `finish` again: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions from chapters 04 and 05*. All they need is a parent, a count of locks and a place in the ring; it doesn't matter what a node stands for.
 
 AstrAI wrote its own functions for this. `OrderedTrie` behaves as that cache did.
 """
@@ -304,7 +304,7 @@ source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
 # %% [markdown]
 """
-All nodes are in one ordered dictionary, and a leaf is treated like any other node. Remember chapter 05: what can go wrong then? Here is a trie with room for three nodes. It holds `1 2 3`, and nobody has pinned it. Then `9` is inserted.
+All nodes are in one ordered dictionary, and a leaf is treated like any other node. Remember chapter 05: what can go wrong then? Here is a trie with room for three nodes. It holds `1 2 3`, no longer pinned. Then `9` is inserted.
 """
 
 # %%
@@ -367,7 +367,7 @@ for _ in range(1000):
     tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
     pair = yours.start(tokens), ours.start(tokens)
     assert yours.rows[pair[0].row] == tokens
-    found = [found[0] + pair[0].found, found[1] + pair[1].found]
+    found = [found[0] + len(pair[0].path), found[1] + pair[1].found]
     ours.publish(pair[1]), running.append(pair)
     if len(running) > 2:
         one, other = running.pop(0)
@@ -384,13 +384,14 @@ yours, ours, question = RowTrie(4), RowCache(4), list(b"Why is my invoice late?"
 for _ in range(4):
     late, early = yours.start(question), ours.start(question)
     ours.publish(early)
-    print(f"found of {len(question)} tokens: yours {late.found}, minikv {early.found}")
+    hits = f"yours {len(late.path)}, minikv {early.found}"
+    print(f"found of {len(question)} tokens: {hits}")
 
 # %% [markdown]
 """
 ### What went wrong elsewhere
 
-Let's do four everyday things with an `OrderedTrie` that has room for three nodes. `outcome` reports what happens, and stops anything that never ends.
+Let's do four everyday things with an `OrderedTrie` that has room for three nodes. `outcome` reports what happens, and stops anything that never ends (`TooLong`).
 """
 
 # %%
@@ -461,7 +462,7 @@ Yours stays within its limit. `touch` puts the newest path at the young end of t
 
 ## Play
 
-Step through the film. It shows a manager with room for eight tokens, on top of a `TokenTrie`. Three prompts arrive, one after another. After each one, before you continue, say which tokens have to go to make room for the next.
+Step through the film. It shows a manager with room for eight tokens, on top of a `TokenTrie`. Three prompts arrive, one after another. After each one, say which tokens have to go to make room for the next.
 """
 
 # %%

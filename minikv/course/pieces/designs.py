@@ -71,7 +71,7 @@ def path_in_words(root: Any, path: Any) -> Any:
         if node is root or not hasattr(node, "children"):
             return f"a list with {'the root' if node is root else kind_of(node)} in it"
         if above.children.get(node.token) is not node:
-            return f"the node at place {at} of the list is no child of the one before it"
+            return f"the node at place {at} of the list is no child of {'the one before it' if at else 'the root'}"
         above = node
     return [node.token for node in path]
 
