@@ -8,7 +8,7 @@ So far a slot was a number. Now it is a place in memory, and the keys and values
 
 {{time}} **Needs** chapters 02 and 05, the bytes per token from 01, and a little PyTorch: a tensor is an array of numbers in memory. **New words** layout, gather, scatter, pinned memory, break-even.
 
-Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are stored on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. To the right the prompts are longer, and each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round, illustrative numbers, not measurements.)
+Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are stored on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. To the right the prompts are longer, and each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
 """
 
 # %%
@@ -32,7 +32,7 @@ plot("To bring evicted tokens back", {"tokens": counts}, lines, "ms for 1,000 to
 
 ## The problem
 
-The first cache of AstrAI, which you met in chapter 02, had {{engines astrai-rows}}. A prefix that is stored in one row is of no use to a request in another row, so it was copied there, {{engines astrai-copy-loop}}. Here is such a cache. In place of a key we store the token that it belongs to, so that we can see later whose it is.
+The first cache of AstrAI, which you met in chapter 02, had {{engines astrai-rows}}. A prefix that is stored in one row is of no use to a request in another row, so it was copied there, {{engines astrai-copy-loop}}. Here is such a cache. In place of a key we store the token that it belongs to, so we can see later whose it is.
 """
 
 # %%
@@ -98,7 +98,7 @@ In the *page layout*, all boxes of a slot are side by side, and so are those of 
 
 #### 6.6 You write: `boxes` (10 minutes)
 
-In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list. (6.4 and 6.5 are exercises at the end.)
+In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list. (6.1 comes next; 6.4 and 6.5 are exercises at the end.)
 """
 
 
@@ -155,7 +155,7 @@ In each step, attention reads the keys of all slots of a request, in one tensor.
 
 #### 6.7 You write: `gather` (10 minutes)
 
-`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, perhaps none. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
+`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
 """
 
 
@@ -260,13 +260,13 @@ Two swaps use the spare slot twice. The last line needs no spare slot at all: on
 
 ### Step 4: to the host and back
 
-Evicted tokens need not be lost. Before their slots are given away, their keys and values can go to the host. They are gathered on the GPU and then cross the link to the host in one copy. On the host they go to **pinned memory**, which the operating system promises not to move, so the GPU can read and write it by itself. (Without a GPU, both sides are the same memory, and the same code runs.)
+Evicted tokens need not be lost. Before their slots are given away, their keys and values can go to the host. They are gathered on the GPU and then cross the link to the host in one copy. On the host they go to **pinned memory**, which the operating system promises not to move, so the GPU can read and write it by itself. (Without a GPU, both sides are the same memory.)
 
 But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
 
 Loading *n* tokens takes the latency of the link (the wait before the first byte) once, and then *n* × the bytes per token ÷ the bytes per second.
 
-Computing them takes *n* × the FLOPs per token, and attention on top. A FLOP is one addition or multiplication. A token takes two for each parameter of the model: one multiplication and one addition. Attention is extra, because each token looks back at all tokens before it. So it grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs per second.
+Computing them takes *n* × the FLOPs per token, and attention on top. A FLOP is one addition or multiplication. A token takes one of each for every parameter of the model. Attention is extra, because each token looks back at all tokens before it. So it grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs per second.
 
 Let's take 1,000 tokens of the Llama above, at 131,072 bytes per token. The model has 8.03 × 10⁹ parameters, so a token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue.
 """
@@ -366,7 +366,7 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-Your function agrees each time. After a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token.
+Your function agrees each time. (With no token at all, both take no time: a tie.) After a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token.
 
 `KVStore.copy` gives the same result as your moves. On a CPU it uses no spare slot: where source and destination overlap it gathers, and otherwise it copies run by run, if the runs are long.
 """
@@ -450,7 +450,7 @@ play(steps)
 
 #### 6.4 Design: one copy for many slots
 
-One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (Then ask yourself: if you could choose the order, or the slots in `dst`, would fewer copies do?)
+One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, would fewer copies do?)
 """
 
 
@@ -488,7 +488,7 @@ def copies(src, dst):
 
 #### 6.5 Bug hunt: a run is read as a whole
 
-This function splits a copy into runs, as in 6.4, and reads each run as a whole before it writes it. So a run that overlaps itself comes out right. Find `cells`, `src` and `dst` for which the result is still wrong, which means: different from reading everything before writing anything.
+This function splits a copy into runs, as in 6.4, and reads each run as a whole before it writes it. So a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result is still different from reading everything before writing anything.
 """
 
 # %%

@@ -281,7 +281,7 @@ So far our requests had only a prompt. Now they answer, and every generated toke
 
 #### 7.6 You write: `extend` (10 minutes)
 
-Put `tokens` (at least one) after those of the sequence. `sequence.tokens + tokens` works, since both are packed tokens. Allocate only the pages that the row lacks: `make_room(count)` first, then `manager.pool.alloc(count)`, which returns a list. If there is no room, `make_room` raises `OutOfPages`; let it through, and make sure that nothing has changed by then.
+Put `tokens` (at least one) after those of the sequence. `sequence.tokens + tokens` works, since both are packed tokens. Allocate only the pages that the row lacks: `manager.make_room(count)` first, then `manager.pool.alloc(count)`, which returns a list. If there is no room, `make_room` raises `OutOfPages`; let it through, and change nothing before it. (7.4 and 7.5 are exercises at the end.)
 """
 
 
@@ -320,11 +320,11 @@ print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 """
 ### Step 5: count the owners
 
-How do we know that the manager never loses a page? There is one rule that must hold after every step: **every page has exactly one owner**, the pool, the cache, or one request. To check it, ask each of them which pages it has, and compare. That is an *audit*.
+How do we know that the manager never loses a page? After every step one rule must hold: **every page has exactly one owner**, the pool, the cache, or one request. To check it, ask each of them which pages it has, and compare. That is an *audit*.
 
 #### 7.8 You write: `owners` (15 minutes)
 
-Return a list with an entry for each page, from page 0 on. An entry is a list of names: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. The entry of a page freed by mistake has two, perhaps of two requests; that of a lost page is an empty list.
+Return a list with an entry for each page, from page 0 on. An entry is a list of names, in any order: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. The entry of a page freed by mistake has two, perhaps of two requests; that of a lost page is an empty list.
 
 | call | what it returns |
 |---|---|
@@ -360,7 +360,7 @@ The audit catches a double free in the making.
 
 ## The same in `minikv`
 
-`minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. Its checkpoint continues where the last one ended, so it doesn't walk the whole prompt again. Here your manager and the package's live through the same thousand random steps, with an audit after each one and up to three requests at a time.
+`minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. Its checkpoint continues where the last one ended, so it doesn't walk the whole prompt again. Here `same_days` takes your manager and the package's through the same thousand random steps, with an audit after each.
 """
 
 # %%
@@ -521,7 +521,7 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-Here `abort` mistakes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` mistakes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%

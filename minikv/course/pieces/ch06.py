@@ -62,9 +62,11 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Case
     found, fewest = world["moves"](*given), len(ours("6.2", {})(src, dst))
     wrong = wrong_in(found, len(cells))
     count = 0 if wrong else len(found)
+    held = "" if wrong else moved(cells, found)
+    lost = [letter for letter in copied(cells, src, dst) if held and letter not in held][:1]
     seen = {
         "the moves": ALL_RIGHT if wrong is None else wrong,
-        "what the slots hold": "" if wrong else moved(cells, found),
+        "what the slots hold": held + "".join(f" ({it} was overwritten while it was still needed)" for it in lost),
         "how many": ALL_RIGHT if count <= fewest else f"too many moves, {count} where {fewest} would do",
         "src and dst, which must not change": given,
     }
