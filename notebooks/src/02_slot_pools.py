@@ -442,7 +442,7 @@ def audit(size, free, rows):
 
 #### 2.5 Bug hunt: take this one
 
-`BitmaskPool` has one bit per page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless version of it, as it was in AstrAI: {{engines astrai-occupy}} flips the bit without looking at it. Your function is given a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)` so that the careless pool accepts something that it must refuse. Then think one step further: who gets that page from the next `alloc`?
+`BitmaskPool` has one bit per page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless version of it, on top of the package's class, as it was in AstrAI: {{engines astrai-occupy}} flips the bit without looking at it. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)` so that the careless pool accepts something that it must refuse. Then think one step further: who gets that page next?
 """
 
 # %%

@@ -45,7 +45,7 @@ prompts = [list((SYSTEM + text).encode()) for text in asked]
 """
 You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`: later in this chapter, a token will be a whole page, a tuple.
 
-The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
+The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead. (Follow the order of the page, which isn't that of the numbers. 3.5 and 3.6 are exercises further down.)
 
 #### 3.7 You write: `common` (5 minutes)
 """
@@ -318,7 +318,7 @@ reply = check("3.9 reply", reply)
 
 # %% [markdown]
 """
-Here is the chat from chapter 00 again. There, the package's engine answered. Here, each turn runs through *your* `reply`, your pool and your tree.
+Here is the chat from chapter 00 again. There, the package's engine answered. Here, each turn runs through *your* `reply`, your `Pool` of chapter 02 and your tree.
 """
 
 # %%
