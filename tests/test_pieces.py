@@ -235,7 +235,7 @@ ABOUT = {
     'can only concatenate list (not "int") to list': (TypeError, "a single value stands where a list is expected"),
     'can only concatenate list (not "tuple") to list': (TypeError, None),
     "'tuple' object has no attribute 'slots'": (AttributeError, "a function that returns two values"),
-    "'numpy.ndarray' object has no attribute 'count'": (AttributeError, "that is an array"),
+    "'numpy.ndarray' object has no attribute 'count'": (AttributeError, "an array lacks some methods"),
     "The truth value of an array with more than one element is ambiguous.": (ValueError, "neither true nor false"),
     "cannot access local variable 'i' where it is not associated with a value": (UnboundLocalError, "no value yet"),
     "pop from an empty deque": (IndexError, "nothing is left to take out"),

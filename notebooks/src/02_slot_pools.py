@@ -256,7 +256,7 @@ cached_row = check("2.6 cached_row", cached_row)
 
 # %% [markdown]
 """
-Now the loop that every engine runs. The model computes one or more tokens and returns *one* new token. We hand that token back to the model and get the next one, until the model returns the token that ends an answer. This is what you can use:
+Now the loop that every engine runs. The model computes one or more tokens and returns *one* new token. We hand that token back to the model and get the next one, until the model returns the token that ends an answer. You can use:
 
 | you call | what it does | what it returns |
 |---|---|---|
@@ -268,7 +268,12 @@ Now the loop that every engine runs. The model computes one or more tokens and r
 
 #### 2.7 You write: `respond` (15 minutes)
 
-Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) Two rules of chapter 00 apply. The last token of the prompt is always computed, so look up the others. The last token of the answer is never computed, so it gets no slot. The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one token. At the end, keep everything that was computed, in one call and in a new list. You may assume that the pool has enough slots.
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) You may assume that the pool has enough slots.
+
+- The last token of the prompt is always computed, as in chapter 00, so look up the others.
+- The last token of the answer is never computed, so it gets no slot.
+- The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one.
+- At the end, keep everything that was computed, in one call and in a new list.
 """
 
 
