@@ -1,4 +1,4 @@
-"""The texts that are stored for a chapter: the hints, in `hints_NN.txt`, and the wrong answers, in `wrong_NN.txt`."""
+"""The texts that are stored: hints in `hints_NN.txt`, wrong answers in `wrong_NN.txt`, and what errors are about."""
 
 from __future__ import annotations
 
@@ -8,6 +8,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minikv.engine import Section, sections
+
+# What an error of Python's is often about, by a pattern in it.
+ABOUT_ERRORS = {
+    "NoneType": "something is None here, such as what is above the root, what was not found, or what `append` and "
+    "`sort` return: check for that first",
+    "object is not iterable|has no len|list .not .int|'int' object is not subs": "a single value stands where a list "
+    "is expected; `[x]` is a list with one item",
+    "unhashable type: 'list'": "a list stands where a single value is expected; `extend` puts in its items",
+    "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: take it apart, as "
+    "in `node, length = walk(root, tokens)`",
+    "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives keys; `.values()` gives the values",
+    "'dict' object has no attribute '(append|insert|remove)": "that is a dictionary, not a list: `held[key] = value` "
+    "puts an entry in, and `del held[key]` takes one out",
+    "ndarray' object has no attribute": "an array lacks some methods that lists have: `list(...)` makes a list of it",
+    "truth value of an array": "an array as a whole is neither true nor false: ask for its `len`, or for one item",
+    "^UnboundLocalError": "in this case the name has no value yet: give it one before the loop or the `if`, and don't "
+    "assign to the name of a function that you call",
+    "^RecursionError": "in its own body, a function's name means this function, not an earlier one of that name",
+    "(max|min)[(][)].* empty": "nothing is there to choose from: ask first whether there is anything",
+    "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
+    "^IndexError.*(pop from|[(]index out of)": "nothing is left to take out: check for that first",
+    "math domain error": "there is no logarithm of 0, or of less: see what is inside it in this case",
+    "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
+    "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
+}
 
 
 class WrongAnswer(NamedTuple):
