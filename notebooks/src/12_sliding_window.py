@@ -10,7 +10,7 @@ Some layers of a model look back a few hundred tokens and no further. Their keys
 
 **In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
 
-Here is where we are going, with a window of two tokens. Watch the notes on the nodes: tokens stay in the tree after their window is gone.
+Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Watch the notes on the nodes: tokens stay in the tree after their window is gone.
 """
 
 # %%
@@ -71,7 +71,7 @@ We give each token two slots. One is its slot in the tree, as before, for the fu
 
 A token with a window slot is *live*. To free its window, take its slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers have none.
 
-Where can a request continue? A prompt of ten tokens, 0 to 9, is cached. Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it.
+Where can a request continue? A prompt of ten tokens, 0 to 9, is cached. Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it. (In the cell after the guess, `window_start=6` says that tokens 0 to 5 have no window.)
 """
 
 # %%
@@ -143,7 +143,7 @@ Four for each of them. The next token of Anna's answer reads the last four of *h
 
 #### 12.2 You write: `hold` (5 minutes)
 
-A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots, or to all of them if there are fewer. Return these slots as a new list. This is the **receipt**: when the request leaves, each slot on it loses one pin, whatever has happened in between.
+A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots, or to all of them if there are fewer. Return these slots as a new list, because `slots` belongs to the caller, who may change it. This is the **receipt**: when the request leaves, each slot on it loses one pin, whatever has happened in between.
 """
 
 
@@ -169,7 +169,7 @@ Why keep a receipt instead of looking again? Between lock and unlock, windows co
 
 A request needs window slots, and too few are free. Which tokens lose theirs? Take the edges in the order of chapter 05: the least recently used edge goes first. Within an edge, which end goes first? The *beginning*, because it is the furthest from the next token. (In the tree it is the other way around: there the end of a path goes first.)
 
-And a leaf must keep its last window. Without it, no request could continue from the leaf, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that; your function may leave such a leaf useless.)
+And a leaf must keep its last window. Without it, no request could continue from the leaf, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that. Your function looks at each edge alone.)
 
 #### 12.3 You write: `spare` (10 minutes)
 
@@ -216,7 +216,7 @@ heal = check("12.4 heal", heal)
 """
 ### All together
 
-This class combines your four functions with your tree and two of your pools. Read `serve`: it is the life of a request, in the order of chapter 04.
+This class combines your four functions with your tree and two of your pools. Read `serve`: it is the life of a request, in the order of chapter 04. After the insert, `twice` holds those of the request's own slots that the tree did not need, and `kept` the tree's slots for the same tokens.
 """
 
 # %%

@@ -68,7 +68,7 @@ fold("13.a", done.hits, f"{done.evicted} tokens were evicted")
 """
 <details><summary>Why</summary>
 
-Not one. When a prompt comes around again, it has waited the longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and yet nothing hits. The film below shows it with three prompts and room for two.
+Not one. When a prompt comes around again, it has waited the longest of all. So it has just been evicted, to make room for the prompt before it. The film below shows it with three prompts and room for two.
 
 </details>
 """
@@ -166,7 +166,7 @@ fold("13.c", winner, *(f"{name:9}{hits:4} hits" for name, hits in found.items())
 """
 <details><summary>Why</summary>
 
-It looks absurd. But in a loop, what you used a moment ago is the last thing you will need again.
+In a loop, what you used a moment ago is the last thing you will need again.
 
 </details>
 
@@ -219,7 +219,7 @@ In a chat, a leaf is used for the last time when it is made: the next turn exten
 
 </details>
 
-Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. So it is in the chat with room for 11,057 blocks. But with 2,764 blocks, *random beats LRU*. This is the loop's fall to nothing: a *cliff*. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn, as it did in the loop. A random victim at least spares some.
+Read the table from the bottom. An agent's next request comes soon after the last one and continues it. So the recent past is a good guide, and LRU is far ahead of chance. The same is true of the chat with room for 11,057 blocks. But with 2,764 blocks, *random beats LRU*. This is the loop's fall to nothing: a *cliff*. A person takes a minute or two to answer, and by then more blocks have passed through. LRU evicts each conversation shortly before its next turn. A random victim at least spares some.
 
 ### Step 3: every size in one pass
 
@@ -256,7 +256,12 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 | `timeline.newer(mark)` | how many marks are newer than this one |
 | `timeline.remove(mark)` | nothing; the mark no longer counts |
 
-Two rules of chapters 04 and 05 still hold. A request locks its blocks while it is served, so look up all of them before you use the first. And a leaf goes before its parent: the first block of a request ends up newest, its last block oldest. For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
+Two rules of chapters 04 and 05 still hold:
+
+- A request locks its blocks while it is served, so look up all of them before you use the first.
+- A leaf goes before its parent, so use a request's last block first.
+
+For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
 """
 
 
@@ -286,7 +291,7 @@ plot("chat: LRU by pages", sizes, {"LRU": hits}, "hits", log="x")
 
 # %% [markdown]
 """
-The whole curve comes from one pass. Up to a thousand blocks, more memory gains almost nothing: the hits are little more than the block that all prompts share. That is the cliff. Then the curve climbs, and in the end it flattens. (The list is only the same for rooms in which every request fits: `replay` serves a larger one without the cache. The longest request here has 241 blocks.)
+The whole curve comes from one pass. Up to a thousand blocks, more memory gains almost nothing: the hits are little more than the block that all prompts share. That is the cliff. Then the curve climbs. (The list is only the same for rooms in which every request fits: `replay` serves a larger one without the cache. The longest request here has 241 blocks.)
 
 ### Step 4: the best possible
 
@@ -334,7 +339,7 @@ next_uses = check("13.4 next_uses", next_uses)
 """
 #### 13.5 You write: `optimal_hits` (20 minutes)
 
-Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. A heap, which begins as an empty list, finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
+Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. A heap, which begins as an empty list, finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. Nothing leaves a heap from the middle, so an entry may be out of date. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
 """
 
 
@@ -408,7 +413,7 @@ Your policy beats *lru*, which forgets too fast, and *lfu*, which never does. Wi
 
 ## The same in `minikv`
 
-All of this is in the package, as commands. On the same file they count the same hits as you did:
+All of this is in the package, as commands, and they count the same hits as you did:
 """
 
 # %%
