@@ -20,7 +20,7 @@ IN_USE = -1  # marks a page that is not free in a pool's own arrays; never hande
 
 
 class SlotPool(Protocol):
-    """The contract of every pool; each promise has a test in `tests/test_pools.py`."""
+    """The contract of every pool; each promise has a test in `tests/test_pools.py`. Our own pools inherit from it."""
 
     size: int
 
@@ -33,6 +33,8 @@ class SlotPool(Protocol):
 
     def alloc_to(self, row: memoryview) -> None:
         """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
+        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
+        row[:] = self.alloc(len(row)).data
 
     def free(self, pages: Any) -> None:
         """Give pages back, all or none: `ValueError` for a page that is already free, foreign, or given twice."""
@@ -42,6 +44,9 @@ class SlotPool(Protocol):
 
     def check(self) -> None:
         """Recompute everything from scratch; raise `InvariantError` on the first difference."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.num_free} of {self.size} free)"
 
 
 def pool_size(size: int) -> int:
@@ -103,7 +108,7 @@ def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
     raise InvariantError(f"pages {bounded(ids.tolist())} could not be freed, but each of them is in use")
 
 
-class CountedPool:
+class CountedPool(SlotPool):
     """The shared part of the pools that go from page to page: they count their free pages, and give any of them.
 
     >>> from minikv import QueuePool
@@ -123,27 +128,11 @@ class CountedPool:
         """Pages that `alloc` could give now."""
         return self._num_free
 
-    def alloc(self, num_pages: int) -> Pages:
-        """Take `num_pages` free pages, or none: `OutOfPages` if there are fewer."""
-        raise NotImplementedError
-
-    def alloc_to(self, row: memoryview) -> None:
-        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
-        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
-        row[:] = self.alloc(len(row)).data
-
-    def is_free(self, page: int) -> bool:
-        """Return whether `page` is free."""
-        raise NotImplementedError
-
     def _free_page(self, page: int) -> int:
         """`page` as an int, or the `ValueError` that says that it is in use."""
         if not self.is_free(page):
             raise ValueError(f"cannot occupy page {page}: it is in use")
         return int(page)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.num_free} of {self.size} free)"
 
 
 def require_slots(num_pages: int, page_size: int) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages
-from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import Pages, SlotPool, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
 _FEW = 32  # up to here, going from page to page costs less than starting numpy
 
 
-class FreeListPool:
+class FreeListPool(SlotPool):
     """A stack of free pages that knows whether each page is free, and refuses to free a page twice.
 
     `size` is the number of pages. Each page has a place, where it was pushed last, and is free if and only if it is
@@ -148,6 +148,3 @@ class FreeListPool:
         self._memory[at : self._at] = ids
         self._at = self._noted_from = at
         return True
-
-    def __repr__(self) -> str:
-        return f"FreeListPool({self.num_free} of {self.size} free)"

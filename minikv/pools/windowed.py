@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from minikv.errors import InvariantError, OutOfPages
-from minikv.pools.contract import Pages, page_ids, request
+from minikv.errors import InvariantError
+from minikv.pools.contract import Pages, SlotPool, page_ids, request
 from minikv.pools.free_list import FreeListPool
 
 NO_WINDOW = -1
@@ -35,7 +35,7 @@ class WindowPool(Protocol):
         """The window pages of `pages` belong to `to_pages` from now on, which had none: nothing is copied."""
 
 
-class WindowedPool:
+class WindowedPool(SlotPool):
     """A `SlotPool` of `size` full pages that gives each one a window page too, of which there are `num_window_pages`.
 
     `alloc` takes both, `free` gives back both; `free_window` and `move_window` are for a `SlidingWindowCache`, and
@@ -64,13 +64,6 @@ class WindowedPool:
         pages = self.full.alloc(request(num_pages, self.num_free))
         self.window_of[pages] = self.windows.alloc(len(pages))
         return pages
-
-    def alloc_to(self, row: memoryview) -> None:
-        """Take as many pages as `row`, a memoryview of int32, is long, and write them there: `OutOfPages`, or all."""
-        if len(row) > self.num_free:
-            raise OutOfPages(needed=len(row), free=self.num_free)
-        self.full.alloc_to(row)
-        self.window_of[np.asarray(row)] = self.windows.alloc(len(row))
 
     def free(self, pages: Any) -> None:
         """Give full pages back, and the window pages that they still have; all or none."""

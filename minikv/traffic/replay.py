@@ -18,7 +18,7 @@ import numpy as np
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.manager import CacheManager
-from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, pages_to_free, request
+from minikv.pools.contract import PAGE_LIMIT, Pages, SlotPool, page_id, pages_to_free, request
 from minikv.prefix import PrefixCache
 from minikv.traffic.traces import TraceRequest
 
@@ -162,7 +162,7 @@ class Replayer:
             result.peak_size = max(result.peak_size, manager.cache.total_size)
 
 
-class GrowingPool:
+class GrowingPool(SlotPool):
     """A stack of returned pages, and below it pages that are made when the stack is empty, lowest number first.
 
     `size` is the number of pages, at most 2**31. It keeps the promises of `SlotPool`; its memory follows the largest
@@ -192,11 +192,6 @@ class GrowingPool:
         self._made = fresh.stop
         return np.array([*again, *fresh], np.int32)
 
-    def alloc_to(self, row: memoryview) -> None:
-        """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
-        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
-        row[:] = self.alloc(len(row)).data
-
     def free(self, pages: Any) -> None:
         """Give pages back, so that the same `alloc` would give them again in the same order; all or none."""
         self._returned.update(dict.fromkeys(reversed(pages_to_free(pages, self.size, self.is_free))))
@@ -210,6 +205,3 @@ class GrowingPool:
         """Every page that was returned had been made, and no more pages were made than there are."""
         if not max(self._returned, default=-1) < self._made <= self.size:
             raise InvariantError(f"GrowingPool: {self._made} of {self.size} pages were made, not all that are free")
-
-    def __repr__(self) -> str:
-        return f"GrowingPool({self.num_free} of {self.size} free)"

@@ -16,7 +16,6 @@ from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
 from minikv.testing.conformance.generate import scenarios
 from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
 from minikv.testing.conformance.script import Breach, Change, Readers, Reply, Scenario
-from minikv.testing.conformance.subject import Subject
 from minikv.testing.model import NaiveCache
 from minikv.tokens import pack
 
@@ -73,9 +72,9 @@ class CacheRun(SideBySide):
     scenarios = staticmethod(scenarios)
     scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run continues
 
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
-        super().__init__(subject, page_size, settings, change)
-        self.rule_of_making = 15 if page_size > 1 else 1
+    def begin(self) -> None:
+        """No page was offered or evicted yet."""
+        self.rule_of_making = 15 if self.page_size > 1 else 1
         self.offered: set[int] = set()
         self.evicted: set[int] = set()
 

@@ -15,8 +15,7 @@ from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
 from minikv.testing.conformance.manager_model import NaiveManager, NaiveRequest
 from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
-from minikv.testing.conformance.script import Breach, Change, Readers, Reply, is_named
-from minikv.testing.conformance.subject import Subject
+from minikv.testing.conformance.script import Breach, Readers, Reply, is_named
 
 NUM_PAGES = 6
 Rows = list[tuple[NaiveRequest, list[int]]]
@@ -49,8 +48,8 @@ class ManagerRun(SideBySide):
     always_given: ClassVar[Mapping[str, Any]] = {"num_pages": NUM_PAGES}
     scenarios, orders = staticmethod(manager_scenarios), staticmethod(interleavings)
 
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
-        super().__init__(subject, page_size, settings, change)
+    def begin(self) -> None:
+        """No request was started yet."""
         self.requests: list[NaiveRequest] = []
         self.canary = Canary()
         self.computed: dict[NaiveRequest, int] = {}  # tokens, before the last line

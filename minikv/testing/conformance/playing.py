@@ -66,6 +66,10 @@ class SideBySide:
         self.raised: dict[int, str] = {}
         self.refused: dict[int, int] = {}  # the lines that must be refused, with the rule that says so
         self.verbs: set[str] = set()  # that were called
+        self.begin()
+
+    def begin(self) -> None:
+        """What else there is at the beginning."""
 
     def make(self) -> Any:
         """A new object of the class."""
