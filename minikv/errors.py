@@ -100,7 +100,26 @@ def bounded(value: Any, most: int = 60) -> str:
         if isinstance(value, int):
             return f"an integer of {int(value).bit_length()} bits"
         return f"an object of type {type(value).__name__[:most]} that cannot be shown"
+    return truncated(text, most)
+
+
+def truncated(text: str, most: int) -> str:
+    """The beginning of a long text.
+
+    >>> truncated("abcdef", 4), truncated("abcd", 4)
+    ('abc…', 'abcd')
+    """
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def brief(values: Any, most: int = 8) -> str:
+    """The first few of many numbers, for a repr: `[1, 2, 3, ... 900 in all]`.
+
+    >>> brief(range(900), 3)
+    '[0, 1, 2, ... 900 in all]'
+    """
+    shown = ", ".join(str(int(value)) for value in values[:most])
+    return f"[{shown}, ... {len(values)} in all]" if len(values) > most else f"[{shown}]"
 
 
 def shown(name: str) -> str:
@@ -127,5 +146,4 @@ def one_line(text: str, most: int = 1000) -> str:
     >>> one_line("two\nlines and \x1b[31mred")
     'two lines and �[31mred'
     """
-    line = printable("".join(" " if c.isspace() else c for c in text[: most + 1]))
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return truncated(printable("".join(" " if c.isspace() else c for c in text[: most + 1])), most)

@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, SupportsIndex, Union, overload
 
 import numpy as np
 
-from minikv.errors import bounded
+from minikv.errors import bounded, brief
 
 TOKEN_BYTES = 4
 TOKEN_LIMIT = 2 ** (8 * TOKEN_BYTES)
@@ -101,9 +101,7 @@ class PackedTokens(Sequence[int]):
         return memoryview(self.data).cast(_CODE).tolist()
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self[:8].tolist()))
-        more = f", ... {len(self)} in all" if len(self) > 8 else ""
-        return f"PackedTokens([{shown}{more}])"
+        return f"PackedTokens({brief(self)})"
 
 
 TokensLike = Union[PackedTokens, Sequence[int], "array[int]", Any]

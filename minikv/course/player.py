@@ -20,8 +20,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from minikv.course.pictures.picture import Picture
-from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.picture import MimeBundle, Picture
+from minikv.course.pictures.svg import Drawing, Paper, Part, captioned, place, svg_size, words_svg
 from minikv.errors import bounded
 from minikv.files import asset
 from minikv.palette import state_css
@@ -129,7 +129,7 @@ class Player(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **options: Any) -> MimeBundle:
         still, size = self.still._repr_mimebundle_()
         if "text/html" in still:
             still["text/html"] += RUN_IT
@@ -165,16 +165,8 @@ def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
     reel = Reel(1, captions)
     _on_one_canvas(reel, [picture for _, picture in found])
     words = f"{captions[at]} ({'the first of' if at == 0 else 'of'} {len(found)} steps)"
-    still = Picture(text, lambda: _with_caption(words, shown.svg), f"{words}\n{shown.alt}")
+    still = Picture(text, lambda: captioned(words, shown.svg), f"{words}\n{shown.alt}")
     return Player(reel, still, index=at)
-
-
-def _with_caption(caption: str, svg: str | None) -> str | None:
-    if svg is None:
-        return None
-    width, height = svg_size(svg)
-    words = f'<text x="4" y="16" font-size="13" font-weight="bold" font-family="{FONTS}">{markup(caption)}</text>'
-    return canvas(words + place(svg, 0, 26), max(width, 8 * len(caption) + 8), height + 26)
 
 
 def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_hashable, require_limit
+from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_hashable, require_limit, require_wanted
 from minikv.tokens import TokensLike, pack
 
 
@@ -75,7 +75,7 @@ class CacheShell:
 
     def pages_for(self, num_tokens: int) -> int:
         """Return how many pages hold `num_tokens` tokens."""
-        return -(-whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more") // self.page_size)
+        return -(-require_wanted(num_tokens) // self.page_size)
 
     def numbers(self, pages: Any, tokens: TokensLike, start: Handle | None, namespace: Hashable) -> list[int]:
         """The number of each whole page; those before `start` are not read, and are 0."""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minikv.errors import InvariantError, LockError, bounded, whole_number
+from minikv.errors import InvariantError, LockError, bounded, brief, whole_number
 from minikv.pools.contract import Pages
 from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import (
@@ -23,10 +23,10 @@ from minikv.prefix.contract import (
     Insertion,
     Match,
     PagesLike,
-    brief,
     page_bytes,
     require_hashable,
     require_limit,
+    require_wanted,
 )
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
@@ -253,7 +253,7 @@ class NoCache(BaseIndex):
 
     def evict(self, num_tokens: int) -> Pages:
         """Nothing, however much is wanted."""
-        whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        require_wanted(num_tokens)
         return np.empty(0, np.int32)
 
     def check(self) -> None:

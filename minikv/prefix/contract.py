@@ -27,7 +27,7 @@ from typing import Any, Protocol, Union
 
 import numpy as np
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded, brief, whole_number
 from minikv.pools.contract import PAGE_LIMIT, Pages
 from minikv.pools.page_table import page_slots
 from minikv.tokens import TokensLike, integers
@@ -254,6 +254,16 @@ def require_limit(limit: int | None, num_tokens: int) -> int:
     return limit if limit < num_tokens else num_tokens
 
 
+def require_wanted(num_tokens: int) -> int:
+    """How many tokens `evict` is to free, or the error that says what is wrong with it.
+
+    >>> require_wanted(-1)
+    Traceback (most recent call last):
+    ValueError: num_tokens is -1: evict frees 0 tokens or more
+    """
+    return whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+
+
 def require_hashable(namespace: Hashable) -> None:
     """Raise the `TypeError` that says so when `namespace` is not hashable, whatever its own `__hash__` raises.
 
@@ -266,13 +276,3 @@ def require_hashable(namespace: Hashable) -> None:
     except Exception as error:
         cause = None if isinstance(error, TypeError) else error
         raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from cause
-
-
-def brief(values: Any, most: int = 8) -> str:
-    """The first few of many numbers, for a repr: `[1, 2, 3, ... 900 in all]`.
-
-    >>> brief(range(900), 3)
-    '[0, 1, 2, ... 900 in all]'
-    """
-    shown = ", ".join(str(int(value)) for value in values[:most])
-    return f"[{shown}, ... {len(values)} in all]" if len(values) > most else f"[{shown}]"

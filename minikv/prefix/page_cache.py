@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minikv.errors import LockError, whole_number
+from minikv.errors import LockError
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
 from minikv.prefix.contract import (
@@ -28,10 +28,11 @@ from minikv.prefix.contract import (
     page_bytes,
     require_hashable,
     require_limit,
+    require_wanted,
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.tree_check import RING_OF_NODES, check_nodes, check_ring, require
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 
 class PageNode(IndexNode):
@@ -118,7 +119,7 @@ class PageNodeCache(BaseIndex):
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
         """The match, and its nodes from the last to the first."""
         self._clock += 1
-        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
+        data = pack(tokens).data
         most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
         end = self._root_of(namespace)
         path = self._follow(end, data[:most])
@@ -146,7 +147,7 @@ class PageNodeCache(BaseIndex):
         >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
         Insertion(prefix_length=2, length=3)
         """
-        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        packed = pack(tokens)
         begin, end = 0, len(packed) // self.page_size * self.page_size
         if start is not None:
             self._require_start(start, packed, namespace)
@@ -231,9 +232,7 @@ class PageNodeCache(BaseIndex):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [12, 11, 10])
         """
-        if type(num_tokens) is not int or num_tokens < 0:
-            num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        gone = list(islice(self._queue, -(-min(num_tokens, self._evictable) // self.page_size)))
+        gone = list(islice(self._queue, -(-min(require_wanted(num_tokens), self._evictable) // self.page_size)))
         pages = array("i", [node.page for node in gone])
         self._queue.remove(gone)
         for node in gone:

@@ -33,6 +33,7 @@ from minikv.prefix.contract import (
     page_bytes,
     require_hashable,
     require_limit,
+    require_wanted,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
 from minikv.prefix.tree_check import check_tree
@@ -455,9 +456,7 @@ class RadixCache(BaseIndex):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [12, 11, 10])
         """
-        if type(num_tokens) is not int or num_tokens < 0:
-            num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
+        wanted = -(-require_wanted(num_tokens) // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
         got, by_page = 0, self.evict_by == "page"
         while got < wanted and (leaf := self._next_victim(before=parts)) is not None:

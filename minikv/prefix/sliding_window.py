@@ -81,7 +81,7 @@ class SlidingWindowCache(WindowedTree):
         >>> cache.insert([1, 2, 3], [7, 8, 9], window_start=1).prefix_length, cache.window_evictable_size
         (3, 4)
         """
-        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        packed = pack(tokens)
         if type(window_start) is not int or window_start:
             window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
         if not (window_start or self.has_tombstones):

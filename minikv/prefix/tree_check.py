@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from minikv.errors import InvariantError, bounded
-from minikv.prefix.contract import Handle, brief
+from minikv.errors import InvariantError, bounded, brief
+from minikv.prefix.contract import Handle
 from minikv.prefix.eviction import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
 

@@ -17,11 +17,12 @@ from minikv.serving.batch import Batch, Causal, Padded
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
 _FUSED = (torch.float32, torch.bfloat16, torch.float16)
+Attended = tuple[torch.Tensor, torch.Tensor]  # means of values, and the log-sum-exp of their scores
 
 
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Attended:
     """Attention of q (n, heads, rows, head_dim) over k and v (n, heads, length, head_dim), and its log-sum-exp.
 
     The first is shaped like `q`, the second (n, heads, rows). With `causal` query i sees keys 0 to i; a `mask`
@@ -34,14 +35,14 @@ def attend(
     """
     if q.device.type == "cpu" and q.dtype in _FUSED:  # its log-sum-exp is no more precise than float32
         fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        found: tuple[torch.Tensor, torch.Tensor] = fused(q, k, v, 0.0, causal, attn_mask=mask)
+        found: Attended = fused(q, k, v, 0.0, causal, attn_mask=mask)
         return found
     return attend_in_blocks(q, k, v, causal=causal, mask=mask)
 
 
 def attend_in_blocks(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Attended:
     """`attend`, written out: a block of queries at a time, on any device and in any dtype.
 
     >>> q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
@@ -128,7 +129,7 @@ def _split(rows: torch.Tensor, size: int) -> torch.Tensor:
     return rows.view(size, -1, *rows.shape[1:]).transpose(1, 2)
 
 
-def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
     """A chunk attends to itself: all of (tokens, heads, head_dim), as is the result."""
     group = q.shape[1] // k.shape[1]
     q, k, v = (_split(side[part.rows], part.size) for side in (q, k, v))
@@ -136,14 +137,14 @@ def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> 
     return out.transpose(1, 2).flatten(0, 1), lse.transpose(1, 2).flatten(0, 1)
 
 
-def _padded(part: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _padded(part: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
     """One token per chunk: the query heads of a KV head are stacked, as if they were separate tokens."""
     k, v = _split(k, part.size), _split(v, part.size)
     out, lse = attend(q.reshape(part.size, k.shape[1], -1, q.shape[2]), k, v, mask=part.mask)
     return out.flatten(1, 2), lse.flatten(1, 2)
 
 
-def _prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
     """All tokens see all keys: the heads and tokens of a KV head are stacked."""
     tokens, heads, dim = q.shape
     kv_heads = k.shape[1]

@@ -14,7 +14,7 @@ import torch
 
 from minikv.errors import whole_number
 from minikv.sizing import KVShape
-from minikv.store.layout import Layout
+from minikv.store.layout import KeysAndValues, Layout
 from minikv.store.slots import Slots
 
 
@@ -54,7 +54,7 @@ class HostCopy:
             self._arrived.synchronize()
         return self
 
-    def read(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int) -> KeysAndValues:
         """The keys and values of one layer, (n, num_kv_heads, head size), as views of this copy."""
         at = layer_number(layer, self.num_layers, "host copy")
         typed = self.wait().rows[:, at].view(self.dtype)

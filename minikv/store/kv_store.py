@@ -9,7 +9,7 @@ import torch
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.host import HostCopy, fetch, layer_number, send
-from minikv.store.layout import Layout, cut, dtype_of, require_layout, row_bytes
+from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
 
@@ -123,7 +123,7 @@ class KVStore:
             return numbers
         return Slots(numbers, limit, self.device, name)
 
-    def _layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _layer(self, layer: int) -> KeysAndValues:
         """The views of a layer's keys and values, (slot, items)."""
         if type(layer) is not int or not 0 <= layer < len(self._layers):
             layer = layer_number(layer, len(self._layers), "store")
@@ -162,14 +162,14 @@ class KVStore:
         all_keys.index_copy_(0, where.index, keys)
         all_values.index_copy_(0, where.index, values)
 
-    def read(self, layer: int, slots: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int, slots: Any) -> KeysAndValues:
         """The keys (n, num_kv_heads, head_dim) and values of n `slots` of one layer, in their order, as copies."""
         (keys, values), where = self._layer(layer), self.slots(slots).index
         k = keys.index_select(0, where).view(self.dtype).view(len(where), *self._heads[0])
         v = values.index_select(0, where).view(self.dtype).view(len(where), *self._heads[1])
         return k, v
 
-    def rows(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def rows(self, count: int) -> KeysAndValues:
         """Memory for the keys and values of `count` slots in one layer, for `view` to gather into again and again.
 
         `count` may be more than the store has: several requests read a shared slot, and a padded row repeats its last.
@@ -178,9 +178,7 @@ class KVStore:
         k, v = (side.new_empty(count, side.shape[2]) for side in self._views[:2])
         return k, v
 
-    def view(
-        self, layer: int, slots: Any, room: tuple[torch.Tensor, torch.Tensor] | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def view(self, layer: int, slots: Any, room: KeysAndValues | None = None) -> KeysAndValues:
         """As `read`, but only to be looked at, and only until the next `write`, or `view` with the same `room`.
 
         Where each slot is the neighbour of the one before nothing is copied. Else they are gathered into `room`, which

@@ -19,6 +19,7 @@ import torch
 from minikv.errors import bounded
 from minikv.sizing import KVShape, require_shape
 
+KeysAndValues = tuple[torch.Tensor, torch.Tensor]
 LAYOUTS = ("page", "layer")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 # A row is moved in items as wide as it allows, since what a copy costs is counted in items.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded, brief, whole_number
 from minikv.tokens import integers
 
 SlotNumbers = npt.NDArray[np.int64]
@@ -106,9 +106,7 @@ class Slots:
         return found
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.numbers[:8].tolist()))
-        more = f", ... {len(self)} in all" if len(self) > 8 else ""
-        return f"Slots([{shown}{more}])"
+        return f"Slots({brief(self.numbers)})"
 
 
 def device_of(device: Any) -> torch.device:

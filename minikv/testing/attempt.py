@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import bounded
-from minikv.testing.snapshot import truncated
+from minikv.errors import bounded, truncated
 from minikv.testing.time_limit import TimeLimit as TimeLimit
 from minikv.testing.time_limit import TooLong as TooLong
 

@@ -12,9 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import LockError, whole_number
+from minikv.errors import LockError
 from minikv.pools.contract import Pages
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
+from minikv.prefix.contract import (
+    Handle,
+    Insertion,
+    Match,
+    PagesLike,
+    page_bytes,
+    require_hashable,
+    require_limit,
+    require_wanted,
+)
 from minikv.tokens import TokensLike, pack
 
 PageKey = tuple[Any, tuple[int, ...]]
@@ -211,9 +220,8 @@ class NaiveCache:
 
     def evict(self, num_tokens: int) -> Pages:
         """Free unlocked leaves until `num_tokens` tokens are free; their pages, in the order in which they went."""
-        num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        freed: list[int] = []
-        while len(freed) * self.page_size < num_tokens and (leaves := self.unlocked_leaves()):
+        wanted, freed = require_wanted(num_tokens), list[int]()
+        while len(freed) * self.page_size < wanted and (leaves := self.unlocked_leaves()):
             key = min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf]))
             self.ends.discard(key)
             node = [self.pages.pop(key).number]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from unicodedata import category
 
+from minikv.errors import truncated
+
 MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
 MOST_LETTERS = 40  # on a node
 DEEPEST_MARK = 64  # lists in lists, in what is to be marked
@@ -206,15 +208,6 @@ def legible(text: str) -> str:
         " " if c in "\n\r\t" else c.encode("unicode_escape").decode() if category(c) in ("Cc", "Cs", "Cn") else c
         for c in text
     )
-
-
-def truncated(text: str, most: int) -> str:
-    """The beginning of a long text.
-
-    >>> truncated("abcdef", 4), truncated("abcd", 4)
-    ('abc…', 'abcd')
-    """
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def ends(text: str, most: int) -> str:

@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minikv.errors import bounded
+from minikv.errors import bounded, printable, truncated
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
 _WRAPPERS = ("request", "body", "request_body", "payload", "kwargs", "data", "params", "input")
@@ -45,8 +45,7 @@ def bounded_name(name: str, most: int = 40) -> str:
     >>> bounded_name("read_file"), bounded_name("r" * 50, most=8)
     ('read_file', 'rrrrrrr…')
     """
-    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[: most + 1])
-    return name if len(name) <= most else name[: most - 1] + "…"
+    return truncated(printable(name[: most + 1]), most)
 
 
 class Place(NamedTuple):

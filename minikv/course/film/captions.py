@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minikv.course.film.state import Label, thing_kind
-from minikv.errors import bounded
+from minikv.errors import bounded, truncated
 from minikv.prefix import HashBlockCache
-from minikv.testing.snapshot import label_of, legible, plain, ranges, shorten, truncated
+from minikv.testing.snapshot import label_of, legible, plain, ranges, shorten
 from minikv.testing.watch import Call
 
 _MOST, _MOST_OF_AN_ERROR = 60, 200

@@ -157,8 +157,9 @@ def _node_events(before: State, after: State, changes: Changes) -> Iterator[Node
         if upper not in before.nodes:
             yield upper, f"split off n{lower} {AT}"
     yield from ((lower, f"split {AT}, its beginning is now n{upper}") for upper, lower in changes.splits)
-    yield from ((key, f"joined into n{lower} {AT}") for key, lower in changes.joined.items())
-    yield from ((lower, f"joined {AT}, n{key} is a part of it now") for key, lower in changes.joined.items())
+    for key, lower in changes.joined.items():
+        yield key, f"joined into n{lower} {AT}"
+        yield lower, f"joined {AT}, n{key} is a part of it now"
     yield from ((key, f"{word} {BY}") for key, word in changes.gone.items())
     yield from ((key, f"inserted {BY}") for key in changes.new)
     yield from ((key, f"grew {AT}") for key in changes.grown)

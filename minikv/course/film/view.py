@@ -11,7 +11,7 @@ from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_v
 from minikv.course.film.state import WAITS, Label, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
-from minikv.course.pictures.picture import Picture
+from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tree import tree_text
 from minikv.palette import LETTERS, size_words, text_legend
 from minikv.testing.snapshot import NodeView
@@ -171,7 +171,7 @@ class Frame:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
         return self.picture._repr_mimebundle_()
 
 

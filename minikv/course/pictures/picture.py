@@ -19,6 +19,8 @@ from minikv.testing.snapshot import legible
 from minikv.traffic.chart import MOST_LINES, Chart, chart_svg
 
 MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side continue on a new line
+MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # what a notebook shows by its kind, and how
+_GAP = 24  # between pictures
 MOST_SAID = 3000  # letters of an alternative text
 
 
@@ -51,7 +53,7 @@ class Picture:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
         svg, png = self.svg, self.png
         if svg is None or png is None:
             missing = graphviz_way() is None or (svg is not None and png is None)
@@ -87,7 +89,7 @@ def beside(*pictures: Picture) -> Picture:
     )
 
 
-def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
+def _side_by_side(svgs: list[str | None]) -> str | None:
     """As many in a line as fit on `MOST_WIDE`."""
     placed, x, y, line, broad = [], 0.0, 0.0, 0.0, 0.0
     for svg in svgs:
@@ -95,9 +97,9 @@ def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
             return None
         wide, high = svg_size(svg)
         if x and x + wide > MOST_WIDE:
-            x, y, line = 0.0, y + line + gap, 0.0
+            x, y, line = 0.0, y + line + _GAP, 0.0
         placed.append(place(svg, x, y))
-        x, line, broad = x + wide + gap, max(line, high), max(broad, x + wide)
+        x, line, broad = x + wide + _GAP, max(line, high), max(broad, x + wide)
     return canvas("".join(placed), broad, y + line)
 
 

@@ -59,6 +59,15 @@ def place(svg: str, x: float, y: float) -> str:
     return f'{head} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"{svg[svg.index(">") :]}'
 
 
+def captioned(caption: str, svg: str | None) -> str | None:
+    """A picture, if there is one, below its caption."""
+    if svg is None:
+        return None
+    width, height = svg_size(svg)
+    words = f'<text x="4" y="16" font-size="13" font-weight="bold" font-family="{FONTS}">{markup(caption)}</text>'
+    return canvas(words + place(svg, 0, 26), max(width, 8 * len(caption) + 8), height + 26)
+
+
 def words_svg(text: str) -> str:
     """A text of several lines as a picture: the text twin of what cannot be drawn.
 

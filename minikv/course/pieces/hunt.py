@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import GAVE, CaseFrame, find_exercise, one_call
+from minikv.course.pieces.piece import GAVE, CaseFrame, Play, find_exercise, one_call
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.course.pieces.trial import Parting, Played, parted, play_case
@@ -40,7 +40,7 @@ class Hunt:
     name: str
     careless: tuple[str, str]
     world: Callable[[], World]
-    play: Callable[[World, Any], Iterator[CaseFrame]]
+    play: Play
     read: Callable[[Any], Any]
     is_call: bool = False
     advice: Callable[[Any], str | None] | None = None

@@ -44,6 +44,9 @@ class CaseFrame(NamedTuple):
     thing: Any = None
 
 
+Play = Callable[[World, Any], Iterator[CaseFrame]]  # of a case in a world
+
+
 def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]:
     """A function that makes frames with what is `seen` and with what `look` sees of a thing.
 
@@ -80,7 +83,7 @@ class Piece:
 
     id: str
     name: str
-    play: Callable[[World, Any], Iterator[CaseFrame]]
+    play: Play
     cases: Sequence[Any]
     strategy: SearchStrategy[Any] | None = None
     cost: Cost | None = None
@@ -129,13 +132,13 @@ def exercise(
     reference: Callable[..., Any],
     cases: Sequence[Any],
     strategy: SearchStrategy[Any],
-    play: Callable[[World, Any], Iterator[CaseFrame]] | None = None,
+    play: Play | None = None,
 ) -> Piece:
     """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
     return Piece(id, name, play or one_call(name), cases, strategy, reference=reference)
 
 
-def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Callable[[World, Any], Iterator[CaseFrame]]:
+def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Play:
     """A play of one frame: what a call of the world's `name` comes to, or what it returns, in `words`.
 
     >>> [str(shot.seen[GAVE]) for shot in one_call("double")({"double": lambda n: 2 * n}, (3,))]

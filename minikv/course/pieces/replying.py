@@ -21,7 +21,7 @@ from minikv.course.pieces.observe import (
     outline,
     preorder,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece, one_call
+from minikv.course.pieces.piece import CaseFrame, Piece, Play, one_call
 from minikv.engine import World
 
 # Prompts with their answers: a prompt may have the end of an earlier answer in it.
@@ -107,7 +107,7 @@ class _Reader:
 
 def answering(
     name: str, make: Callable[[World, Any], Any], look: Callable[[Any, Any, list[int], set[int]], Mapping[str, Any]]
-) -> Callable[[World, Any], Iterator[CaseFrame]]:
+) -> Play:
     """A play in which `name` answers prompts, one after the other; a case has pairs of a prompt and its answer.
 
     `make` makes the cache that goes with a model, and `look` says what can be seen of it, and of the pool, after each

@@ -14,6 +14,7 @@ from typing import Any
 
 from minikv.course.pieces.checking import own_pieces
 from minikv.engine.cache_shell import CacheShell
+from minikv.prefix.base_index import way_to
 from minikv.serving import Engine, Generation
 from minikv.testing.watch import Call, watch
 from minikv.tokens import common_prefix
@@ -95,7 +96,8 @@ def _scored(engine: Engine, talk: Talk) -> Score:
         if call.caller is None and call.error is None:  # a look-up that another one makes is a part of it
             followed = getattr(call.result, "prefix_length", call.result.length)
             score.lookups += 1
-            score.nodes += _depth(call.result.node) - (followed < call.result.length)  # not the leaf that was made
+            node = call.result.node  # `None` where nothing is kept
+            score.nodes += len(way_to(node) if node else []) - (followed < call.result.length)  # not the new leaf
             score.compared += 0 if learners else followed
 
     stop = watch(cache, ["match_prefix", "acquire", "insert"], count)
@@ -108,14 +110,6 @@ def _scored(engine: Engine, talk: Talk) -> Score:
     score.first_token = [generation.first_token_steps for generation in found]
     score.answers = [generation.tokens for generation in found]
     return score
-
-
-def _depth(node: Any) -> int:
-    """Return how many nodes lie on the way from the root down to `node`."""
-    count = 0
-    while node is not None and node.parent is not None:
-        node, count = node.parent, count + 1
-    return count
 
 
 _compared = [0]  # how often a token that went into a tree of the learner's was compared, in all scoreboards
@@ -131,7 +125,7 @@ class _Token(int):
 
 class _Page(tuple[int, ...]):
     def __eq__(self, other: object) -> bool:
-        _compared[0] += _tokens_compared(self, other)
+        _compared[0] += min(common_prefix(self, other) + 1, len(self))  # up to the first token that differs
         return tuple.__eq__(self, other)
 
     __hash__ = tuple.__hash__
@@ -147,8 +141,3 @@ def _counting(cache: Any, score: Score) -> Iterator[None]:
     finally:
         score.compared += _compared[0] - before
         del cache.pages_of
-
-
-def _tokens_compared(page: tuple[int, ...], other: Any) -> int:
-    """Up to the first token that differs."""
-    return min(common_prefix(page, other) + 1, len(page))

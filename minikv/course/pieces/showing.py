@@ -17,14 +17,7 @@ from minikv.course.film.view import request_rows
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import word_rows
-from minikv.course.pictures.svg import (
-    FONTS,
-    canvas,
-    markup,
-    place,
-    svg_size,
-    words_svg,
-)
+from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.observe import bracketed
 from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.course.pieces.trial import Parting, play_case, reference_world
@@ -146,17 +139,7 @@ def _drawn(frame: CaseFrame) -> CaseFrame:
 
 def _titled(title: str, picture: Picture) -> Picture:
     """A picture under its name."""
-
-    def make() -> str | None:
-        svg = picture.svg
-        if svg is None:
-            return None
-        width, height = svg_size(svg)
-        style = f'font-size="13" text-anchor="start" font-family="{FONTS}"'
-        words = f'<text x="4" y="16" {style}>{markup(title)}</text>'
-        return canvas(words + place(svg, 0, 22), max(width, 80), height + 22)
-
-    return Picture(f"{title}:\n{picture.text}", make)
+    return Picture(f"{title}:\n{picture.text}", lambda: captioned(title, picture.svg))
 
 
 def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 
-from minikv.errors import whole_number
+from minikv.errors import truncated, whole_number
 from minikv.prefix import PrefixCache, index_named
 from minikv.prefix.indexes import BY_POLICY
-from minikv.testing.snapshot import ends, shorten, truncated
+from minikv.testing.snapshot import ends, shorten
 from minikv.tokens import pack
 
 MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
 MOST_TOKENS_A_PAGE = 64
+_MOST_LETTERS = 24  # of a typed prompt
 NAMES = {
     "page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by", "index": "index"
 }  # fmt: skip
@@ -142,7 +143,7 @@ def _ids(typed: str) -> list[int] | None:
     return [int(word) for word in words]
 
 
-def label_text(tokens: list[int], most: int = 24) -> str:
+def label_text(tokens: list[int]) -> str:
     """Tokens as the text whose bytes they are, of a long one both ends; where they are not bytes, as numbers.
 
     >>> label_text([104, 105, 10]), label_text([300, 5])
@@ -152,5 +153,5 @@ def label_text(tokens: list[int], most: int = 24) -> str:
         return f"[{shorten(tokens)}]"
     # A page may end in the middle of a character: its bytes are shown one by one then.
     text = bytes(tokens).decode("utf-8", "backslashreplace")
-    shown = ends(text, most)
+    shown = ends(text, _MOST_LETTERS)
     return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown) + "'"

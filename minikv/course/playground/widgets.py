@@ -14,7 +14,7 @@ from threading import RLock
 from typing import Any
 
 from minikv.course.film import Film
-from minikv.course.pictures.picture import Picture
+from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.playground.lessons import GOALS, SCENES, Goal, Scene, goal_of
 from minikv.course.playground.live import History
 from minikv.course.playground.page import NONE, Controls, message_html, page_html, playground_text, view_of
@@ -74,7 +74,7 @@ class Playground(Controls):
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
         still, size = self.picture._repr_mimebundle_()
         if "text/html" in still:
             still["text/html"] += "<p>Run the cell to play with it.</p>"

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from minikv.errors import LockError, whole_number
+from minikv.errors import LockError
 from minikv.pools.contract import Pages
+from minikv.prefix.contract import require_wanted
 from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
@@ -39,7 +40,7 @@ class FollowingModel(NaiveCache):
 
     def evict(self, num_tokens: int) -> Pages:
         """Nothing yet: `drop` follows as soon as the index has said what goes."""
-        whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        require_wanted(num_tokens)
         return super().evict(0)
 
 
