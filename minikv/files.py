@@ -26,12 +26,12 @@ from typing import Any, BinaryIO
 
 from minikv.untrusted import LARGEST_JSON, json_object, read_bytes
 
-Name = str | PathLike[str]
+FileName = str | PathLike[str]
 
 _NO_FOLDER = "Its folder does not exist"
 
 
-def replace(path: Name, data: str | bytes | Iterable[bytes]) -> None:
+def replace(path: FileName, data: str | bytes | Iterable[bytes]) -> None:
     """Give a file new content, or leave it as it is: text as UTF-8 with its line ends unchanged, or bytes.
 
     Bytes may come in parts, which are written one by one. The file keeps its mode, and a link stays a link to it.
@@ -64,7 +64,7 @@ def replace(path: Name, data: str | bytes | Iterable[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _named(path: Name) -> Iterator[None]:
+def _named(path: FileName) -> Iterator[None]:
     """While it is open, an `OSError` is about `path`, as the caller named it, and not about a file beside it."""
     try:
         yield
@@ -73,7 +73,7 @@ def _named(path: Name) -> Iterator[None]:
         raise OSError(error.errno, why, str(path)) from error
 
 
-def destination(path: Name) -> Path:
+def destination(path: FileName) -> Path:
     """The file that `path` names, with links followed; an error where `replace` could not write it.
 
     `OSError` where its folder is missing, where it may not be written, or where something other than a file has that
@@ -102,7 +102,7 @@ def destination(path: Name) -> Path:
     return target
 
 
-def append(path: Name, data: str) -> None:
+def append(path: FileName, data: str) -> None:
     """Add text as UTF-8 to the end of a file that exists; it is on the disk when this returns.
 
     `OSError` names the file, which has its old content then. A process that is stopped or killed meanwhile may leave
@@ -130,7 +130,7 @@ def append(path: Name, data: str) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Name, seconds: float = 10.0) -> Iterator[None]:
+def locked(path: FileName, seconds: float = 10.0) -> Iterator[None]:
     """While it is open, no other `locked` of the same file is, in any thread or process: to read, change and write it.
 
     The lock is a file beside it, which is gone afterwards. The system frees the lock of a process that ends, however
@@ -161,7 +161,7 @@ def locked(path: Name, seconds: float = 10.0) -> Iterator[None]:
             file.close()
 
 
-def _try_lock(lock: Path, path: Name) -> BinaryIO | None:
+def _try_lock(lock: Path, path: FileName) -> BinaryIO | None:
     """The lock file of `path`, opened and locked; `None` while somebody has it."""
     with _named(path), contextlib.ExitStack() as opened:
         file = opened.enter_context(open(lock, "ab"))
@@ -201,7 +201,7 @@ def _take(file: BinaryIO) -> bool:
 # -- reading without losing -------------------------------------------------------------------------------------------
 
 
-def read_object(path: Name) -> dict[str, Any]:
+def read_object(path: FileName) -> dict[str, Any]:
     """The JSON object in a file, or an empty one where there is no file or nothing in it.
 
     `ValueError` says in one line why the file holds no JSON object, `OSError` why it cannot be read.
@@ -216,7 +216,7 @@ def read_object(path: Name) -> dict[str, Any]:
     return json_object(content, repr(str(path))) if content.strip() else {}
 
 
-def set_aside(path: Name) -> Path:
+def set_aside(path: FileName) -> Path:
     """Rename a file that cannot be read, so that a new one can begin; returns its new name, `NAME.bad`.
 
     An older `NAME.bad` stays: the next ones are `NAME.bad.2`, `NAME.bad.3`. Call it while the file is `locked`.

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, whole_number
-from minikv.files import asset
+from minikv.files import FileName, asset
 from minikv.untrusted import int_field, read_json
 
+ConfigSource = Mapping[str, Any] | FileName  # a config, or where one is
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
 _TORCH_DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn", "int8": "int8"}
@@ -81,7 +82,7 @@ class KVShape:
         return "MQA" if self.num_kv_heads == 1 else "GQA"
 
     @classmethod
-    def from_config(cls, source: Mapping[str, Any] | str | PathLike[str]) -> KVShape:
+    def from_config(cls, source: ConfigSource) -> KVShape:
         """Read the shape from a Hugging Face `config.json`: a dict, a file, a folder with one, or a name we ship.
 
         Knows the Llama, Qwen, Mistral, Gemma and DeepSeek (V2, V3) families; multimodal configs by `text_config`.
@@ -113,7 +114,7 @@ class KVShape:
         return cls(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
 
 
-def read_config(source: Mapping[str, Any] | str | PathLike[str]) -> tuple[Mapping[str, Any], str]:
+def read_config(source: ConfigSource) -> tuple[Mapping[str, Any], str]:
     """A decoder's config, of which the multimodal ones have one inside, and what messages call it.
 
     Takes what `KVShape.from_config` takes.

@@ -19,6 +19,7 @@ import numpy as np
 
 from minikv.errors import bounded, brief
 
+Array = np.ndarray[Any, Any]
 TOKEN_BYTES = 4
 TOKEN_LIMIT = 2 ** (8 * TOKEN_BYTES)
 _CODE: Final = "I"  # four bytes wherever CPython runs
@@ -136,7 +137,7 @@ def pack(tokens: TokensLike) -> PackedTokens:
     raise TypeError(f"tokens are a {type(tokens).__name__}: expected a one-dimensional sequence of integers")
 
 
-def to_numpy(values: Any, name: str) -> np.ndarray[Any, Any]:
+def to_numpy(values: Any, name: str) -> Array:
     """A one-dimensional numpy view of an array-like `values` (a tensor leaves its device), or an error naming `name`.
 
     >>> to_numpy(memoryview(b"ab"), "tokens").tolist()
@@ -154,13 +155,13 @@ def to_numpy(values: Any, name: str) -> np.ndarray[Any, Any]:
             raise ValueError(
                 f"{name} are a tensor on {values.device}, which has no values: expected integers"
             ) from None
-    found: np.ndarray[Any, Any] = np.asarray(values)
+    found: Array = np.asarray(values)
     if found.ndim != 1:
         raise ValueError(f"{name} have shape {found.shape}: expected one dimension")
     return found
 
 
-def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> np.ndarray[Any, Any]:
+def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> Array:
     """`values` as a one-dimensional integer array, all in [0, limit); the error names the first that is not.
 
     Takes what `pack` takes, but for bytes. The array may share the caller's memory. A Python bool counts as the int
@@ -208,7 +209,7 @@ def refuse_values(values: Sequence[Any], name: str, rule: str, limit: int) -> No
     raise TypeError(f"{name} are a {type(values).__name__} that cannot be packed: {rule}")
 
 
-def _pack_array(values: np.ndarray[Any, Any]) -> bytes:
+def _pack_array(values: Array) -> bytes:
     if values.dtype == np.int32 and values.size and int(values.min()) >= 0:
         return values.tobytes()  # the common case: the same bytes mean the same numbers
     if values.size and values.dtype != np.uint32:

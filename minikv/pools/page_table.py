@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools.contract import POOL_LIMIT, Pages
@@ -49,7 +48,7 @@ class PageTable:
         self._table = self._allocate()
         self._lengths = [0] * self.num_rows
 
-    def _allocate(self) -> npt.NDArray[np.int32]:
+    def _allocate(self) -> Pages:
         try:
             return np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
         except MemoryError as error:

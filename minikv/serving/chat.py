@@ -17,10 +17,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from os import PathLike
 from typing import TextIO
 
 from minikv.errors import printable, whole_number
+from minikv.files import FileName
 from minikv.manager import CacheManager
 from minikv.serving.chat_format import ChatFormat, Turn, load_format
 from minikv.serving.engine import Engine
@@ -130,7 +130,7 @@ class Chat:
 # -- at a terminal ----------------------------------------------------------------------------------------------------
 
 
-def open_chat(folder: str | PathLike[str]) -> Chat:
+def open_chat(folder: FileName) -> Chat:
     """A chat with the checkpoint in `folder`, on this machine's CPU, over a store for two conversations.
 
     >>> from minikv import asset

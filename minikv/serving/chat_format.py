@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from math import prod
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from minikv.errors import bounded
+from minikv.files import FileName
 from minikv.serving.tokenizer import LONGEST_TEXT, Tokenizer
 from minikv.untrusted import inside, read_json, read_text, refusal, token_ids
 
@@ -180,7 +180,7 @@ def _refuse(why: object) -> NoReturn:
     raise TemplateRefusal(why)
 
 
-def load_format(folder: str | PathLike[str], tokenizer: Tokenizer) -> ChatFormat:
+def load_format(folder: FileName, tokenizer: Tokenizer) -> ChatFormat:
     """The chat format of a checkpoint folder: its own template where it has one, else plain lines.
 
     It writes a short conversation first: a template or a tokenizer that fails is a `ValueError` here.

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import pi
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from minikv.errors import bounded, shown
+from minikv.files import FileName
 from minikv.sizing import KVShape
 from minikv.untrusted import (
     bool_field,
@@ -152,7 +152,7 @@ def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"rope_theta": theta, "rope_scaling": {"rope_type": kind, **scaling}}
 
 
-def read_llama_config(folder: str | PathLike[str]) -> LlamaConfig:
+def read_llama_config(folder: FileName) -> LlamaConfig:
     """The config of a checkpoint folder; the end tokens are those of its `generation_config.json`, if that names any.
 
     `FileNotFoundError` where there is no `config.json`.
@@ -197,7 +197,7 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
-def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:
+def read_weights(folder: FileName) -> dict[str, torch.Tensor]:
     """All tensors of a checkpoint folder: `model.safetensors`, or the shards that its index lists.
 
     `FileNotFoundError` says what was looked for; `ValueError` names a file that is not what it says it is, or that is
@@ -225,7 +225,7 @@ def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:
     return {name: shards[home][name] for name, home in homes.items()}
 
 
-def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
+def read_safetensors(path: FileName) -> dict[str, torch.Tensor]:
     """The tensors of one file, by name; they share its pages in memory until they are changed.
 
     `ValueError` names the file and what is wrong with it.

@@ -15,12 +15,12 @@ nano-vllm's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os import PathLike
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from minikv.files import FileName
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch, last_chunks
 from minikv.serving.checkpoint import (
@@ -66,7 +66,7 @@ class Llama:
         self._can_pack, self._packed = can_pack(weights.values()), dict[tuple[str, ...], PackedLinear]()
 
     @classmethod
-    def from_folder(cls, path: str | PathLike[str], device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
+    def from_folder(cls, path: FileName, device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
         """Read a checkpoint: a local folder with `config.json` and safetensors, in one file or in shards.
 
         Without a `dtype` it computes in float32 on a CPU, elsewhere in what the checkpoint is stored in.

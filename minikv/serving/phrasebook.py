@@ -14,10 +14,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike
 from pathlib import Path
 
 from minikv.errors import bounded
+from minikv.files import FileName
 from minikv.untrusted import read_json
 
 TAUGHT = 3  # the first questions of each group, which the model is trained on
@@ -55,7 +55,7 @@ class Phrasebook:
         self._short_of_a_letter = {short: token for token in long for short in _without_a_letter(token)}
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Phrasebook:
+    def read(cls, path: FileName) -> Phrasebook:
         """The questions of a corpus: a JSON file with `pairs`, each of which has `questions`.
 
         >>> from minikv import asset

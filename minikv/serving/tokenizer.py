@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from minikv.errors import bounded
+from minikv.files import FileName
 from minikv.tokens import TOKEN_LIMIT, integers
 from minikv.untrusted import inside, read_json, read_text, refusal
 
@@ -74,7 +74,7 @@ class FileTokenizer:
     `ModuleNotFoundError` says how to get that library; `ValueError` says what the file or a text does wrong.
     """
 
-    def __init__(self, path: str | PathLike[str]):
+    def __init__(self, path: FileName):
         try:
             from tokenizers import Tokenizer as Reader
         except ImportError:
@@ -120,7 +120,7 @@ def _refused(what: str) -> Iterator[None]:
         raise refusal(what, error) from None
 
 
-def load_tokenizer(folder: str | PathLike[str]) -> Tokenizer:
+def load_tokenizer(folder: FileName) -> Tokenizer:
     """The tokenizer of a checkpoint folder: its `tokenizer.json`, or bytes where its `config.json` says so.
 
     `FileNotFoundError` when there is neither.

@@ -19,7 +19,7 @@ import torch
 from torch.nn import functional
 
 from minikv.errors import bounded, whole_number
-from minikv.pools import WindowedPool
+from minikv.pools import Pages, WindowedPool
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
 from minikv.serving.llama import Llama
@@ -58,7 +58,7 @@ class WindowedStore:
         """Full pages."""
         return self.pool.size
 
-    def window_slots(self, slots: Any) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def window_slots(self, slots: Any) -> Pages:
         """The window slots that belong to full `slots`; `ValueError` names the first that has none."""
         numbers = np.asarray(slots, np.int64)
         pages = self.pool.window_of[numbers // self.page_size]

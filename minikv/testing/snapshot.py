@@ -16,6 +16,7 @@ from minikv.errors import truncated
 
 MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
 MOST_LETTERS = 40  # on a node
+Label = Callable[[list[Any]], str]  # of the tokens of a node
 DEEPEST_MARK = 64  # lists in lists, in what is to be marked
 
 
@@ -54,7 +55,7 @@ class NodeView:
 def snapshot(
     tree: Any,
     marked: Mapping[str, Any],
-    label: Callable[[list[Any]], str] | None = None,
+    label: Label | None = None,
     number: Callable[[Any], int] | None = None,
 ) -> list[NodeView]:
     """Copy the nodes of `tree` (a cache with `roots`, or a root node), parents first, children in token order.
@@ -178,7 +179,7 @@ def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
     return NodeView(text, visit.parent, visit.tokens, visit.slots, locks, marks, number, last_used=used, note=note)
 
 
-def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
+def label_of(tokens: list[Any], label: Label | None = None) -> str:
     """The label of a node: its tokens, shortened, or the result of `label`, on one line.
 
     An edge may end in the middle of a character. Where `label` cannot decode that, the tokens are written.

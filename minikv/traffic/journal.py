@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.files import append, destination, locked, replace
+from minikv.files import FileName, append, destination, locked, replace
 from minikv.interrupts import uninterrupted
 from minikv.untrusted import json_object, read_bytes
 
@@ -62,7 +61,7 @@ class Journal:
 
 
 @contextlib.contextmanager
-def open_journal(path: str | os.PathLike[str], work: Mapping[str, Any]) -> Iterator[Journal]:
+def open_journal(path: FileName, work: Mapping[str, Any]) -> Iterator[Journal]:
     """The journal of `work`, a JSON object, in the file `path`, which no other process may open meanwhile.
 
     A file that does not exist is begun. `JournalError` where the file is of other work or is damaged, `TimeoutError`

@@ -24,10 +24,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
-from os import PathLike, fspath
+from os import fspath
 from typing import TYPE_CHECKING, Any
 
 from minikv.errors import shown
+from minikv.files import FileName
 from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
 from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
@@ -78,7 +79,7 @@ class Units:
         return len(self.packed([text])) // self.width
 
 
-def units_of(folder: str | PathLike[str] | None) -> Units:
+def units_of(folder: FileName | None) -> Units:
     """Return the unit of prompts: the tokens of the checkpoint in `folder`, or bytes.
 
     >>> units_of(None).unit

@@ -12,10 +12,11 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import fspath
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
+from minikv.files import FileName
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
 from minikv.traffic.bodies import is_body
 from minikv.traffic.logs import Units, read_log, time_of, units_of
@@ -79,10 +80,10 @@ class _Source(NamedTuple):
 
 @contextlib.contextmanager
 def open_traffic(
-    path: str | PathLike[str],
+    path: FileName,
     span_hours: float = SPAN_HOURS,
     block_size: int | None = None,
-    tokenizer: str | PathLike[str] | None = None,
+    tokenizer: FileName | None = None,
     salt: bytes | None = None,
 ) -> Iterator[Traffic]:
     """Open a trace or a log of requests: a file, packed with gzip or not, `-` for standard input, or made-up traffic.

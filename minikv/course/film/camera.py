@@ -16,7 +16,6 @@ from minikv.course.film.captions import caption, operation, slot_lists
 from minikv.course.film.changes import Changes, compare
 from minikv.course.film.state import (
     VERBS,
-    Label,
     State,
     StateReader,
     thing_kind,
@@ -25,7 +24,7 @@ from minikv.course.film.state import (
 from minikv.course.film.view import Frame
 from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
-from minikv.testing.snapshot import legible, nodes_of
+from minikv.testing.snapshot import Label, legible, nodes_of
 from minikv.testing.watch import Call, moment, watch
 
 _READERS = ("check", "nodes", "version", "slots", "length", "request")

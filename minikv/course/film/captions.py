@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minikv.course.film.state import Label, thing_kind
+from minikv.course.film.state import thing_kind
 from minikv.errors import bounded, truncated
 from minikv.prefix import HashBlockCache
-from minikv.testing.snapshot import label_of, legible, plain, ranges, shorten
+from minikv.testing.snapshot import Label, label_of, legible, plain, ranges, shorten
 from minikv.testing.watch import Call
 
 _MOST, _MOST_OF_AN_ERROR = 60, 200

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from minikv.course.film.state import Label, State
-from minikv.testing.snapshot import NodeView, label_of, shorten, token_order
+from minikv.course.film.state import State
+from minikv.testing.snapshot import Label, NodeView, label_of, shorten, token_order
 
 WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12

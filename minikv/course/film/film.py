@@ -13,12 +13,12 @@ from typing import Any
 
 from minikv.course.film.camera import Recording
 from minikv.course.film.export import gif_of, page_of, reel_of
-from minikv.course.film.state import Label
 from minikv.course.film.view import Frame, first_and_last
 from minikv.course.pictures.picture import Picture
 from minikv.course.player import Player, Reel
 from minikv.errors import whole_number
 from minikv.files import replace
+from minikv.testing.snapshot import Label
 
 _MOST_LINES = 30
 

@@ -6,13 +6,13 @@ data: what happens to the objects later does not reach it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
-from minikv.testing.snapshot import NodeView, label_of, plain, snapshot
+from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
 
 VERBS = {
     "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset"),
@@ -32,7 +32,6 @@ _ATTRIBUTES = {  # a thing is of the first kind of which it has all attributes
 }
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
 WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
-Label = Callable[[list[Any]], str]
 Row = tuple[int, ...]
 
 

@@ -8,13 +8,13 @@ from functools import cache, cached_property
 from typing import Any
 
 from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
-from minikv.course.film.state import WAITS, Label, RequestView, Row, State
+from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tree import tree_text
 from minikv.palette import LETTERS, size_words, text_legend
-from minikv.testing.snapshot import NodeView
+from minikv.testing.snapshot import Label, NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12
 MOST_LINES, MOST_LETTERS = 12, 48  # of requests, and of tokens in a line of text

@@ -6,7 +6,7 @@ color, letter and word means is said in one place, `palette.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from minikv.course.pictures.cells import (
 )
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.tree import readable, tree_picture, tree_text
-from minikv.testing.snapshot import NodeView, legible, plain, snapshot
+from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
 _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of a row: a word, and how its boxes look
@@ -33,7 +33,7 @@ _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of 
 
 def draw(
     *things: Any, matched: Any = None, locked: Any = None, new: Any = None, evicted: Any = None, cached: Any = None,
-    owners: Mapping[str, Any] | None = None, label: Callable[[list[Any]], str] | None = None,
+    owners: Mapping[str, Any] | None = None, label: Label | None = None,
 ) -> Picture:  # fmt: skip
     """Draw a prefix cache, a tree of your own nodes, a pool, a page table, a store or shared pages, as it is now.
 
@@ -119,7 +119,7 @@ def _has_rows(thing: Any) -> bool:
     return all(hasattr(thing, name) for name in ("root", "pool", "rows")) and hasattr(thing.pool, "version")
 
 
-def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], str] | None) -> Picture:
+def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Picture:
     """The trie and the rows of `cache`, as they are now.
 
     >>> from minikv import RowCache

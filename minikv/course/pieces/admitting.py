@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from minikv.course.pieces.observe import (
     state_of_tree,
     two,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece
 from minikv.course.pieces.replying import owners
 from minikv.engine import World
 from minikv.errors import LockError, OutOfPages
@@ -30,7 +30,7 @@ from minikv.errors import LockError, OutOfPages
 _NUMBER = st.integers(0, 9)
 
 
-def play_recount(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_recount(world: World, case: Any) -> Frames:
     """A tree with `prompts`; each of `locks` is a node, and how many locks pass through it and through those above."""
     prompts, locks = case
     root = planted(world, prompts)
@@ -56,7 +56,7 @@ def note_exposed(cache: Any) -> list[list[int]]:
     return found
 
 
-def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_pages_needed(world: World, case: Any) -> Frames:
     """One call, with a length, how many tokens are cached, and the size of a page."""
     length, pages, size = case
     found = min(pages, length // size) * size
@@ -64,7 +64,7 @@ def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(call, {"what is returned": world["pages_needed"](length, found, size)})
 
 
-def play_serve(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_serve(world: World, case: Any) -> Frames:
     """Prompts are served by a pool of `size` slots, which has been in use; a number says which of their locks ends."""
     size, steps = case
     cache, pool, running = world["RadixCache"](), used_pool(world, size), list[Any]()
@@ -102,7 +102,7 @@ class _Handle:
         self.length = length
 
 
-def play_return_receipt(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_return_receipt(world: World, case: Any) -> Frames:
     """Handles hold as many locks as `counts` says; those that `asked` names are given back, one after the other."""
     counts, asked = case
     handles = [_Handle(length) for length in range(1, len(counts) + 1)]

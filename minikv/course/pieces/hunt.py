@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import GAVE, CaseFrame, Play, find_exercise, one_call
+from minikv.course.pieces.piece import GAVE, CaseFrame, Frames, Play, find_exercise, one_call
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.course.pieces.trial import Parting, Played, parted, play_case
@@ -170,7 +170,7 @@ class Calls:
             raise Malformed(f"only calls to {', '.join(self.verbs)} count, but yours also changes something directly")
         return script
 
-    def __call__(self, world: World, script: Script) -> Iterator[CaseFrame]:
+    def __call__(self, world: World, script: Script) -> Frames:
         """The frames of a script."""
         thing, shots = self.make(world), list[CaseFrame]()
         for verb, placed in script:

@@ -44,7 +44,8 @@ class CaseFrame(NamedTuple):
     thing: Any = None
 
 
-Play = Callable[[World, Any], Iterator[CaseFrame]]  # of a case in a world
+Frames = Iterator[CaseFrame]
+Play = Callable[[World, Any], Frames]  # of a case in a world
 
 
 def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]:
@@ -145,7 +146,7 @@ def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Play:
     ['6']
     """
 
-    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+    def play(world: World, case: Any) -> Frames:
         given = copy.deepcopy(case)
         seen = {"what is returned": words(world[name](*given))} if words else {GAVE: called(world[name], given)}
         is_kept = agree(list(given), list(case))

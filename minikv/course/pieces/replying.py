@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from minikv.course.pieces.observe import (
     outline,
     preorder,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece, Play, one_call
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, Play, one_call
 from minikv.engine import World
 
 # Prompts with their answers: a prompt may have the end of an earlier answer in it.
@@ -30,7 +30,7 @@ ANSWERED = st.lists(
 )
 
 
-def play_common(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_common(world: World, case: Any) -> Frames:
     """Two prompts are compared, as they are and in the other order."""
     for words in (case, case[::-1]):
         given = [numbers(word) for word in words]
@@ -39,7 +39,7 @@ def play_common(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"common of {' and '.join(map(bracketed, map(numbers, words)))}", seen)
 
 
-def play_trie_add(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_trie_add(world: World, case: Any) -> Frames:
     """The prompts come one after the other into an empty trie."""
     root = world["TrieNode"]()
     nodes = _paths(root)
@@ -114,7 +114,7 @@ def answering(
     answer. One answer alone has exactly the slots that it needs.
     """
 
-    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+    def play(world: World, case: Any) -> Frames:
         model, done, sizes = _Reader(), list[str](), [len(prompt + answer) for prompt, answer in case]
         cache, pool = make(world, model), used_pool(world, max(sizes + [30] * (len(sizes) > 1)))
         free = set(pool.stack)

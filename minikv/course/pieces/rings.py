@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
 from minikv.course.pieces.identity import ALL_RIGHT, kept, named, path_tokens
 from minikv.course.pieces.observe import bracketed, edge, listed, outline, planted, preorder, state_of_tree
-from minikv.course.pieces.piece import CaseFrame
+from minikv.course.pieces.piece import CaseFrame, Frames
 from minikv.course.pieces.showing import picture_of_ring, way_around
 from minikv.engine import World, ours
 
@@ -42,7 +42,7 @@ def ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
     return _ring_of(world, nodes[:count]), nodes
 
 
-def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_link(world: World, case: Any) -> Frames:
     """Link `new` nodes to a ring that already has `old`, one after the other."""
     old, new = case
     ring, nodes = ring_and_more(world, old, new)
@@ -54,7 +54,7 @@ def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"link {bracketed(node.tokens)}", seen, picture_of_ring(ring))
 
 
-def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_unlink(world: World, case: Any) -> Frames:
     """Unlink the nodes numbered `out` from a ring of `count`; some are unlinked twice, or were never in the ring."""
     count, out = case
     ring, nodes = ring_and_more(world, count, 1)
@@ -68,7 +68,7 @@ def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"unlink {bracketed(node.tokens)}", seen, picture_of_ring(ring, node))
 
 
-def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_touch(world: World, case: Any) -> Frames:
     """Touch some nodes of a tree with `prompts`; its unlocked nodes are in the ring, the deepest first."""
     prompts, locked, touched = case
     root = planted(world, prompts)
@@ -88,7 +88,7 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"touch {edge(node)}", {**seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
 
 
-def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
+def play_in_order(world: World, case: int) -> Frames:
     """List the nodes of a ring of `case` nodes, which are in no order of their tokens."""
     _, nodes = ring_and_more(world, case, 1)
     root, nodes = nodes[0].parent, nodes[:case]
@@ -102,7 +102,7 @@ def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
     yield CaseFrame(f"in_order of a ring of {case}", seen, picture_of_ring(ring))
 
 
-def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_out_of_order(world: World, case: Any) -> Frames:
     """Search a ring of the nodes of a tree with `prompts`, in the order of `places`, and then in the opposite order.
 
     Nodes without a place stay out.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from minikv.course.pieces.desk import Desk, fault_in
 from minikv.course.pieces.identity import ALL_RIGHT, named, shuffle
 from minikv.course.pieces.observe import bracketed, numbers, steps_of
-from minikv.course.pieces.piece import CaseFrame
+from minikv.course.pieces.piece import CaseFrame, Frames
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
 from minikv.manager.sequence import RUNNING
@@ -23,7 +23,7 @@ NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is
 _SAID = 5  # a token that each running request has said already
 
 
-def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_attention(world: World, case: Any) -> Frames:
     """`new` tokens after `past` ones, with random queries, times `scale`, and keys in float64.
 
     Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
@@ -53,7 +53,7 @@ def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(caption, seen, attention_picture(shares) if names and shares else None)
 
 
-def play_repeat_kv(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_repeat_kv(world: World, case: Any) -> Frames:
     """So many tokens and KV heads, each with numbers of its own, for groups of so many query heads."""
     import torch
 
@@ -91,7 +91,7 @@ def _near(found: Sequence[float], right: Sequence[float]) -> list[float]:
     return [round(want if abs(got - want) < NEAR else got, 4) + 0.0 for got, want in zip(found, right)]
 
 
-def play_schedule(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_schedule(world: World, case: Any) -> Frames:
     """One step's budget for running requests with so many tokens left."""
     left, budget = case
     given = list(left)
@@ -100,7 +100,7 @@ def play_schedule(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"schedule({list(left)}, budget={budget})", seen, schedule_picture(left, counts))
 
 
-def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_preempt(world: World, case: Any) -> Frames:
     """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
     running, waiting, times = case
     scheduler = _busy(world, running, waiting)
@@ -148,7 +148,7 @@ def _busy(world: World, running: Sequence[tuple[str, int]], waiting: int) -> Any
     return scheduler
 
 
-def play_next_chunk(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_next_chunk(world: World, case: Any) -> Frames:
     """The next tokens of the last of a manager's sequences, after a day of it."""
     num_pages, page_size, day, count = case
     desk = Desk(world, num_pages, page_size)
@@ -178,7 +178,7 @@ def _engine(world: World, manager: Any, budget: int, piece: int) -> Any:
     return world["Engine"](CanaryModel(10, eos=[9]), manager, scheduler)
 
 
-def play_serving(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_serving(world: World, case: Any) -> Frames:
     """An engine runs steps; a request is a prompt, how many new tokens it wants, and at which temperature.
 
     A prompt may be read in small pieces, so others sample before it does.

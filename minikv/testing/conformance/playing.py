@@ -69,7 +69,7 @@ class SideBySide:
         self.begin()
 
     def begin(self) -> None:
-        """What else there is at the beginning."""
+        """Set up what a kind of class has of its own."""
 
     def make(self) -> Any:
         """A new object of the class."""

@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.sizing import KVShape, read_config, whole_config
+from minikv.sizing import ConfigSource, KVShape, read_config, whole_config
 from minikv.untrusted import bool_field, int_field
 
 _TWO_MATRICES = {"gpt_neox", "nemotron", "phi", "starcoder2"}  # an MLP without a gate
@@ -40,7 +39,7 @@ _FULL: dict[str, tuple[object, ...]] = {
 _QUANTIZATION = ("quantization_config", "quantization", "compression_config")
 
 
-def require_full_attention(source: Mapping[str, Any] | str | PathLike[str]) -> None:
+def require_full_attention(source: ConfigSource) -> None:
     """Raise `ValueError`, which names the field, for a config whose cache is not of the size that is counted here.
 
     Layers with a window, a chunk, a recurrent state, an indexer, or the keys and values of another layer need more or
@@ -92,7 +91,7 @@ class PrefillCost:
         return 2 * self.active * tokens + self.per_pair * (tokens * (tokens + 1) // 2)
 
     @classmethod
-    def from_config(cls, source: Mapping[str, Any] | str | PathLike[str]) -> PrefillCost:
+    def from_config(cls, source: ConfigSource) -> PrefillCost:
         """Read the cost from a Hugging Face `config.json`, as `KVShape.from_config` does; experts included.
 
         >>> deepseek = PrefillCost.from_config("deepseek-v3")
