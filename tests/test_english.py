@@ -38,7 +38,7 @@ PATTERNS = {
     r"whoever": "any request that",
     r"shall": "must",
     r"helps a little": 'Stuck? Try hint("3.1")',
-    r"what both refuse": "both versions raise an error here",
+    r"what both refuse": "the correct version raises this error too",
     r"is (finished|free|aborted) already": "has already finished, is already free",
 }
 FOUND = {pattern: re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE) for pattern in PATTERNS}

@@ -8,7 +8,7 @@ By the end of this chapter you will have written the prefix cache of vLLM in fou
 
 {{time}} **Needs** chapters 02 to 05, and for one film the manager of 07. **New words** block hash, collision, salt, side channel.
 
-**In this notebook already** `sha_key`, `BlockPool` and `open_request`. They call the four functions that you will write.
+**In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
 Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block before it. The lines are only there for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
 """
@@ -67,7 +67,7 @@ There is another way. {{engines vllm}}
 
 Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should say which keys and values are in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*. So the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (For those of attention we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (What attention stores is always called *keys and values* here.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
 """
 
 # %%

@@ -226,14 +226,14 @@ def next_beams(cache, beams, parents, step):
 
 # %%
 cache, beams, steps = started(12), ["a"], []
-for step, parents in enumerate([[0, 0], [1, 1], [0, 1], [1, 1]]):
+for step, parents in enumerate([[0, 0], [1, 1], [0, 1], [1, 1]], start=1):
     beams = next_beams(cache, beams, parents, step)
     steps.append((f"step {step}: the best extend beams {parents}", draw(cache)))
 play(steps, at=1)
 
 # %% [markdown]
 """
-In step 1 both beams extend `0y`, so `0x` ends, and its page is freed.
+In step 2 both beams extend `1y`, so `1x` ends, and its page is freed.
 
 ### Step 5: take a guess back
 
@@ -241,7 +241,7 @@ A step takes barely longer for ten tokens than for one (chapter 08). So guess th
 
 #### 11.4 You write: `settle_draft` (10 minutes)
 
-Keep the first `num_right` tokens of the draft of `branch`, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released, with your `drop_pages`. Afterwards there is no draft.
+`branch` has a draft. Keep its first `num_right` tokens, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released, with your `drop_pages`. Afterwards there is no draft.
 """
 
 

@@ -189,7 +189,9 @@ PIECES = (
                [(lora, None) for lora in ("\ufb01", "fi", "\xe9", "e\u0301", "\x01\x0b", "\x0b\x01",
                                           "\U0001f600" * 4, "\u1f60\u01f6\x1f\u6001\uf600")],
                [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b")],
-               [(None, salt) for salt in (HALF, "\udfff", "\\ud800", "?", "\ud83d\ude00", "\U0001f600")]],
+               [(None, salt) for salt in (HALF, "\udfff", "\\ud800", "?", "\ud83d\ude00", "\U0001f600")],
+               [("12aaaaaaaaa", "zz"), ("1", "aaaaaaaaa2zz"), ("1", "12aaaaaaaaazz"), ("x", "y" * 11),
+                ("x" + "y" * 10, "y")]],
         strategy=st.lists(_PAIR, max_size=5),
     ),
 )  # fmt: skip

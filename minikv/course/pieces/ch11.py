@@ -198,7 +198,7 @@ def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     calls = [call for call in calls_of(right) if call.arguments["version"] == "B"]
     if not calls and right.frames:
-        return "the versions that you called work, whatever you call: read the other one again"
+        return "the versions that you called work, whatever you call: read the rest again"
     ended, again, long = False, False, False
     seen = set[tuple[int, ...]]()
     for call in calls:

@@ -23,7 +23,7 @@ from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import Outcome, TooLong, arguments, attempt, short_repr
 from minikv.testing.watch import Call, watch
 
-FIX_FIRST = "both versions raise an error here, so this shows no difference"
+FIX_FIRST = "the correct version raises this error too, so it shows no difference"
 MOST_CALLS = 12  # in a caption: of a script with more, the last ones
 
 
