@@ -220,9 +220,10 @@ def separators_in_words(seed_of: Callable[..., Any]) -> str:
         if any(seed_of(*one) == seed_of(*other) for one, other in pairs):
             said = f"{'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9')"
             return f"seed_of('Q7' + between + {said}, where `between` is what you put between the two strings"
-    for one, other in (_forged(between, "", "x" * (size - len(between))) for size in (2**8, 2**16)):
+    lengths = [_forged(between, "", "x" * (size - len(between))) for size in (2**8, 2**16)]
+    for one, other in lengths + [_run_on(label) for label in own]:
         if seed_of(*one) == seed_of(*other):
-            return f"{short_repr(one)} and {short_repr(other)} get the same seed: is there room for every length?"
+            return f"{short_repr(one)} and {short_repr(other)} get the same seed: can every length be read?"
     return ALL_RIGHT
 
 
@@ -237,6 +238,12 @@ def _between_texts(seed_of: Callable[..., Any]) -> str:
     """Return the text between the two texts in a seed, or the empty text if the seed does not have both."""
     found = re.search("Q7(.*)Z9", "".join(_texts_in(seed_of("Q7", "Z9"))), re.DOTALL)
     return found[1] if found else ""
+
+
+def _run_on(label: str) -> list[tuple[str, str]]:
+    """Two pairs with equal seeds, if `label` and a length are in front of each text and nothing ends the length."""
+    rest = "a" * (9 - len(label))
+    return [(f"{label}12{rest}", "zz"), ("1", f"{rest}{label}2zz")]
 
 
 def _forged(between: str, end: str, more: str = "Z9") -> list[tuple[str, str]]:
