@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.measure.results import Measured, Promise, Spread, today, turns
@@ -152,7 +153,7 @@ class Bench:
             for layer in range(self.shape.num_layers):
                 cache[1, :count, layer] = cache[0, :count, layer]
 
-    def _indexed_loop(self, source: torch.Tensor, target: torch.Tensor) -> None:
+    def _indexed_loop(self, source: Tensor, target: Tensor) -> None:
         (plane,) = self.stores["layer"].planes
         for line in plane.view(torch.float16):  # the keys of a layer, or its values
             line[target] = line[source]

@@ -12,17 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from minikv.serving.batch import Batch, Causal, Padded
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
 _FUSED = (torch.float32, torch.bfloat16, torch.float16)
-Attended = tuple[torch.Tensor, torch.Tensor]  # means of values, and the log-sum-exp of their scores
+Attended = tuple[Tensor, Tensor]  # means of values, and the log-sum-exp of their scores
 
 
-def attend(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
-) -> Attended:
+def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, mask: Tensor | None = None) -> Attended:
     """Attention of q (n, heads, rows, head_dim) over k and v (n, heads, length, head_dim), and its log-sum-exp.
 
     The first is shaped like `q`, the second (n, heads, rows). With `causal` query i sees keys 0 to i; a `mask`
@@ -40,9 +39,7 @@ def attend(
     return attend_in_blocks(q, k, v, causal=causal, mask=mask)
 
 
-def attend_in_blocks(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
-) -> Attended:
+def attend_in_blocks(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, mask: Tensor | None = None) -> Attended:
     """`attend`, written out: a block of queries at a time, on any device and in any dtype.
 
     >>> q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
@@ -64,9 +61,7 @@ def attend_in_blocks(
     return torch.cat(outs, 2), torch.cat(sums, 2)
 
 
-def join(
-    out: torch.Tensor, lse: torch.Tensor, rows: slice | torch.Tensor, more: torch.Tensor, more_lse: torch.Tensor
-) -> None:
+def join(out: Tensor, lse: Tensor, rows: slice | Tensor, more: Tensor, more_lse: Tensor) -> None:
     """Let `rows` of `out` (tokens, heads, head_dim) and `lse` (tokens, heads) cover `more` keys as well, in place.
 
     >>> out, lse = torch.tensor([[[10.0]]]), torch.zeros(1, 1)
@@ -95,11 +90,11 @@ class StepAttention:
         longest = max((len(slots) for _, slots in self.parts if slots is not None and slots.run is None), default=0)
         self.room = store.rows(longest) if longest else None
 
-    def write(self, layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
+    def write(self, layer: int, k: Tensor, v: Tensor) -> None:
         """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim)."""
         self.store.write(layer, self.new, k.to(self.store.dtype), v.to(self.store.dtype))
 
-    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend in one layer: q and the result are (tokens, heads, head_dim), k and v as before."""
         k, v = k.to(self.store.dtype), v.to(self.store.dtype)
         own, prefixes = [], []
@@ -120,16 +115,16 @@ class StepAttention:
         return out.to(q.dtype)
 
 
-def _cat(parts: list[torch.Tensor]) -> torch.Tensor:
+def _cat(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _split(rows: torch.Tensor, size: int) -> torch.Tensor:
+def _split(rows: Tensor, size: int) -> Tensor:
     """(size x length, heads, head_dim) as (size, heads, length, head_dim)."""
     return rows.view(size, -1, *rows.shape[1:]).transpose(1, 2)
 
 
-def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
+def _causal(part: Causal, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """A chunk attends to itself: all of (tokens, heads, head_dim), as is the result."""
     group = q.shape[1] // k.shape[1]
     q, k, v = (_split(side[part.rows], part.size) for side in (q, k, v))
@@ -137,14 +132,14 @@ def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> 
     return out.transpose(1, 2).flatten(0, 1), lse.transpose(1, 2).flatten(0, 1)
 
 
-def _padded(part: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
+def _padded(part: Padded, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """One token per chunk: the query heads of a KV head are stacked, as if they were separate tokens."""
     k, v = _split(k, part.size), _split(v, part.size)
     out, lse = attend(q.reshape(part.size, k.shape[1], -1, q.shape[2]), k, v, mask=part.mask)
     return out.flatten(1, 2), lse.flatten(1, 2)
 
 
-def _prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Attended:
+def _prefix(q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """All tokens see all keys: the heads and tokens of a KV head are stacked."""
     tokens, heads, dim = q.shape
     kv_heads = k.shape[1]

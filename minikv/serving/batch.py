@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from minikv.errors import bounded, whole_number
 from minikv.serving.model import Chunk
@@ -39,7 +40,7 @@ WORTH = 256  # a part of its own costs about as much as reading this many slots
 class SharedPrefix(NamedTuple):
     """The tokens `rows` of the packed row all see the slots `batch.reads[slots]`."""
 
-    rows: slice | torch.Tensor
+    rows: slice | Tensor
     slots: slice
 
 
@@ -62,7 +63,7 @@ class Padded(NamedTuple):
     size: int
     length: int
     slots: slice
-    mask: torch.Tensor | None
+    mask: Tensor | None
 
 
 class _Row(NamedTuple):
@@ -103,7 +104,7 @@ class Batch:
     Causal(rows=slice(1, 3, None), size=1, width=2)
     """
 
-    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor):
+    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: Tensor):
         given = [_checked(i, chunk, vocab_size) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
@@ -128,7 +129,7 @@ class Batch:
                 self._add_prefix(row.slots[row.own : row.start], [span])
         self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
-    def _ids(self, ids: Any) -> torch.Tensor:
+    def _ids(self, ids: Any) -> Tensor:
         return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)
 
     def _pack(self, packed: list[_Row]) -> None:
@@ -169,7 +170,7 @@ class Batch:
 
     def _add_prefix(self, slots: Any, spans: list[range]) -> None:
         """A part in which the tokens of `spans` see all of `slots`."""
-        rows: slice | torch.Tensor = slice(spans[0].start, spans[-1].stop)
+        rows: slice | Tensor = slice(spans[0].start, spans[-1].stop)
         if any(a.stop != b.start for a, b in pairwise(spans)):
             rows = self._ids(np.concatenate(spans))
         self.parts.append(SharedPrefix(rows, self._read(slots)))

@@ -14,8 +14,8 @@ from math import pi
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from minikv.errors import bounded, shown
 from minikv.files import FileName
@@ -197,7 +197,7 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
-def read_weights(folder: FileName) -> dict[str, torch.Tensor]:
+def read_weights(folder: FileName) -> dict[str, Tensor]:
     """All tensors of a checkpoint folder: `model.safetensors`, or the shards that its index lists.
 
     `FileNotFoundError` says what was looked for; `ValueError` names a file that is not what it says it is, or that is
@@ -225,7 +225,7 @@ def read_weights(folder: FileName) -> dict[str, torch.Tensor]:
     return {name: shards[home][name] for name, home in homes.items()}
 
 
-def read_safetensors(path: FileName) -> dict[str, torch.Tensor]:
+def read_safetensors(path: FileName) -> dict[str, Tensor]:
     """The tensors of one file, by name; they share its pages in memory until they are changed.
 
     `ValueError` names the file and what is wrong with it.
@@ -286,7 +286,7 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
 
 
-def check_weights(config: LlamaConfig, weights: Mapping[str, torch.Tensor]) -> None:
+def check_weights(config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
     """Raise the `ValueError` that names a weight that is missing, unknown, or of another shape than by the config."""
     shapes = weight_shapes(config)
     for name, shape in shapes.items():

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from minikv.files import FileName
@@ -34,8 +35,8 @@ from minikv.serving.checkpoint import (
 from minikv.serving.model import Chunk
 from minikv.sizing import KVShape
 
-Weights = Mapping[str, torch.Tensor]
-Angles = tuple[torch.Tensor, torch.Tensor]  # cosines and sines
+Weights = Mapping[str, Tensor]
+Angles = tuple[Tensor, Tensor]  # cosines and sines
 BLOCK = 512  # tokens
 BLOCK_ROWS = 64
 STEP_ROWS = 8  # fewer rows gain nothing from packed weights
@@ -122,14 +123,14 @@ class Llama:
         return self.weights["model.embed_tokens.weight"].device
 
     @torch.inference_mode()
-    def forward(self, chunks: Sequence[Chunk], store: Any) -> torch.Tensor:
+    def forward(self, chunks: Sequence[Chunk], store: Any) -> Tensor:
         """The logits of the token after each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
 
         A chunk with more `num_logits` has as many rows, in the order of its tokens.
         """
         return self.logits(chunks, store)
 
-    def logits(self, chunks: Sequence[Chunk], store: Any) -> torch.Tensor:
+    def logits(self, chunks: Sequence[Chunk], store: Any) -> Tensor:
         """`forward`, in the mode that torch is in: for training, which needs gradients.
 
         They reach every weight when each chunk starts at token 0 and has at least 2 tokens; keys and values that
@@ -152,7 +153,7 @@ class Llama:
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
-    def _linears(self, x: torch.Tensor, *names: str) -> tuple[torch.Tensor, ...]:
+    def _linears(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
         """Apply each of the linear layers called `names` to x, (tokens, inputs)."""
         weights = [self.weights[f"{name}.weight"] for name in names]
         biases = [self.weights.get(f"{name}.bias") for name in names]
@@ -163,7 +164,7 @@ class Llama:
             self._packed[names] = packed = PackedLinear(weights, biases)
         return packed(x)
 
-    def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
+    def _norm(self, x: Tensor, name: str) -> Tensor:
         wide = x.to(self._norms_in)
         length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # one pass over x, where a mean of squares is two
         scale = torch.rsqrt(length * length * (1 / x.shape[-1]) + self.config.norm_eps)
@@ -171,12 +172,12 @@ class Llama:
 
     def _layer(
         self,
-        x: torch.Tensor,
+        x: Tensor,
         layer: int,
         attention: Any,
         angles: Angles,
-        ends: tuple[torch.Tensor, Any] | None = None,
-    ) -> torch.Tensor:
+        ends: tuple[Tensor, Any] | None = None,
+    ) -> Tensor:
         """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it continues with those rows only."""
         name, head = f"model.layers.{layer}", self.shape.head_dim
         h = self._norm(x, f"{name}.input_layernorm")
@@ -192,9 +193,9 @@ class Llama:
         x = x + self._linears(out.flatten(1), f"{name}.self_attn.o_proj")[0]
         return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
 
-    def _mlp(self, h: torch.Tensor, name: str) -> torch.Tensor:
+    def _mlp(self, h: Tensor, name: str) -> Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
-        found: list[torch.Tensor] = []
+        found: list[Tensor] = []
         for block in [h] if len(h) <= BLOCK else torch.split(h, BLOCK):
             (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
             if gate.requires_grad:
@@ -204,7 +205,7 @@ class Llama:
             found += self._linears(product, f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)
 
-    def _angles(self, positions: torch.Tensor) -> Angles:
+    def _angles(self, positions: Tensor) -> Angles:
         """By which `positions` rotate: the cosines (tokens, 1, head_dim), twice over, and the sines, once."""
         angles = (positions[:, None].float() * self._rope)[:, None]
         cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
@@ -216,7 +217,7 @@ class Llama:
         return f"Llama({heads} of {shape.head_dim}, vocabulary {self.vocab_size}, {self.dtype} on {self.device})"
 
 
-def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """RoPE: numbers i and i + head_dim / 2 of a head are a point in the plane, rotated by its position's angle.
 
     `x` is (tokens, heads, head_dim), `cos` (tokens, 1, head_dim) and `sin` (tokens, 1, head_dim / 2).
@@ -234,7 +235,7 @@ def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 # -- packed weights --------------------------------------------------------------------------------------------------
 
 
-def can_pack(weights: Iterable[torch.Tensor]) -> bool:
+def can_pack(weights: Iterable[Tensor]) -> bool:
     """Whether packing these weights pays: float32 on a CPU with AVX, not too many, and changes to them are counted.
 
     >>> can_pack([torch.zeros(2, 2, dtype=torch.float64)])
@@ -264,14 +265,14 @@ class PackedLinear:
     True
     """
 
-    def __init__(self, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None]):
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]):
         self._made_of = [(tensor, tensor._version) for tensor in (*weights, *biases) if tensor is not None]
         self._sizes = [len(weight) for weight in weights]
         self._weight = torch.ops.mkldnn._reorder_linear_weight(torch.cat([*weights]))
         given = [torch.zeros(len(w)) if bias is None else bias for w, bias in zip(weights, biases)]
         self._bias = None if all(bias is None for bias in biases) else torch.cat(given)
 
-    def is_of(self, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None]) -> bool:
+    def is_of(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> bool:
         """Return whether it was made of these tensors, and none was changed in place since then.
 
         >>> weight = torch.ones(1, 2)
@@ -284,7 +285,7 @@ class PackedLinear:
         pairs = zip(self._made_of, tensors)
         return all(tensor is mine and tensor._version == version for (mine, version), tensor in pairs)
 
-    def __call__(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
         """Apply each layer to x (rows, inputs): (rows, outputs) each."""
         missing = -len(x) % STEP_ROWS
         padded = functional.pad(x, (0, 0, 0, missing)) if missing else x

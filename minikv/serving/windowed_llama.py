@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from minikv.errors import bounded, whole_number
@@ -102,14 +103,14 @@ class WindowedAttention:
             raise ValueError(f"store is {bounded(store)}: a model with windowed layers needs a WindowedStore")
         self.store, self.full, self.window = store, StepAttention(batch, store.full), window
         self.new = store.windows.slots(store.window_slots(batch.slots))
-        self.reads: list[tuple[slice, Slots, torch.Tensor]] = []
+        self.reads: list[tuple[slice, Slots, Tensor]] = []
         for rows, slots in batch.rows:
             count = rows.stop - rows.start
             first = max(0, len(slots) - count - window + 1)
             where = store.windows.slots(store.window_slots(slots[first:]))
             self.reads.append((rows, where, _sees(count, len(where), window).to(batch.tokens.device)))
 
-    def write(self, layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
+    def write(self, layer: int, k: Tensor, v: Tensor) -> None:
         """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim), where its kind has them."""
         if layer not in self.store.windowed:
             self.full.write(self.store.places[layer], k, v)
@@ -117,7 +118,7 @@ class WindowedAttention:
         windows = self.store.windows
         windows.write(self.store.places[layer], self.new, k.to(windows.dtype), v.to(windows.dtype))
 
-    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend in one layer: q and the result are (tokens, heads, head_dim)."""
         place = self.store.places[layer]
         if layer not in self.store.windowed:
@@ -131,7 +132,7 @@ class WindowedAttention:
         return out
 
 
-def _sees(count: int, length: int, window: int) -> torch.Tensor:
+def _sees(count: int, length: int, window: int) -> Tensor:
     """Return which of `length` tokens each of the last `count` sees: itself and the `window - 1` before it.
 
     >>> _sees(2, 4, window=3).int().tolist()

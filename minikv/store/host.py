@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from minikv.errors import whole_number
 from minikv.sizing import KVShape
@@ -31,7 +32,7 @@ class HostCopy:
     >>> store.from_host(copy, [0, 2])
     """
 
-    def __init__(self, rows: torch.Tensor, shape: KVShape, dtype: torch.dtype, arrived: Any = None):
+    def __init__(self, rows: Tensor, shape: KVShape, dtype: torch.dtype, arrived: Any = None):
         self.rows, self.dtype, self.num_layers = rows, dtype, shape.num_layers
         self.heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
         self._arrived = arrived  # the event on the GPU after the last byte; None when there is nothing to wait for
@@ -105,7 +106,7 @@ def send(views: Layout, slots: Slots, copy: HostCopy, stream: Any = None) -> Non
     scatter(views, slots.index, packed)
 
 
-def gather(views: Layout, index: torch.Tensor) -> torch.Tensor:
+def gather(views: Layout, index: Tensor) -> Tensor:
     """The rows of `index` as one tensor (n, layer, items of K and V) on the views' device."""
     layers, k = views.k.shape[0], views.k.shape[2]
     if views.whole is not None:
@@ -116,7 +117,7 @@ def gather(views: Layout, index: torch.Tensor) -> torch.Tensor:
     return rows
 
 
-def scatter(views: Layout, index: torch.Tensor, rows: torch.Tensor) -> None:
+def scatter(views: Layout, index: Tensor, rows: Tensor) -> None:
     """Put what `gather` gave into the rows of `index`."""
     k = views.k.shape[2]
     if views.whole is not None:

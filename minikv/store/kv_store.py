@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
@@ -54,7 +55,7 @@ class KVStore:
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
         self._look()
 
-    def _allocate(self) -> torch.Tensor:
+    def _allocate(self) -> Tensor:
         size = self.num_slots * self.slot_bytes
         if size >= 2**63:
             rule = "a store has less than 2**63 bytes"
@@ -94,7 +95,7 @@ class KVStore:
         return self._memory.nbytes
 
     @property
-    def planes(self) -> tuple[torch.Tensor, ...]:
+    def planes(self) -> tuple[Tensor, ...]:
         """The views (line, slot, items) that slots are copied by; together they cover every byte once.
 
         The items are as wide as the layout allows, so their dtype says nothing about keys and values.
@@ -129,9 +130,9 @@ class KVStore:
             layer = layer_number(layer, len(self._layers), "store")
         return self._layers[layer]
 
-    def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> torch.Tensor:
+    def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> Tensor:
         """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""
-        if not isinstance(values, torch.Tensor):
+        if not isinstance(values, Tensor):
             raise TypeError(f"{name} is a {type(values).__name__}: expected a tensor")
         if values.dtype != self.dtype:
             raise TypeError(f"{name} is of {values.dtype}: this store keeps {self.dtype}")
@@ -154,7 +155,7 @@ class KVStore:
 
     # -- layer by layer, as a model does -------------------------------------------------------------------------------
 
-    def write(self, layer: int, slots: Any, k: torch.Tensor, v: torch.Tensor) -> None:
+    def write(self, layer: int, slots: Any, k: Tensor, v: Tensor) -> None:
         """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
         (all_keys, all_values), where = self._layer(layer), self.slots(slots).once("slots")
         keys = self._values("k", k, len(where), self._heads[0])

@@ -15,11 +15,12 @@ from math import gcd
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from minikv.errors import bounded
 from minikv.sizing import KVShape, require_shape
 
-KeysAndValues = tuple[torch.Tensor, torch.Tensor]
+KeysAndValues = tuple[Tensor, Tensor]
 LAYOUTS = ("page", "layer")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 # A row is moved in items as wide as it allows, since what a copy costs is counted in items.
@@ -32,12 +33,12 @@ class Layout(NamedTuple):
     The planes are as few as the layout allows, and together are everything.
     """
 
-    k: torch.Tensor
-    v: torch.Tensor
-    planes: tuple[torch.Tensor, ...]
+    k: Tensor
+    v: Tensor
+    planes: tuple[Tensor, ...]
 
     @property
-    def whole(self) -> torch.Tensor | None:
+    def whole(self) -> Tensor | None:
         """The plane (slot, items) in which all of a slot is one row, as in the page layout; else `None`."""
         return self.planes[0][0] if len(self.planes) == 1 and len(self.planes[0]) == 1 else None
 
@@ -64,7 +65,7 @@ def row_bytes(shape: KVShape, dtype: torch.dtype) -> tuple[int, int]:
     return heads * shape.head_dim, heads * (shape.v_head_dim or shape.head_dim)
 
 
-def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layout: str) -> Layout:
+def cut(memory: Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layout: str) -> Layout:
     """Cut `memory`, bytes in one dimension, into the views of a layout.
 
     >>> shape = KVShape(3, num_kv_heads=2, head_dim=4)
@@ -80,7 +81,7 @@ def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype
     width = gcd(widest, k_bytes, v_bytes)
     items, k, v, layers = memory.view(_ITEMS[width]), k_bytes // width, v_bytes // width, shape.num_layers
 
-    def view(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> torch.Tensor:
+    def view(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
         return items.as_strided(size, stride, offset)
 
     if layout == "page":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from minikv.store.slots import SlotNumbers, Slots
 
@@ -32,7 +33,7 @@ class CopyView:
     (6, (2, 30), (2, 5))
     """
 
-    def __init__(self, lines: torch.Tensor):
+    def __init__(self, lines: Tensor):
         self.lines, self.width = lines, lines.shape[2] * lines.itemsize
         if lines.device.type == "cpu":
             memory = lines.view(torch.uint8).numpy()
@@ -69,7 +70,7 @@ def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
             move_by_index(view.lines, src.index, dst.index)
 
 
-def move_by_index(lines: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
+def move_by_index(lines: Tensor, src: Tensor, dst: Tensor) -> None:
     """The same on any device by indexing alone: gather all, then scatter all; every other way is tested against it.
 
     >>> lines = torch.arange(5).view(1, 5, 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from minikv.errors import bounded, brief, whole_number
 from minikv.tokens import integers
@@ -38,7 +39,7 @@ class Slots:
         numbers.flags.writeable = False
         self.numbers: SlotNumbers = numbers
         self.limit, self.device = limit, where
-        self._index: torch.Tensor | None = None
+        self._index: Tensor | None = None
         self._distinct: bool | None = None
         self._run: slice | bool | None = False  # not looked up yet
 
@@ -57,7 +58,7 @@ class Slots:
         return found
 
     @property
-    def index(self) -> torch.Tensor:
+    def index(self) -> Tensor:
         """The numbers as a tensor on the device; put there when first asked for."""
         if self._index is None:
             self._index = torch.from_numpy(self.numbers.copy()).to(self.device)

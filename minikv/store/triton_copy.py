@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 try:
     import triton
@@ -34,7 +35,7 @@ def _copy_rows(memory, src, dst, outer_stride, row_stride, words, block: tl.cons
 _kernel: Any = triton and triton.jit(_copy_rows)
 
 
-def move_rows(plane: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
+def move_rows(plane: Tensor, src: Tensor, dst: Tensor) -> None:
     """Copy rows `src` of `plane` (outer, row, items) to its rows `dst`; no row may be in both, nor twice in `dst`."""
     if triton is None:
         raise ModuleNotFoundError("triton is not installed: this copy is written in it")

@@ -12,8 +12,8 @@ else, so the tokens that come out are the same whatever was cached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Hashable, Sequence
+from contextlib import ExitStack
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ class Mark(NamedTuple):
     words: str
 
 
-class Canary(AbstractContextManager["Canary"]):
+class Canary(ExitStack):
     """Slots that remember what was computed into them; `write` as an engine computes, `read` as attention reads.
 
     With a `cache` it attaches itself: what an insert adds is written, what a match returns is read, and after
@@ -73,17 +73,10 @@ class Canary(AbstractContextManager["Canary"]):
         self._cache, self._writes = cache, writes
         self.step = 0
         self._where = ""
-        self._stop: Callable[[], None] = lambda: None
+        super().__init__()
         if cache is not None:
             require_verbs("cache", cache, CACHE_VERBS)
-            self._stop = watch(cache, CACHE_VERBS, self._hear)
-
-    def close(self) -> None:
-        """Stop watching."""
-        self._stop()
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+            self.callback(watch(cache, CACHE_VERBS, self._hear))
 
     def write(self, tokens: Any, slots: Any, start: int = 0, namespace: Hashable = None, words: str = "") -> None:
         """Compute `tokens[start:]` into `slots[start:]`; the tokens before are what they are computed from."""

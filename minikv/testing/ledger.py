@@ -9,7 +9,7 @@ it to either. vLLM counts blocks, SGLang sums sizes; a record of owners says *wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded, require_method, whole_number
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
         )
 
 
-class Ledger(AbstractContextManager["Ledger"]):
+class Ledger(ExitStack):
     """Watches `pool` and `cache` until it is closed; every operation is counted, and checked as soon as it is done.
 
     `page_size` is how many slots a page of the pool covers, by default the cache's. `sequences`, when given, is
@@ -87,17 +87,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._pool, self._cache, self._sequences = pool, cache, sequences
         self.step = 0
         self._book = dict.fromkeys(range(self._num_slots), Entry(FREE, 0, ""))
-        self._stops: list[Callable[[], None]] = []
         self.check()
-        self._stops += [watch(pool, POOL_VERBS, self._hear), watch(cache, CACHE_VERBS, self._hear)]
-
-    def close(self) -> None:
-        """Stop watching."""
-        for stop in self._stops:
-            stop()
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+        super().__init__()
+        self.callback(watch(pool, POOL_VERBS, self._hear))
+        self.callback(watch(cache, CACHE_VERBS, self._hear))
 
     def owner(self, slot: int) -> Entry:
         """The record of `slot`; `ValueError` if the pool does not have it."""

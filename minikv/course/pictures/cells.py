@@ -129,11 +129,6 @@ def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, s
     return BoxRows(title + more, rows, wide=40, high=36, foot="K keys, V values, with their layer [slot]").picture
 
 
-def is_shared_pages(thing: Any) -> bool:
-    """Return whether it is a `CopyOnWrite`, or the like that chapter 11 builds."""
-    return hasattr(thing, "settle") and hasattr(thing, "fork") and hasattr(thing, "pool")
-
-
 def shared_pages_picture(cache: Any) -> Picture:
     """Each sequence is a row, and each of its pages a box; a word followed by `?` is part of a draft.
 

@@ -14,7 +14,6 @@ from minikv.course.pictures.boxes import Box
 from minikv.course.pictures.cells import (
     MOST_CELLS,
     MOST_COLUMNS,
-    is_shared_pages,
     marked_box,
     marks_of,
     memory_picture,
@@ -60,20 +59,25 @@ def draw(
     if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
         return _draw_all(things, label, {**marked, "cached": cached, "owners": owners})
     (thing,) = things
-    if hasattr(thing, "is_free") and hasattr(thing, "size"):
+    if _has(thing, "is_free", "size"):
         return _draw_pool(thing, marked, cached, owners or {})
-    if hasattr(thing, "is_open") and hasattr(thing, "num_rows"):
+    if _has(thing, "is_open", "num_rows"):
         return _draw_table(thing, marked)
-    if hasattr(thing, "pieces") and hasattr(thing, "layout"):
+    if _has(thing, "pieces", "layout"):
         return _draw_store(thing, marked)
     return _tree_picture(snapshot(thing, marked, label))
 
 
 def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
-    """The picture of what has one of its own kind, or `None`."""
-    if is_shared_pages(thing) and all(mark is None for mark in (*marked.values(), owners)):
+    """The picture of shared pages, also of those that chapter 11 builds, or of a cache of rows; else `None`."""
+    if _has(thing, "settle", "fork", "pool") and all(mark is None for mark in (*marked.values(), owners)):
         return shared_pages_picture(thing)
-    return _draw_rows(thing, marked, label) if _has_rows(thing) else None
+    has_rows = _has(thing, "root", "pool", "rows") and hasattr(thing.pool, "version")
+    return _draw_rows(thing, marked, label) if has_rows else None
+
+
+def _has(thing: Any, *names: str) -> bool:
+    return all(hasattr(thing, name) for name in names)
 
 
 def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) -> Picture:
@@ -112,11 +116,6 @@ def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
 def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
     title = f"{type(store).__name__}, {store.layout} layout: the memory"
     return memory_picture(title, store.pieces(), marks_of(marked))
-
-
-def _has_rows(thing: Any) -> bool:
-    """Return whether `thing` is a cache of rows."""
-    return all(hasattr(thing, name) for name in ("root", "pool", "rows")) and hasattr(thing.pool, "version")
 
 
 def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Picture:

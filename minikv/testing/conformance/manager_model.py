@@ -58,10 +58,14 @@ class NaiveManager:
         return {key for each in (*self.running, *more) for key in self.path(each.tokens, each.namespace, each.shared)}
 
     @property
+    def own(self) -> int:
+        """Pages that are the requests' own."""
+        return sum(each.row - each.shared // self.page_size for each in self.running)
+
+    @property
     def available(self) -> int:
         """Pages that are free or could be evicted."""
-        own = sum(each.row - each.shared // self.page_size for each in self.running)
-        return self.num_pages - own - len(self.read_by())
+        return self.num_pages - self.own - len(self.read_by())
 
     def start(self, tokens: TokensLike, *, namespace: Hashable = None, limit: int | None = None) -> NaiveRequest:
         """Begin a request, if its pages fit; `follow` then says how much it has found."""
@@ -94,8 +98,7 @@ class NaiveManager:
 
     def take(self, num_pages: int, kept: set[PrefixKey]) -> None:
         """Pages are taken: where not enough are free for sure, anything that nobody reads may be evicted."""
-        own = sum(each.row - each.shared // self.page_size for each in self.running)
-        if num_pages > self.num_pages - own - len(self.published):
+        if num_pages > self.num_pages - self.own - len(self.published):
             self.sure &= self.read_by() | kept
 
     def advance(self, request: NaiveRequest, num_tokens: int | None = None) -> None:

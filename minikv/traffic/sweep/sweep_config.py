@@ -151,10 +151,6 @@ def _trace(name: str, value: Any) -> str:
     return _text(name, value)
 
 
-def _hours(name: str, value: Any) -> float:
-    return float_field(name, value, least=0, most=1e6)
-
-
 def _number(rule: str) -> Callable[[str, Any], int]:
     return lambda name, value: int_field(name, value, rule)
 
@@ -166,7 +162,7 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "indexes": _each(_one_of(INDEXES), INDEXES),
     "policies": _each(_one_of(POLICIES), POLICIES),
     "evict_by": _each(_one_of(EVICT_BY), EVICT_BY),
-    "span_hours": _hours,
+    "span_hours": lambda name, value: float_field(name, value, least=0, most=1e6),
     "block_size": _number("a block has at least 1 token"),
     "backend": _one_of(BACKENDS),
     "jobs": _number("at least 1 run at once"),
