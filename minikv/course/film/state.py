@@ -12,11 +12,12 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
+from minikv.testing.ledger import CACHE_VERBS, POOL_VERBS
 from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
 
 VERBS = {
-    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset"),
-    "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
+    "cache": CACHE_VERBS,
+    "pool": (*POOL_VERBS, "take"),
     "table": ("open", "close", "append", "write"),
     "sequence": (),
     "manager": ("start", "advance", "extend", "truncate", "checkpoint", "finish", "abort"),
