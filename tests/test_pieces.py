@@ -255,6 +255,7 @@ SO = [
     ("what is returned", [np.array([1, 2]), 3], [3, 4], None, None),
     ("what was cached already", 0, 3, 0, None),  # what is returned is no state
     ("free pages", 4, 2, 4, "the call leaves it as it was"),
+    ("and back", "ring → [2] → [2] → … and it never comes back", "ring → [2] → ring", None, "a node points at itself"),
     ("and back", "ring → [2] → [1] → ring", "ring → [1] → ring", None, "the `newer` links are correct"),
     ("free pages", None, 2, None, None),
     ("the prompt, which must not change", [100, 2], [7, 2], None, "that is what the caller passed in"),

@@ -70,6 +70,16 @@ def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
         cache.lock(found)
         yield _frame(_of_path("lock", found.node), cache)
     yield from _emptied(cache)
+    yield from _elsewhere(cache)
+
+
+def _elsewhere(cache: Any) -> Iterator[CaseFrame]:
+    """The last frames: a prompt is locked and unlocked in a namespace, which has a root of its own."""
+    cache.insert([1], [DEEP], namespace="B")
+    found = cache.acquire([1], namespace="B")
+    yield _frame("lock [1] in namespace B", cache)
+    cache.unlock(found)
+    yield _frame("unlock [1] in namespace B", cache)
 
 
 def _locked_cache(world: World, prompts: Sequence[str], asked: Sequence[str]) -> tuple[Any, list[Any]]:
@@ -94,6 +104,7 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     else:
         yield from _emptied(cache, [held.pop(turn % len(held)) for turn in turns if held])
     yield _frame("after that", cache, {"the slots of nodes that cache.expose was called with": sorted(exposed)})
+    yield from _elsewhere(cache)
 
 
 def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:

@@ -168,8 +168,9 @@ def _facts_of_state(name: str, mine: Any, right: Any, before: Any) -> dict[str, 
         more = len(re.findall(r"\w+", str(mine))) - len(re.findall(r"\w+", str(right)))
         facts = {"your code takes items out, as `pop` does": more < 0, "your code adds to it, as `+=` does": more > 0}
         return facts | {"that is what the caller passed in: work on a copy of it": True}
-    if name == "and back":  # the way around is seen first, and differs nowhere
-        return {"the `newer` links are correct, and an `older` is not": True}
+    if name in ("from the oldest to the newest", "and back"):  # the way back is seen last
+        said = "the `newer` links are correct, and an `older` is not"
+        return {"a node points at itself": bool(re.search(r"(\[[^]]*\]) → \1 → …", str(mine))), said: name[0] == "a"}
     if before is None or not re.search(_STATE, name):
         return {}
     return {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
@@ -235,8 +236,7 @@ def hint(label: object = "") -> None:
     >>> hint("3.1")
     Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
     """
-    piece = _named(label)
-    if piece is None:
+    if (piece := _named(label)) is None:
         return
     step = hints_given.get(piece.id, 0)
     if step < len(piece.hints):

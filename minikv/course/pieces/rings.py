@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from minikv.course.pieces.identity import ALL_RIGHT, kept, named, path_tokens
-from minikv.course.pieces.observe import bracketed, edge, listed, outline, planted, preorder, state_of_tree
+from minikv.course.pieces.observe import bracketed, edge, kinds, listed, outline, planted, preorder, state_of_tree
 from minikv.course.pieces.piece import CaseFrame, Frames
 from minikv.course.pieces.showing import picture_of_ring, way_around
 from minikv.engine import World, ours
@@ -118,7 +118,7 @@ def play_out_of_order(world: World, case: Any) -> Frames:
     for order, caption in ((inside, said), (inside[::-1], f"{said}, and then with the ring turned around")):
         ring = _ring_of(world, order)
         found = world["out_of_order"](ring)
-        name = path_tokens(found) if hasattr(found, "tokens") else found
+        name = path_tokens(found) if hasattr(found, "tokens") else found and kinds(found)
         seen = {"what is returned": "None" if name is None else name, **seen_of_ring(ring), **state_of_tree(root)}
         yield CaseFrame(caption, seen, picture_of_ring(ring))
 

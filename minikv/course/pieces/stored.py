@@ -15,7 +15,8 @@ ABOUT_ERRORS = {
     "`sort` return: check for that first",
     "object is not iterable|has no len|list .not .int|'int' object is not subs": "a single value stands where a list "
     "is expected; `[x]` is a list with one item",
-    "unhashable type: 'list'": "a list stands where a single value is expected; `extend` puts in its items",
+    "unhashable type: 'list'|[(]list[)]: a page": "a list stands where a single value is expected; `extend` puts in "
+    "its items",
     "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: take it apart, as "
     "in `node, length = walk(root, tokens)`",
     "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives keys; `.values()` gives the values",
