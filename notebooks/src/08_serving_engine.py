@@ -94,7 +94,7 @@ A dot means hidden: no token looks at the tokens that come after it.
 
 #### 8.1 You write: `attention` (15 minutes)
 
-You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`. Each head attends by itself. Torch's `einsum` does all heads at once, `masked_fill` hides scores, and `softmax` can handle large ones.
+You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`, which may be bf16. Each head attends by itself. Torch's `einsum` does all heads at once, `masked_fill` hides scores, and `softmax` can handle large ones.
 """
 
 

@@ -24,7 +24,7 @@ _SAID = 5  # a token that each running request has said already
 
 
 def play_attention(world: World, case: Any) -> Frames:
-    """`new` tokens after `past` ones, with random queries, times `scale`, and keys in float64.
+    """`new` tokens after `past` ones, with random queries, times `scale`, and keys in float64, and then in bf16.
 
     Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
     """
@@ -51,6 +51,8 @@ def play_attention(world: World, case: Any) -> Frames:
             shares[f"token {past + row}, head {head}"] = got
     seen["arguments that were changed"] = _changed(("q", "keys", "values"), given, (q, keys, values))
     yield CaseFrame(caption, seen, attention_picture(shares) if names and shares else None)
+    low = world["attention"](*(each.bfloat16() for each in (q, keys, values)))
+    yield CaseFrame(f"{caption}, in bf16", {"what is returned": _kind(low)})
 
 
 def play_repeat_kv(world: World, case: Any) -> Frames:
