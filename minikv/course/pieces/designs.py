@@ -241,7 +241,7 @@ def _between_texts(seed_of: Callable[..., Any]) -> str:
 
 
 def _run_on(label: str) -> list[tuple[str, str]]:
-    """Two pairs with equal seeds, if `label` and a length are in front of each text and nothing ends the length."""
+    """Two pairs with equal seeds, if `label` and a length come before each text and nothing ends the length."""
     rest = "a" * (9 - len(label))
     return [(f"{label}12{rest}", "zz"), ("1", f"{rest}{label}2zz")]
 

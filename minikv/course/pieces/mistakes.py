@@ -131,7 +131,7 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
 
 
 # What lasts from one call to the next.
-_STATE = r"tree|trie|ring\b|table|stack|oldest|pages (in|marked)|protected|free|cached tokens|is (held|cached)"
+_STATE = r"tree|trie|ring\b|table|stack|oldest|pages (in|marked)|protected|free|cached tokens|is (held|cached)|blocks\b"
 
 
 def about_difference(piece: Piece, world: World, found: Parting) -> str | None:

@@ -28,7 +28,7 @@ ABOUT_ERRORS = {
     "truth value of an array": "an array as a whole is neither true nor false: ask for its `len`, or for one item",
     "^UnboundLocalError": "in this case the name has no value yet: give it one before the loop or the `if`, and don't "
     "assign to the name of a function that you call",
-    "^RecursionError": "in its own body, a function's name means this function, not an earlier one of that name",
+    "^RecursionError": "your function calls itself again and again, by its own name or through a method that does",
     "(max|min)[(][)].* empty": "nothing is there to choose from: ask first whether there is anything",
     "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
     "^IndexError.*(pop from|[(]index out of)": "nothing is left to take out: check for that first",
