@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -165,10 +166,8 @@ class KVStore:
 
     def read(self, layer: int, slots: Any) -> KeysAndValues:
         """The keys (n, num_kv_heads, head_dim) and values of n `slots` of one layer, in their order, as copies."""
-        (keys, values), where = self._layer(layer), self.slots(slots).index
-        k = keys.index_select(0, where).view(self.dtype).view(len(where), *self._heads[0])
-        v = values.index_select(0, where).view(self.dtype).view(len(where), *self._heads[1])
-        return k, v
+        sides, where = self._layer(layer), self.slots(slots).index
+        return self._by_head([side.index_select(0, where) for side in sides])
 
     def rows(self, count: int) -> KeysAndValues:
         """Memory for the keys and values of `count` slots in one layer, for `view` to gather into again and again.
@@ -200,7 +199,11 @@ class KVStore:
             raise ValueError(f"room is for {count} slots: {len(where)} are looked at")
         else:
             found = [torch.index_select(s, 0, where.index, out=r[: len(where)]) for s, r in zip(sides, room)]
-        k, v = (side.view(self.dtype).view(-1, *heads) for side, heads in zip(found, self._heads))
+        return self._by_head(found)
+
+    def _by_head(self, sides: Sequence[Tensor]) -> KeysAndValues:
+        """Rows of keys and of values, (n, items), as (n, num_kv_heads, head size)."""
+        k, v = (side.view(self.dtype).view(len(side), *heads) for side, heads in zip(sides, self._heads))
         return k, v
 
     # -- whole slots, as a cache does ----------------------------------------------------------------------------------

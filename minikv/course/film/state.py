@@ -72,21 +72,21 @@ def request_views(thing: Any) -> tuple[RequestView, ...]:
     (RequestView(name='r1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
     """
     if not hasattr(thing, "scheduler"):
-        return tuple(_running(f"r{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
+        return tuple(_running(sequence.number, RUNS, sequence) for sequence in thing.sequences)
     found = sorted([*thing.scheduler.running, *thing.scheduler.waiting], key=lambda request: request.number)
-    return tuple(_request(f"r{request.number}", request) for request in found)
+    return tuple(map(_request, found))
 
 
-def _request(name: str, request: Any) -> RequestView:
+def _request(request: Any) -> RequestView:
     sequence = request.sequence
     if sequence is None:
-        return RequestView(name, WAITS, 0, 0, len(request.tokens))
-    return _running(name, READS if sequence.computed < len(sequence.tokens) else ANSWERS, sequence)
+        return RequestView(f"r{request.number}", WAITS, 0, 0, len(request.tokens))
+    return _running(request.number, READS if sequence.computed < len(sequence.tokens) else ANSWERS, sequence)
 
 
-def _running(name: str, does: str, sequence: Any) -> RequestView:
+def _running(number: int, does: str, sequence: Any) -> RequestView:
     slots = tuple(int(slot) for slot in sequence.slots)
-    return RequestView(name, does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
+    return RequestView(f"r{number}", does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
 
 
 @dataclass(frozen=True)

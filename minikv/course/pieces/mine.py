@@ -43,6 +43,11 @@ def mine_path() -> Path | None:
     return None if named == os.devnull else Path(named or "my_minikv.py")
 
 
+def _text_of(path: Path | None) -> str:
+    """The text of the file; empty where there is none."""
+    return path.read_text("utf-8-sig") if path is not None and path.exists() else ""
+
+
 def kept_sections(text: str) -> dict[str, str]:
     """The text of each section of the learner's own, by the id of its piece."""
     return {s.id: s.text for s in sections(text) if s.remark.rstrip() == MINE and find_piece(s.id)}
@@ -103,7 +108,7 @@ def bring(path: Path, text: str) -> list[str]:
 def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
     """Give the file the text that `new_of` makes of the old one; what to say about what that replaces."""
     with locked(path):
-        old = path.read_text("utf-8-sig") if path.exists() else ""
+        old = _text_of(path)
         new = new_of(old)
         beside = keep_older(path, old, new, assembled({}))
         replace(path, new)
@@ -127,8 +132,7 @@ def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
 
 def line_in_file(id: str, line: int | None) -> int:
     """Return the number in the learner's file of a line of one of its sections."""
-    path = mine_path()
-    found = sections(path.read_text("utf-8-sig")) if path is not None and path.exists() else []
+    found = sections(_text_of(mine_path()))
     first = next((s.line for s in found if s.id == id and s.remark.rstrip() == MINE), 1)
     return first + (line or 1) - 1
 
@@ -196,7 +200,7 @@ def recalled() -> dict[str, str]:
     """The learner's sections that are in the file, by id; an unreadable file is reported, and has none."""
     path = mine_path()
     try:
-        return kept_sections(path.read_text("utf-8-sig")) if path is not None and path.exists() else {}
+        return kept_sections(_text_of(path))
     except (OSError, UnicodeDecodeError) as error:
         print(f"  {path} can't be read, so the package's versions are used: {error}")
         return {}
