@@ -96,23 +96,27 @@ def _lock_in_words(held: Any) -> str | None:
 
 
 class _Handle:
-    """A receipt for a prefix of a length."""
+    """A receipt for a prefix of a length, which another may have too."""
 
-    def __init__(self, length: int):
-        self.length = length
+    def __init__(self, length: int, said: str):
+        self.length, self.said = length, said
+
+
+def _handles(count: int) -> list[_Handle]:
+    return [_Handle(1, "length 1"), _Handle(2, "length 2"), _Handle(1, "length 1 (another)")][:count]
 
 
 def play_return_receipt(world: World, case: Any) -> Frames:
     """Handles hold as many locks as `counts` says; those that `asked` names are given back, one after the other."""
     counts, asked = case
-    handles = [_Handle(length) for length in range(1, len(counts) + 1)]
+    handles = _handles(len(counts))
     held = {handle: count for handle, count in zip(handles, counts) if count}
     for number in asked:
         handle, before = handles[number % len(handles)], _held_in_words(held)
         raised, _ = came_of(partial(_refusing_in_words, world["return_receipt"], held, handle), LockError, _Mute)
         raised = "LockError without a sentence" if raised == "_Mute" else raised
         seen = {"raised": raised, "what is held": _held_in_words(held)}
-        yield CaseFrame(f"held: {before}. Return the receipt of the handle of length {handle.length}", seen)
+        yield CaseFrame(f"held: {before}. Return the receipt of the handle of {handle.said}", seen)
 
 
 class _Mute(Exception):
@@ -127,7 +131,7 @@ def _refusing_in_words(function: Callable[[Any, Any], Any], *given: Any) -> Any:
 
 
 def _held_in_words(held: Any) -> str:
-    said = [f"length {handle.length}: {count}" for handle, count in held.items() if hasattr(handle, "length")]
+    said = [f"{handle.said}: {count}" for handle, count in held.items() if hasattr(handle, "said")]
     return ", ".join(sorted(said)) or "nothing"
 
 
@@ -159,7 +163,7 @@ MORE = (
     Piece(
         "4.10", "return_receipt", play_return_receipt,
         cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
-               ([2, 1], [0, 1, 0, 0])],
+               ([2, 1], [0, 1, 0, 0]), ([1, 0, 1], [2, 2])],
         strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
     ),
 )  # fmt: skip

@@ -167,7 +167,7 @@ def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any
     seen = {
         "raised": raised, "what is returned": "admitted" if is_pair else None if told else kinds(result),
         "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
-        **_room(cache, pool), "the prompt afterwards": prompt, "the pages that OutOfPages tells": told,
+        **_room(cache, pool), "the prompt, which must not change": prompt, "the pages that OutOfPages tells": told,
     }  # fmt: skip
     return (found, own) if is_pair else None, seen
 

@@ -24,6 +24,7 @@ ABOUT_ERRORS = {
     "puts an entry in, and `del held[key]` takes one out",
     "'dict' object has no attribute": "that is a plain dictionary, which has no attributes: is a node expected there?",
     "'float' object cannot|must be integers": "`/` gives a float, even of whole numbers: `//` gives a whole number",
+    "is not in list": "`index` and `remove` find only what is in the list: ask with `in` first",
     "ndarray' object has no attribute": "an array lacks some methods that lists have: `list(...)` makes a list of it",
     "truth value of an array": "an array as a whole is neither true nor false: ask for its `len`, or for one item",
     "^UnboundLocalError": "in this case the name has no value yet: give it one before the loop or the `if`, and don't "
