@@ -36,6 +36,10 @@ ABOUT_ERRORS = {
     "math domain error": "there is no logarithm of 0, or of less: see what is inside it in this case",
     "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
     "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
+    "object is not callable": "that is a value and not a function: leave out the parentheses after its name",
+    "positional argument|unexpected keyword": "see in the chapter which arguments that call takes, and in which order",
+    "[(](None|Request[(].*) does not run here": "the manager takes `request.sequence`, before you set that to None",
+    "has no attribute": "the name is another one, or it belongs to another object: see in the chapter which has it",
 }
 
 
