@@ -58,41 +58,17 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.epilog = _EXAMPLES
     add_traffic(plan)
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
-    plan.add_argument(
-        "--memory", type=memory_size, metavar="SIZE", help="what the cache may use on each GPU, such as 60GiB"
-    )
+    plan.add_argument("--memory", type=memory_size, metavar="SIZE",
+                      help="what the cache may use on each GPU, such as 60GiB")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS, default="bf16", help="of keys and values (default bf16)")
     plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
     plan.add_argument("--weights", choices=DTYPE_BITS, help="take weights of this type off --memory first")
-    _add_questions(plan)
-
-
-def _add_questions(plan: argparse.ArgumentParser) -> None:
-    plan.add_argument(
-        "--ttl",
-        type=seconds_list,
-        default=(),
-        metavar="SECONDS",
-        help="what forgetting after so many seconds costs: 60,300,3600",
-    )
-    plan.add_argument(
-        "--warm-up",
-        type=warm_up_share,
-        default=0.0,
-        metavar="SHARE",
-        help="requests that fill the cache uncounted: 0.5",
-    )
-    plan.add_argument(
-        "--policies",
-        type=policy_names,
-        default=(),
-        metavar="NAMES",
-        help=f"replay these too: all, or some of {', '.join(POLICIES)}",
-    )
-    _add_outputs(plan)
-
-
-def _add_outputs(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
+                      help="what forgetting after so many seconds costs: 60,300,3600")  # fmt: skip
+    plan.add_argument("--warm-up", type=warm_up_share, default=0.0, metavar="SHARE",
+                      help="requests that fill the cache uncounted: 0.5")  # fmt: skip
+    plan.add_argument("--policies", type=policy_names, default=(), metavar="NAMES",
+                      help=f"replay these too: all, or some of {', '.join(POLICIES)}")  # fmt: skip
     plan.add_argument("--journal", metavar="FILE", help="where replays of --policies are kept (default TRACE.journal)")
     plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
