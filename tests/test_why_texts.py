@@ -62,3 +62,9 @@ def test_a_hostile_text_is_compared_in_seconds(part):
     start = time.process_time()
     text_change(half + "x" + half, half + "y" + half)
     assert time.process_time() - start < 20  # far from what a regular expression that backtracks would take
+
+
+def test_a_long_text_is_compared_far_around_the_place_where_it_changes():
+    long, end = "a" * LONGEST_LOOK, "b" * 1000
+    assert text_change(f"{long} {end}", f"{long}  {end}").kind == "white space"
+    assert text_change(f"{long} {end}!", f"{long}  {end}?") is None

@@ -15,7 +15,7 @@ from typing import Any, AnyStr, NamedTuple
 from minikv.untrusted import parse_json
 
 LONGEST_LOOK = 2**18  # characters: longer texts are compared around the place where they part
-_AROUND = 2**16
+_LOOK = 2**16  # of them on each side
 _INVISIBLE = dict.fromkeys(
     [0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F)]
 )
@@ -60,8 +60,8 @@ def text_change(one: str, two: str) -> PromptChange | None:
     """
     at = shared_length(one, two)
     if max(len(one), len(two)) > LONGEST_LOOK:
-        begin = max(0, at - _AROUND)
-        one, two, at = one[begin : at + _AROUND], two[begin : at + _AROUND], at - begin
+        begin = max(0, at - _LOOK)
+        one, two, at = one[begin : at + _LOOK], two[begin : at + _LOOK], at - begin
     found = _json_change(one, two)
     for kind, normal in _NORMAL.items():
         if normal(one) == normal(two):
