@@ -46,6 +46,7 @@ def run(code, *arguments, lacked=frozenset()):
     )
 
 
+WIDGETS = ("minikv.course.pieces", "minikv.course.player", "minikv.course.playground")
 TENSORS = ("minikv.store", "minikv.serving.llama", "minikv.serving.windowed_llama")  # what holds them, and needs torch
 
 
@@ -66,8 +67,8 @@ def test_what_needs_an_extra_says_which_in_one_line(core_alone):
         assert "\n" not in said
 
 
-def test_the_course_and_what_holds_tensors_are_all_that_needs_an_extra(core_alone):
-    assert set(core_alone) == names_at("minikv.course", *TENSORS)
+def test_pieces_widgets_and_what_holds_tensors_are_all_that_needs_an_extra(core_alone):
+    assert set(core_alone) == names_at(*WIDGETS, *TENSORS)
 
 
 def test_the_course_needs_nothing_of_serving():
@@ -129,10 +130,35 @@ ledger.check()
 print(cache.match_prefix([1, 2, 9]).length)
 """
 
+CORE_PICTURES = """
+from minikv import FreeListPool, RadixCache, draw, record
+pool, cache = FreeListPool(4), RadixCache()
+with record(cache, pool) as film:
+    cache.insert([1, 2, 3], pool.alloc(3))
+print(draw(cache))
+print(draw(cache, pool).text.splitlines()[-1])
+print(film.why(0))
+try:
+    film.player()
+except ImportError as error:
+    print(error)
+"""
+
 
 def test_the_index_the_pool_and_the_ledger_work_without_any_extra():
     done = run(CORE_DAY, lacked=COURSE | SERVING)
     assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_pictures_and_films_say_in_words_what_they_would_show():
+    done = run(CORE_PICTURES, lacked=COURSE | SERVING)
+    assert done.stdout.splitlines() == [
+        "root",
+        "└─ [1 2 3] · slots 0-2",
+        "free 1 · in hand 0 · cached 3 (evictable) · locked 0 (protected)",
+        "slot 0: taken by step 1 (alloc 3) · cached by step 2 in node 1 (insert [1 2 3])",
+        "a player needs anywidget: pip install 'minikv[course]'",
+    ]
 
 
 def loaded_by(statement):

@@ -15,7 +15,7 @@ from minikv import CacheManager, CanaryModel, Engine, FreeListPool, RadixCache, 
 from minikv.course.film.layout import FilmLayout
 from minikv.course.pictures.svg import Drawing, Paper, Part
 from minikv.course.pictures.tree import graphviz_way
-from minikv.course.player import Reel, script
+from minikv.course.reel import Reel, script
 
 needs_graphviz = pytest.mark.skipif(graphviz_way() is None, reason="no way to run Graphviz here")
 

@@ -9,23 +9,31 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from minikv.cli.command import complain, say, writing
+from minikv.cli.command import complain, mention, say, writing
+from minikv.cli.shipped import FOLDER, RECORD, renew
+from minikv.errors import bounded
 from minikv.files import asset
 
 
 def add_lab(lab: argparse.ArgumentParser) -> None:
-    """Add the options of `minikv lab` to its parser.
+    """Add the options of `minikv lab` to its parser; a chapter and JupyterLab's own options are left over.
 
     >>> parser = argparse.ArgumentParser(); add_lab(parser)
-    >>> parser.parse_known_args(["--port=9999"])[1]
-    ['--port=9999']
+    >>> parser.parse_known_args(["03", "--port=9999"])[1]
+    ['03', '--port=9999']
     """
-    lab.epilog = "example: minikv lab --no-browser --port=9999"
+    lab.usage = "minikv lab [CHAPTER] [--where] [option of JupyterLab ...]"
+    lab.epilog = "examples:\n  minikv lab\n  minikv lab 03\n  minikv lab --no-browser --port=9999"
+    lab.add_argument("--where", action="store_true", help="print the folder with the chapters, and open nothing")
 
 
-def find_notebooks() -> Path | None:
-    """The folder with the chapters: in the current folder, or beside the package in a checkout; `None` if neither.
+def find_notebooks() -> Path:
+    """The folder with the chapters, which come into it from the package unless this is a checkout.
+
+    In a checkout it is `notebooks`, in the current folder or beside the package. Else it is `minikv-course` in the
+    current folder, or this one if the chapters are here already.
 
     >>> find_notebooks().name
     'notebooks'
@@ -33,23 +41,51 @@ def find_notebooks() -> Path | None:
     for root in (Path(), Path(__file__).resolve().parents[2]):
         if (root / "notebooks" / "00_start_here.ipynb").exists():
             return (root / "notebooks").absolute()
-    return None
+    folder = Path().absolute() if Path(RECORD).exists() else Path(FOLDER).absolute()
+    for line in renew(folder):
+        mention(line)
+    return folder
+
+
+def find_chapter(notebooks: Path, wanted: str) -> str:
+    """The name of the notebook whose number or first letters are `wanted`; `ValueError` says which there are.
+
+    >>> find_chapter(find_notebooks(), "3")
+    '03_radix_splitting.ipynb'
+    """
+    begins = f"{int(wanted):02}_" if wanted.isdecimal() else wanted
+    names = sorted((path.name for path in notebooks.glob("*.ipynb")), key=lambda name: (len(name), name))
+    if found := [name for name in names if name.startswith(begins)]:
+        return found[0]
+    there = ", ".join(sorted(name.removesuffix(".ipynb") for name in names))
+    raise ValueError(f"there is no chapter {bounded(wanted)}; there are {there}")
 
 
 def run_lab(options: argparse.Namespace) -> int:
-    """Open JupyterLab at the first chapter, with the further options of `options.rest`; returns the exit status."""
-    notebooks = find_notebooks()
-    if notebooks is None:
-        return complain("there is no notebooks/00_start_here.ipynb here: run it in a checkout of the course", 2)
-    if importlib.util.find_spec("jupyterlab") is None:
+    """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
+    if importlib.util.find_spec("jupyterlab") is None and not options.where:
         return complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
-    # No pop-up that asks for news in the middle of a lesson, and no request for it.
+    notebooks, rest = find_notebooks(), list(options.rest)
+    if options.where:
+        say(str(notebooks))
+        return 0
+    try:
+        chapter = find_chapter(notebooks, rest.pop(0) if rest and not rest[0].startswith("-") else "00")
+    except ValueError as error:
+        return complain(str(error), 2)
+    # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
+    # files between the chapters, and the address as the last line.
     paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
-    where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options.rest:
+    where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url=/doc/tree/{chapter}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in rest:
         where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
-    return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], quiet)
+    return _become([sys.executable, "-m", "jupyter", "lab", *where, *rest], quiet)
+
+
+def _load_jupyter_server_extension(server: Any) -> None:
+    """Have JupyterLab's server print the chapter's address once it runs, as the last line."""
+    server.io_loop.add_callback(lambda: print(f"\nThe course: {server.public_url}", file=sys.stderr, flush=True))
 
 
 def _become(command: list[str], environment: dict[str, str]) -> int:

@@ -14,7 +14,7 @@ from minikv.course.pictures.boxes import legend_html
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.svg import markup, svg_to_png
 from minikv.course.pictures.tree import HOW_TO_GET_PICTURES
-from minikv.course.player import Reel, script, style_sheet
+from minikv.course.reel import Reel, script, style_sheet
 from minikv.errors import bounded
 from minikv.palette import SIZES
 from minikv.testing.snapshot import NodeView, ranges, shorten

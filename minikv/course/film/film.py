@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.camera import Recording
 from minikv.course.film.export import gif_of, page_of, reel_of
 from minikv.course.film.view import Frame, first_and_last
 from minikv.course.pictures.picture import Picture
-from minikv.course.player import Player, Reel
+from minikv.course.reel import Reel
 from minikv.errors import whole_number
 from minikv.files import replace
 from minikv.testing.snapshot import Label
+
+if TYPE_CHECKING:
+    from minikv.course.player import Player
 
 _MOST_LINES = 30
 
@@ -96,8 +99,10 @@ class Film(Recording):
         Until the first step it shows the step `still` faintly, and where widgets do not run that step is the picture;
         by default it is the first one in which there is something. `ValueError` for a step that the film does not have.
         The film keeps playing when the kernel is gone.
-        For HTML that is opened offline, `save` carries its own player.
+        For HTML that is opened offline, `save` carries its own player. `ImportError` without the extra `course`.
         """
+        from minikv.course.player import Player
+
         if still is None:
             return Player(self.reel, self.still)
         frame = self.at(still)

@@ -1,0 +1,88 @@
+"""The notebooks that came with the package, copied to where the learner works on them; what is theirs stays theirs.
+
+`.minikv.json` in that folder keeps, for each notebook, the hash of the version that was offered last. A notebook whose
+cells have another hash was changed by the learner, so a newer version of it is saved beside it. Outputs and metadata
+do not count: they change when a cell runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from minikv import __version__
+from minikv.files import locked, read_object, replace
+
+FOLDER = "minikv-course"  # in the current folder
+RECORD = ".minikv.json"
+SHIPPED = Path(__file__).resolve().parents[1] / "notebooks"  # in an installed package; a checkout has none there
+
+
+def renew(folder: Path, shipped: Path = SHIPPED) -> list[str]:
+    """Copy each notebook of `shipped` that `folder` lacks or has in an older version; returns what to tell the learner.
+
+    One that the learner changed stays as it is, and the new version of it goes into a file beside it, once. `OSError`
+    where a file cannot be read or written: the others are complete, and the next call continues.
+
+    >>> import tempfile
+    >>> home, new = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
+    >>> replace(new / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "1 + 1", "outputs": []}]}')
+    >>> renew(home, new), sorted(path.name for path in home.iterdir())
+    ([], ['.minikv.json', '01.ipynb'])
+    >>> replace(home / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "my own", "outputs": []}]}')
+    >>> replace(new / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "1 + 2", "outputs": []}]}')
+    >>> renew(home, new)
+    ['You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb.']
+    >>> renew(home, new)
+    []
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    said = []
+    with locked(folder / RECORD):
+        offered = _record(folder)
+        for source in sorted(shipped.glob("*.ipynb")):
+            content = source.read_bytes()
+            now, target = sources_hash(content), folder / source.name
+            there = sources_hash(target.read_bytes()) if target.exists() else None
+            if there in (None, offered.get(source.name)) and there != now:
+                replace(target, content)
+            elif there != now and offered.get(source.name) != now:
+                beside = _name_beside(target, now)
+                replace(beside, content)
+                said.append(f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}.")
+            if offered.get(source.name) != now:
+                offered[source.name] = now
+                replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")
+    return said
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What was offered; nothing where the record cannot be read: then all that differs counts as the learner's."""
+    try:
+        return read_object(folder / RECORD)
+    except ValueError:
+        return {}
+
+
+def _name_beside(target: Path, content: str) -> Path:
+    """The file beside `target` for this version: one that is free, or that already holds it."""
+    names = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    paths = (target.with_name(f"{target.stem}-{__version__}{name}{target.suffix}") for name in names)
+    return next(path for path in paths if not path.exists() or sources_hash(path.read_bytes()) == content)
+
+
+def sources_hash(notebook: bytes) -> str:
+    """A hash of what a notebook's cells say, code and text; of all its bytes where it is no notebook.
+
+    >>> run, fresh = ('{"cells": [{"cell_type": "code", "source": "1", "outputs": %s}]}' % out for out in ("[1]", "[]"))
+    >>> sources_hash(run.encode()) == sources_hash(fresh.encode())
+    True
+    """
+    try:
+        cells = [[cell["cell_type"], "".join(cell["source"])] for cell in json.loads(notebook)["cells"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return hashlib.sha256(notebook).hexdigest()
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()

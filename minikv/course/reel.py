@@ -1,0 +1,87 @@
+"""The reel of a player: pictures as differences from step to step, and the browser's half, which shows them.
+
+The drawings are made here and travel to the browser once, so that the player keeps running when the kernel is gone.
+The browser's half is `assets/player/`. A panel of a reel has a `head` and a `tail` that stay, and for each step 0,
+where nothing changed, or a pair:
+
+    shape   [key, above, key, above, …] of all its parts, in their order; 0 where they are the same as before
+    put     [key, drawing, x, y, …] of those that are new, or are elsewhere, or look different
+
+`pictureAt` in `player.js` makes the SVG of a step of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minikv.course.pictures.svg import Drawing, Paper, Part
+from minikv.files import asset
+from minikv.palette import state_css
+
+
+def script() -> str:
+    """The browser's half of the player, an ECMAScript module.
+
+    >>> "function render(" in script()
+    True
+    """
+    return asset("player/player.js").read_text("utf-8")
+
+
+def style_sheet() -> str:
+    """The player's style sheet, with the looks of the states.
+
+    >>> ".minikv-player" in style_sheet()
+    True
+    """
+    return asset("player/player.css").read_text("utf-8") + state_css()
+
+
+class Reel:
+    """The pictures of a player as differences; `first` is the number of its first step.
+
+    >>> reel, dot = Reel(1, ["one", "two", "three"]), Drawing("<circle/>")
+    >>> reel.add("picture", Paper(9, 9), [[Part(0, dot, x, 4)] for x in (1, 1, 5)])
+    >>> reel.drawings, reel.panels[0]["steps"]
+    (['<circle/>'], [[[0, None], [0, 0, 1, 4]], 0, [0, [0, 0, 5, 4]]])
+    """
+
+    def __init__(self, first: int, captions: list[str]):
+        self.first, self.captions = first, captions
+        self.panels: list[dict[str, Any]] = []
+        self.film: dict[str, Any] | None = None
+        self._numbers: dict[Drawing, int] = {}
+
+    @property
+    def drawings(self) -> list[str]:
+        """The SVG of each drawing."""
+        return [drawing.svg for drawing in self._numbers]
+
+    def add(self, kind: str, paper: Paper, steps: Iterable[Iterable[Part]], **more: Any) -> None:
+        """Add a panel that shows these parts at each step."""
+        found: list[Any] = []
+        before: dict[int, tuple[int, int, int, int | None]] = {}
+        for parts in steps:
+            now = {p.key: (self._number(p.drawing), p.x, p.y, p.above) for p in parts}
+            put = [number for key, it in now.items() if it[:3] != before.get(key, ())[:3] for number in (key, *it[:3])]
+            shape, old = ([number for key, it in part.items() for number in (key, it[3])] for part in (now, before))
+            found.append(0 if shape == old and not put else [0 if shape == old else shape, put])
+            before = now
+        size = {"width": paper.width, "height": paper.height, "sideways": paper.sideways}
+        self.panels.append({"kind": kind, **size, "head": paper.head, "tail": paper.tail, **more, "steps": found})
+
+    def _number(self, drawing: Drawing) -> int:
+        return self._numbers.setdefault(drawing, len(self._numbers))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reel as plain data, for JSON."""
+        reaches = [drawing.reach for drawing in self._numbers]
+        return {
+            "first": self.first,
+            "captions": self.captions,
+            "drawings": self.drawings,
+            "reaches": reaches if any(reaches) else [],
+            "panels": self.panels,
+            "film": self.film,
+        }

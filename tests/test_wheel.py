@@ -1,0 +1,185 @@
+"""The course comes with the package: what the wheel carries, and how `minikv lab` copies it for a learner."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from minikv.cli import shipped
+from minikv.cli.shipped import RECORD, renew, sources_hash
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout, unpacked: what pip puts into a fresh environment."""
+    pytest.importorskip("hatchling")
+    made, unpacked = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (path,) = made.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(unpacked)
+    return unpacked / "minikv"
+
+
+def test_the_wheel_carries_every_notebook_without_outputs(wheel):
+    assert {path.name for path in (wheel / "notebooks").iterdir()} == CHAPTERS
+    for path in (wheel / "notebooks").iterdir():
+        here = (ROOT / "notebooks" / path.name).read_bytes()
+        assert sources_hash(path.read_bytes()) == sources_hash(here)
+        assert not any(cell.get("outputs") for cell in json.loads(path.read_bytes())["cells"])
+    assert sum(path.stat().st_size for path in (wheel / "notebooks").iterdir()) < 700_000
+
+
+def test_the_wheel_carries_each_asset_that_is_read_and_no_other(wheel):
+    there = {path.relative_to(wheel / "assets").as_posix() for path in (wheel / "assets").rglob("*") if path.is_file()}
+    names = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "assets"]
+    tracked = subprocess.run(names, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not tracked:
+        pytest.skip("this is no git checkout")
+    wanted = {name.removeprefix("assets/") for name in tracked.splitlines() if not name.endswith(".py")}
+    assert there == {name for name in wanted if not name.startswith("readme/")}
+
+
+def lab(wheel, folder, *arguments):
+    """`minikv lab` of an installed package in `folder`."""
+    environment = {**os.environ, "PYTHONPATH": str(wheel.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "minikv", "lab", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_an_installed_package_brings_the_course_into_an_empty_folder(wheel, tmp_path):
+    done = lab(wheel, tmp_path, "--where")
+    assert (done.stdout, done.stderr, done.returncode) == (f"{tmp_path / 'minikv-course'}\n", "", 0)
+    assert {path.name for path in (tmp_path / "minikv-course").iterdir()} == {*CHAPTERS, RECORD}
+    again = lab(wheel, tmp_path / "minikv-course", "--where")
+    assert again.stdout == done.stdout  # a learner who went into the folder gets no second one in it
+    assert {path.name for path in (tmp_path / "minikv-course").iterdir()} == {*CHAPTERS, RECORD}
+
+
+def test_a_chapter_that_does_not_exist_is_named_beside_those_that_do(wheel, tmp_path):
+    done = lab(wheel, tmp_path, "14")
+    assert done.returncode == 2
+    assert done.stderr.startswith("minikv: there is no chapter '14'; there are 00_start_here, 01_page_sizing, ")
+
+
+# -- what is the learner's --------------------------------------------------------------------------------------------
+
+
+def notebook(source, output=None):
+    cell = {"cell_type": "code", "source": [source], "outputs": [] if output is None else [output], "metadata": {}}
+    return json.dumps({"cells": [cell], "metadata": {}})
+
+
+@pytest.fixture
+def package(tmp_path):
+    folder = tmp_path / "package"
+    folder.mkdir()
+    for name in ("01.ipynb", "02.ipynb"):
+        (folder / name).write_text(notebook(f"first of {name}"), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path, package):
+    assert renew(tmp_path / "home", package) == []
+    return tmp_path / "home"
+
+
+def contents(folder):
+    return {path.name: path.read_text("utf-8") for path in folder.iterdir() if path.name != RECORD}
+
+
+def test_a_notebook_that_was_only_run_is_renewed(home, package):
+    (home / "01.ipynb").write_text(notebook("first of 01.ipynb", "1,036 tokens"), "utf-8")
+    assert renew(home, package) == []
+    assert "1,036" in (home / "01.ipynb").read_text("utf-8")  # nothing new: its outputs stay
+    (package / "01.ipynb").write_text(notebook("second"), "utf-8")
+    assert renew(home, package) == []
+    assert contents(home)["01.ipynb"] == notebook("second")
+
+
+def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(home, package, monkeypatch):
+    mine = notebook("mine", "and what it printed")
+    (home / "01.ipynb").write_text(mine, "utf-8")
+    assert renew(home, package) == []
+    for version in ("0.2.0", "0.3.0"):
+        monkeypatch.setattr(shipped, "__version__", version)
+        (package / "01.ipynb").write_text(notebook(version), "utf-8")
+        beside = f"01-{version}.ipynb"
+        said = f"You changed 01.ipynb, so it stays as it is. Its new version is {beside}."
+        assert renew(home, package) == [said]
+        assert renew(home, package) == []
+        assert contents(home)[beside] == notebook(version)
+        assert contents(home)["01.ipynb"] == mine
+
+
+def test_a_file_of_the_learner_beside_it_is_not_replaced_either(home, package):
+    (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
+    (home / "01-0.1.0.ipynb").write_text(notebook("mine as well"), "utf-8")
+    (package / "01.ipynb").write_text(notebook("second"), "utf-8")
+    assert renew(home, package) == ["You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0-2.ipynb."]
+    assert contents(home)["01-0.1.0.ipynb"] == notebook("mine as well")
+
+
+@pytest.mark.parametrize("record", [None, "", "{", "[1]", '{"01.ipynb": 7}'])
+def test_without_a_record_all_that_differs_is_the_learners(home, package, record):
+    (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
+    (home / RECORD).unlink()
+    if record is not None:
+        (home / RECORD).write_text(record, "utf-8")
+    assert renew(home, package) == ["You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb."]
+    assert contents(home)["01.ipynb"] == notebook("mine")
+    assert renew(home, package) == []
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", "{}", '{"cells": [{"cell_type": "code"}]}', "[" * 100_000])
+def test_a_notebook_that_cannot_be_read_is_the_learners(home, package, broken):
+    (home / "01.ipynb").write_text(broken, "utf-8")
+    (package / "01.ipynb").write_text(notebook("second"), "utf-8")
+    assert len(renew(home, package)) == 1
+    assert contents(home)["01.ipynb"] == broken
+
+
+def test_one_that_was_deleted_or_renamed_comes_back(home, package):
+    (home / "01.ipynb").rename(home / "my 01.ipynb")
+    (home / "02.ipynb").unlink()
+    assert renew(home, package) == []
+    assert set(contents(home)) == {"01.ipynb", "my 01.ipynb", "02.ipynb"}
+
+
+def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch):
+    """Interrupted anywhere, the next call ends as one that was never interrupted."""
+    mine = notebook("mine")
+    (home / "01.ipynb").write_text(mine, "utf-8")
+    for name in ("01.ipynb", "02.ipynb", "03.ipynb"):
+        (package / name).write_text(notebook(f"second {name}"), "utf-8")
+    write, said = shipped.replace, []
+    for failing in range(7):
+        calls = iter(range(100))
+
+        def once(path, data, failing=failing, calls=calls):
+            if next(calls) == failing:
+                raise OSError(28, "No space left on device", str(path))
+            write(path, data)
+
+        monkeypatch.setattr(shipped, "replace", once)
+        try:
+            said += renew(home, package)
+        except OSError:
+            assert contents(home)["01.ipynb"] == mine
+    assert contents(home) == {
+        "01.ipynb": mine,
+        "01-0.1.0.ipynb": notebook("second 01.ipynb"),
+        "02.ipynb": notebook("second 02.ipynb"),
+        "03.ipynb": notebook("second 03.ipynb"),
+    }
