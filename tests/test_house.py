@@ -421,7 +421,7 @@ def test_extras_are_quoted_where_pip_is_told_to_install_them():
 
 def test_windows_is_set_up_in_the_workflow_as_the_readme_says():
     line = r"^ *(?:- run: )?(\.venv\\Scripts\\python -m pip install .*)\[[\w,]+\](.*)$"
-    texts = [(ROOT / name).read_text("utf-8") for name in ("README.md", ".github/workflows/test.yml")]
+    texts = [(ROOT / name).read_text("utf-8") for name in ("notebooks/site/start.md", ".github/workflows/test.yml")]
     said, done = (re.findall(line, text, re.MULTILINE) for text in texts)
     assert said == done
     assert len(said) == 1
@@ -499,15 +499,16 @@ def chapters_that_need_torch():
                 yield source.stem[:2]
 
 
-def test_the_readme_names_the_chapters_that_need_no_pytorch():
-    row = next(line for line in (ROOT / "README.md").read_text("utf-8").splitlines() if "TORCH=0`" in line)
+def test_the_set_up_names_the_chapters_that_need_no_pytorch():
+    start = (ROOT / "notebooks" / "site" / "start.md").read_text("utf-8")
+    row = next(line for line in start.splitlines() if line.startswith("| `make lab TORCH=0`"))
     numbers = {path.stem[:2] for path in (ROOT / "notebooks" / "src").glob("[0-9]*.py")}
     assert set(re.findall(r"\b\d\d\b", row)) == numbers - set(chapters_that_need_torch())
 
 
-@pytest.mark.parametrize("page", ["README.md", "notebooks/src/map_and_glossary.py"])
-def test_every_name_of_a_chapter_has_a_row_in_the_lists_of_chapters(page):
-    rows = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("| [")]
+def test_every_chapter_has_a_row_in_the_map():
+    page = ROOT / "notebooks" / "src" / "map_and_glossary.py"
+    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| [")]
     listed = re.findall(r"\((?:notebooks/)?(\d\d_\w+)\.ipynb\)", "\n".join(rows))
     assert listed == sorted(path.stem for path in (ROOT / "notebooks" / "src").glob("[0-9]*.py"))
 
@@ -518,7 +519,10 @@ def test_the_readme_is_true_about_the_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     offered = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE))
-    promised = set(re.findall(r"`minikv (\w+)", (ROOT / "README.md").read_text("utf-8")))
+    pages = [ROOT / "README.md", *(ROOT / "notebooks" / "site").glob("*.md")]
+    promised = {
+        name for page in pages for name in re.findall(r"(?:`|^)minikv (\w+)", page.read_text("utf-8"), re.MULTILINE)
+    }
     assert {"lab", "doctor", "replay"} <= offered
     assert promised <= offered
 

@@ -1,19 +1,25 @@
-"""The README's first picture shows chapter 00 as it is today, and its number of functions is that of the pieces."""
+"""What the README and the site say and show is so today: pictures, numbers, an answer and its hint."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 
 import pytest
 from chapters import ROOT
+from test_house import chapters_that_need_torch
 
+from minikv.course.pieces import begin, check
 from minikv.course.pieces.piece import all_pieces
 from minikv.engine import LAST
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("ipywidgets")
 PICTURE = "assets/readme/chapter_00.png"
+README = (ROOT / "README.md").read_text("utf-8")
+COURSE = (ROOT / "notebooks" / "site" / "course.md").read_text("utf-8")
 AGAIN = "python assets/readme/pictures.py takes the picture again"
 
 
@@ -55,7 +61,7 @@ def test_the_picture_shows_the_cell_and_what_it_does_today(shown, cell, room):
 
 
 def test_its_alternative_text_says_what_it_shows(room):
-    (alternative,) = re.findall(rf"!\[(.*?)\]\({PICTURE}\)", (ROOT / "README.md").read_text("utf-8"))
+    (alternative,) = re.findall(r"!\[(.*?)\]\(../../assets/readme/chapter_00.png\)", COURSE)
     cached, tokens = re.search(r"(\d+) of (\d+) cached", room.said).groups()
     assert f"{cached} of its {tokens} tokens were cached" in alternative
     assert ("split a node" in room.said) == ("the node that was split" in alternative)
@@ -71,6 +77,62 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
     assert Image.open(tmp_path / "again.png").text == shown
 
 
+def test_the_film_shows_what_happens_today_frame_by_frame():
+    from pictures import film_of_sharing
+
+    again = Image.open(io.BytesIO(film_of_sharing().gif(1.5)))
+    stored = Image.open(ROOT / "assets" / "readme" / "share.gif")
+    assert stored.n_frames == again.n_frames
+    for number in range(again.n_frames):
+        stored.seek(number), again.seek(number)
+        assert stored.convert("RGB").tobytes() == again.convert("RGB").tobytes(), f"frame {number}: {AGAIN}"
+
+
+def test_the_alternative_text_of_the_film_tells_its_story():
+    from pictures import film_of_sharing
+
+    told = repr(film_of_sharing())
+    assert "![A film of a prefix cache" in README
+    for word, step in (("splits an edge", "match 'the cat ran'"), ("a leaf is evicted", "3 tokens left the tree")):
+        assert word in README
+        assert step in told
+    assert "slots 8-10\n" in told  # which were freed
+    assert "alloc 7: slots 8-10" in told  # and go to the next prompt
+
+
 def test_the_functions_to_write_are_counted():
     pieces = [piece for piece in all_pieces() if piece.chapter <= LAST]
-    assert f"{len(pieces)} short functions in chapters 01 to 08" in (ROOT / "README.md").read_text("utf-8")
+    assert f"{len(pieces)} short functions in chapters 01 to 08" in README
+    assert README.count(f"{len(pieces)} short functions") == 2
+    assert f"{len(pieces)} short functions" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
+
+
+def test_the_numbers_of_chapter_00_are_those_that_it_prints():
+    text = (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8")
+    found = re.findall(r"with(out)? a cache +tokens computed in each turn: \[(.*?)\], (\d+) in all", text)
+    (without, turns, most), (_, _, least) = found
+    assert without
+    turns = ["no", "one", "two", "three"][len(turns.split(","))]
+    for page in (README, (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")):
+        assert f"a chat of {turns} turns computes" in page
+        assert f"{int(most):,} tokens without a cache" in page
+        assert f" {least} with one" in page
+
+
+def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
+    monkeypatch.setenv("MINIKV_MINE", os.devnull)
+    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
+    (answer,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    (said,) = re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    world = {}
+    begin(3, world)
+    exec(answer, world)
+    check("3.7 common", world["common"])
+    assert capsys.readouterr().out == said
+
+
+def test_the_chapters_that_need_pytorch_are_named():
+    need = sorted(set(chapters_that_need_torch()))
+    words = f"chapters {', '.join(need[:-1])} and {need[-1]}"
+    assert f"{words} need PyTorch" in README
+    assert f"PyTorch runs the models of {words}" in (ROOT / "notebooks" / "site" / "start.md").read_text("utf-8")

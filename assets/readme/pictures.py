@@ -1,6 +1,6 @@
-"""Make the README's pictures: the playground of chapter 00, and three of what the commands for practitioners find.
+"""Make the pictures of the README and of the site: a film, the playground, and what the practitioners' commands find.
 
-    python assets/readme/pictures.py                                       the playground
+    python assets/readme/pictures.py                                       the film, and the playground of chapter 00
     python assets/readme/pictures.py mooncake_conversation_trace.jsonl     the other three, in some minutes
 
 The trace is that of Mooncake's hour of chat, from its repository. The log is made up here. A Chrome or Chromium that
@@ -23,8 +23,7 @@ from typing import Any
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from minikv import cli, files
-from minikv.course.pictures.picture import plot
+from minikv import Film, FreeListPool, RadixCache, cli, files, plot, record
 
 HERE = Path(__file__).parent
 PROMPT = "the car is"  # typed into the playground
@@ -34,6 +33,23 @@ capacities = ["1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
 policies = "all"
 evict_by = "page"
 """
+
+
+def film_of_sharing() -> Film:
+    """A prompt is cached; one that begins alike splits its edge; a leaf is evicted for a third."""
+    cache, pool = RadixCache(), FreeListPool(24)
+
+    def serve(prompt: str) -> None:
+        tokens = list(prompt.encode())
+        match = cache.match_prefix(tokens)
+        cache.insert(tokens, [*match.pages, *pool.alloc(len(tokens) - match.length)])
+
+    serve("the cat sat")
+    with record(cache, pool, label=lambda tokens: repr(bytes(tokens).decode())) as film:
+        serve("the cat ran")
+        pool.free(cache.evict(3))
+        serve("the dog sat")
+    return film
 
 
 def write_log(path: Path) -> None:
@@ -153,4 +169,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         photograph_reports(os.path.abspath(sys.argv[1]))
     else:
+        files.replace(HERE / "share.gif", film_of_sharing().gif(1.5))
         photograph_chapter(HERE / "chapter_00.png")

@@ -1,0 +1,102 @@
+"""How Sphinx builds the site: `make site`. Every page works from the file system, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import minikv
+from minikv.course.reel import script, style_sheet
+
+project, author, release = "minikv", "The minikv authors", minikv.__version__
+ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
+HERE = Path(__file__).resolve().parent
+
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+nb_execution_mode, nb_merge_streams = "off", True  # pages.py has executed them
+nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
+myst_heading_anchors = 4
+exclude_patterns = ["build"]
+autodoc_member_order, autodoc_typehints = "bysource", "none"
+autodoc_class_signature = "separated"
+default_role = "literal"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "minikv"
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "logo": {"text": "minikv"},
+    "navigation_with_keys": False,  # the arrow keys step through a film
+    "show_prev_next": True,
+    "show_nav_level": 2,
+    "navbar_end": ["theme-switcher"],
+    "navbar_center": ["navbar-nav"],
+    "header_links_before_dropdown": 4,
+    "secondary_sidebar_items": ["page-toc"],
+    "back_to_top_button": False,  # on a phone it would cover the films
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "search_as_you_type": False,
+}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = html_show_sourcelink = html_show_sphinx = False
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+
+# -- films ------------------------------------------------------------------------------------------------------------
+
+
+def add_player(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Put the player into each page with a film: inside it, because a browser loads no module from a file."""
+    if "minikv-film-stage" in context.get("body", ""):
+        code = script().replace("export default { render };", "").replace("export function", "function")
+        begin = (HERE / "films.js").read_text("utf-8")
+        context["body"] += f'<style>{style_sheet()}</style><script type="module">\n{code}\n{begin}</script>'
+
+
+# -- the reference ----------------------------------------------------------------------------------------------------
+
+
+def as_rest(text: str) -> str:
+    """A docstring of ours as reStructuredText: `names` as code, examples and indented blocks as they are.
+
+    >>> print(as_rest("Of `page`s, *all*.\\n\\n1. One\\n   rule.\\n2. Another."))
+    Of ``page``\\ s, \\*all\\*.
+    <BLANKLINE>
+    1\\. One
+    rule.
+    <BLANKLINE>
+    2\\. Another.
+    """
+    return "\n\n".join(map(_block, re.split(r"\n\s*\n", text.strip("\n"))))
+
+
+def _block(block: str) -> str:
+    if block.lstrip().startswith(">>>"):
+        return block
+    if all(line.startswith("    ") for line in block.split("\n")):
+        return f"::\n\n{block}"
+    if ITEM.match(block):
+        block = "\n".join(line.strip() for line in block.split("\n"))
+    parts = re.split(r"(`[^`]+`)", block)
+    for at, part in enumerate(parts):
+        if part.startswith("`"):
+            parts[at] = f"`{part}`" + ("\\ " if parts[at + 1][:1].isalnum() else "")
+        else:
+            parts[at] = re.sub(r"([\\*_|])", r"\\\1", part)
+    return ITEM.sub(r"\n\1\\. ", "".join(parts)).lstrip("\n")
+
+
+def convert(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Rewrite a docstring that autodoc has read."""
+    lines[:] = as_rest("\n".join(lines)).split("\n") if lines else []
+
+
+def setup(app: Any) -> None:
+    """Connect both to Sphinx."""
+    app.connect("html-page-context", add_player)
+    app.connect("autodoc-process-docstring", convert)
+    sys.setrecursionlimit(10_000)

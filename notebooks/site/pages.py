@@ -1,0 +1,147 @@
+"""The pages of the site from the notebooks: executed again, so that a film is there as data and plays without a kernel.
+
+    python notebooks/site/pages.py FOLDER            every chapter
+    python notebooks/site/pages.py FOLDER 03 which   some executed; of the others, the stored outputs
+
+FOLDER becomes what Sphinx builds the site from: these pages, the reference, and copies of what is beside this file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from build import title
+
+import minikv
+
+HERE = Path(__file__).resolve().parent
+NOTEBOOKS = HERE.parent
+SHOW_FILMS = "from films import show_films\n\nshow_films()"  # the first cell of a page while it is executed
+RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to write the functions yourself.*"
+SET_UP = "from minikv.course.pieces import begin"
+GROUPS = {
+    "indexes": ("Indexes", "prefix", "copy_on_write"),
+    "pools": ("Pools, pages and tokens", "pools", "tokens", "sizing"),
+    "managers": ("Managers and keys and values", "manager", "store"),
+    "serving": ("Serving", "serving", "measure"),
+    "checking": ("Checking", "testing", "errors"),
+    "course": ("Pictures, films, exercises", "course", "files"),
+}
+ELSEWHERE = {"../../assets/readme/": "pictures/", "../": ""}  # where a link leads in the checkout, and on the site
+HEADING = re.compile(r"^(#+)(?= )", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def page_of(notebook: Path, is_executed: bool = True) -> Any:
+    """A notebook as a page: with films that need no kernel, without the set-up cell, no level of heading skipped."""
+    page = nbformat.read(notebook, 4)
+    if is_executed:
+        execute(page)
+    page.metadata.pop("widgets", None)
+    for at, cell in enumerate(page.cells):
+        if SET_UP in cell.source:
+            page.cells[at] = nbformat.v4.new_markdown_cell(RUN_FOR_YOU, id=cell.id)
+    level = 0
+    for cell in page.cells:
+        if cell.cell_type == "markdown":
+            cell.source, level = without_gaps(cell.source, level)
+    return page
+
+
+def execute(page: Any) -> None:
+    """Run every cell as `build.py` does, with films shown as data; an error stops it."""
+    for name in ("MINIKV_PROGRESS", "MINIKV_MINE"):
+        os.environ[name] = os.devnull
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    page.cells.insert(0, nbformat.v4.new_code_cell(SHOW_FILMS))
+    resources = {"metadata": {"path": str(NOTEBOOKS)}}
+    NotebookClient(page, timeout=300, resources=resources, store_widget_state=False).execute()
+    page.cells.pop(0)
+
+
+def without_gaps(text: str, level: int) -> tuple[str, int]:
+    """Markdown whose headings go down one level at a time, and the level it ends on; code is left alone.
+
+    >>> without_gaps("## More to try\\n\\n#### 3.5 Design", 1)
+    ('## More to try\\n\\n### 3.5 Design', 3)
+    """
+    codes = [found.span() for found in FENCE.finditer(text)]
+
+    def lift(found: re.Match[str]) -> str:
+        nonlocal level
+        if any(start < found.start() < end for start, end in codes):
+            return found[0]
+        level = min(len(found[0]), level + 1)
+        return "#" * level
+
+    return HEADING.sub(lift, text), level
+
+
+def chapter_table() -> str:
+    """The chapters: a link, the question, and how long each takes."""
+    lines = ["| chapter | question | read | build |", "|---|---|---|---|"]
+    for notebook in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        text = nbformat.read(notebook, 4).cells[0].source
+        ((question, read, build),) = re.findall(
+            r"^# \d\d · (.*)$[\s\S]*\*\*Read\*\* (\d+) minutes(?:, \*\*build\*\* (\d+))?", text, re.MULTILINE
+        )
+        times = " | ".join(f"{minutes} min" if minutes else "" for minutes in (read, build))
+        lines.append(f"| [{title(notebook.stem)}]({notebook.name}) | {question} | {times} |")
+    return "\n".join(lines)
+
+
+def chapter_tree() -> str:
+    """The chapters and the two other pages of the course, as lines of a table of contents."""
+    return "\n".join(f"{title(path.stem)} <{path.stem}>" for path in sorted(NOTEBOOKS.glob("*.ipynb")))
+
+
+def reference(folder: Path) -> None:
+    """Write a page of the reference for each group of names; Sphinx fills it from the docstrings."""
+    lines = Path(minikv.__file__).with_suffix(".pyi").read_text("utf-8").splitlines()
+    home_of = {line.split()[3]: line.split()[1] for line in lines if line.startswith("from minikv")}
+    for page, (heading, *homes) in GROUPS.items():
+        names = [name for name, home in home_of.items() if home.split(".")[1] in homes]
+        parts = [heading, "=" * len(heading), "", ".. currentmodule:: minikv", ""]
+        for name in names:
+            thing = getattr(minikv, name)
+            if isinstance(thing, type):
+                parts += [f".. autoclass:: {name}", "   :members:", ""]
+            elif callable(thing):
+                parts += [f".. autofunction:: {name}", ""]
+            else:
+                parts += [f".. autodata:: {name}", "   :no-value:", ""]
+        (folder / f"{page}.rst").write_text("\n".join(parts), "utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages into the folder that is named first; execute all notebooks, or those that are named."""
+    folder, wanted = Path(arguments[0]), tuple(arguments[1:])
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(NOTEBOOKS.parent / "assets" / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
+    for path in folder.glob("*.md"):
+        text = path.read_text("utf-8").replace("{{chapters}}", chapter_table()).replace("{{tree}}", chapter_tree())
+        for there, here in ELSEWHERE.items():
+            text = text.replace(f"]({there}", f"]({here}")
+        path.write_text(text, "utf-8")
+    (folder / "reference").mkdir(exist_ok=True)
+    reference(folder / "reference")
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        page = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
+        nbformat.write(page, folder / notebook.name)
+        print(notebook.name, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
