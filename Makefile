@@ -3,6 +3,7 @@
 #   EVERY=20            `make mutants` with one mutant of each 20; PART=pools or PART=prefix/radix, those alone
 #   make gpu            on a machine with an NVIDIA GPU: what waits for one
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
+#   make site           the course as a site; PAGES="03 which" executes those alone, and shows the stored outputs of others
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
 PYTHON ?= python3
@@ -26,7 +27,7 @@ comma     := ,
 # The tests start hundreds of processes that import the same modules, so what is imported is compiled once and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test lint types spell unit notebooks mutants gpu on-gpu build clean
+.PHONY: lab test lint types spell unit notebooks mutants gpu on-gpu build site clean
 
 lab: $(COURSE)
 	$(BIN)/minikv lab
@@ -76,6 +77,11 @@ on-gpu: $(DEV)
 
 build: $(DEV)
 	$(BIN)/python notebooks/build.py
+
+# The site, a folder that works without a server: open build/site/index.html. A warning is an error.
+site: $(DEV)
+	$(BIN)/python notebooks/site/pages.py build/pages $(PAGES)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees build/pages build/site
 
 clean:
 	rm -rf $(VENV)

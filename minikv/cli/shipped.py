@@ -60,7 +60,7 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> list[str]:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    """What was offered; nothing where the record cannot be read: then all that differs counts as the learner's."""
+    """The versions that were offered; none where the record cannot be read: all that differs is the learner's then."""
     try:
         return read_object(folder / RECORD)
     except ValueError:
