@@ -42,6 +42,7 @@ html_theme_options = {
 }
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_show_search_summary = False  # from a file, a browser may not read the pages that were found
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 suppress_warnings = ["mystnb.unknown_mime_type"]
 

@@ -19,13 +19,15 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+NOTEBOOKS, ASSETS = HERE.parent, HERE.parent.parent / "assets"
+sys.path[:0] = [str(NOTEBOOKS), str(ASSETS / "readme")]
 from build import title
+from films import player_page
+from pictures import film_of_sharing
 
 import minikv
 
-HERE = Path(__file__).resolve().parent
-NOTEBOOKS = HERE.parent
 SHOW_FILMS = "from films import show_films\n\nshow_films()"  # the first cell of a page while it is executed
 RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to write the functions yourself.*"
 SET_UP = "from minikv.course.pieces import begin"
@@ -128,9 +130,13 @@ def main(arguments: Sequence[str]) -> int:
     folder, wanted = Path(arguments[0]), tuple(arguments[1:])
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(NOTEBOOKS.parent / "assets" / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
+    shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
+    film = player_page(film_of_sharing().player(still=3))[0]["text/html"]
+    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film}
     for path in folder.glob("*.md"):
-        text = path.read_text("utf-8").replace("{{chapters}}", chapter_table()).replace("{{tree}}", chapter_tree())
+        text = path.read_text("utf-8")
+        for mark, words in filled.items():
+            text = text.replace(mark, words)
         for there, here in ELSEWHERE.items():
             text = text.replace(f"]({there}", f"]({here}")
         path.write_text(text, "utf-8")

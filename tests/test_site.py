@@ -1,0 +1,113 @@
+"""The site works from the file system: every link, every film, search, light and dark, on a screen and on a phone."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import os
+import re
+import subprocess
+import sys
+from urllib.parse import unquote
+
+import pytest
+from chapters import ROOT
+from nightly import NIGHTLY
+
+pytest.importorskip("sphinx")
+EXECUTED = [] if NIGHTLY else ["03"]  # of the others, the outputs that are stored
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder that `make site` builds."""
+    folder = tmp_path_factory.mktemp("site")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pages = [sys.executable, "notebooks/site/pages.py", str(folder / "pages"), *EXECUTED]
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    for command in (pages, [*sphinx, "-d", str(folder / "doctrees"), str(folder / "pages"), str(folder / "site")]):
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+def test_it_has_every_chapter_and_every_name_of_the_package(site):
+    import minikv
+
+    assert {f"{name}.html" for name in CHAPTERS} <= {path.name for path in site.glob("*.html")}
+    reference = "".join(path.read_text("utf-8") for path in (site / "reference").glob("*.html"))
+    assert [name for name in minikv.__all__ if f'id="minikv.{name}"' not in reference] == []
+
+
+def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    texts = {path: path.read_text("utf-8") for path in site.rglob("*.html") if "_static" not in path.parts}
+    ids = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}
+    dead, loaded = [], []
+    for path, text in texts.items():
+        shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+        loaded += re.findall(r'<(?:script|img|link|iframe|source)[^>]+(?:src|href)="((?:https?:)?//[^"]+)"', text)
+        for target in map(html.unescape, re.findall(r'<a [^>]*href="([^"]+)"', shown)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, part = unquote(target).partition("#")
+            there = (path.parent / name).resolve() if name else path
+            if not there.exists() or (part and there in ids and part not in ids[there]):
+                dead.append(f"{path.name} -> {target}")
+    assert dead == []
+    assert loaded == []
+
+
+def test_it_is_small_enough_to_carry(site):
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
+
+
+def test_no_level_of_heading_is_skipped(site):
+    for name in CHAPTERS:
+        levels = [int(level) for level in re.findall(r"<h(\d)>", (site / f"{name}.html").read_text("utf-8"))]
+        assert levels[0] == 1, name
+        assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), name
+
+
+LOOK = """() => ({
+  films: document.querySelectorAll('.minikv-film').length,
+  players: document.querySelectorAll('.minikv-film .minikv-player').length,
+  nameless: [...document.querySelectorAll('article img')].filter((image) => !image.alt).length,
+  wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+})"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, width, dark):
+    from browser import Page, serious_findings
+
+    tab = Page(chromium, width, 900, dark=dark, local=("file:", "data:", "blob:"))
+    for name in (
+        ("03_radix_splitting", "index", "which_design", "reference/indexes") if dark else ("03_radix_splitting",)
+    ):
+        tab.page.goto((site / f"{name}.html").as_uri())
+        found = tab.page.evaluate(LOOK)
+        assert found["films"] == found["players"]
+        assert (found["nameless"], found["wide"]) == (0, 0)
+        if name == "03_radix_splitting":
+            assert found["films"] == 2  # the opening film, and a recording of the playground
+            film = tab.page.locator(".minikv-film").first
+            film.get_by_test_id("next").click()
+            assert "1. " in film.locator(".minikv-caption").inner_text()
+        assert (tab.errors, tab.leaks) == ([], [])
+        assert serious_findings(tab.page) == []
+    tab.context.close()
+
+
+@pytest.mark.browser
+def test_search_finds_a_word_without_a_server(site, chromium):
+    from browser import Page
+
+    tab = Page(chromium, 1280, 900, local=("file:", "data:", "blob:"))
+    tab.page.goto((site / "search.html").as_uri() + "?q=eviction")
+    tab.page.locator("#search-results li").first.wait_for()
+    assert "What goes first?" in tab.page.locator("#search-results").inner_text()
+    assert (tab.errors, tab.leaks) == ([], [])
+    tab.context.close()
