@@ -20,7 +20,6 @@ nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
 myst_heading_anchors = 4
 exclude_patterns = ["build"]
 autodoc_member_order, autodoc_typehints = "bysource", "none"
-autodoc_class_signature = "separated"
 default_role = "literal"
 
 html_theme = "pydata_sphinx_theme"
@@ -40,6 +39,7 @@ html_theme_options = {
     "footer_end": [],
     "search_as_you_type": False,
 }
+html_sidebars = {name: [] for name in ("index", "start", "tools", "teachers", "search")}  # they have no neighbors
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found
