@@ -92,7 +92,7 @@ def test_the_alternative_text_of_the_film_tells_its_story():
     from pictures import film_of_sharing
 
     told = repr(film_of_sharing())
-    assert "![A film of a prefix cache" in README
+    assert "![Animation of a prefix cache" in README
     for word, step in (("splits an edge", "match 'the cat ran'"), ("a leaf is evicted", "3 tokens left the tree")):
         assert word in README
         assert step in told
@@ -114,7 +114,7 @@ def test_the_numbers_of_chapter_00_are_those_that_it_prints():
     assert without
     turns = ["no", "one", "two", "three"][len(turns.split(","))]
     for page in (README, (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")):
-        assert f"a chat of {turns} turns computes" in page
+        assert f"a {turns}-turn chat computes" in page
         assert f"{int(most):,} tokens without a cache" in page
         assert f" {least} with one" in page
 
