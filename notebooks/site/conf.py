@@ -18,7 +18,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc"]
 nb_execution_mode, nb_merge_streams = "off", True  # pages.py has executed them
 nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
 myst_heading_anchors = 4
-exclude_patterns = ["build"]
+exclude_patterns = []
 autodoc_member_order, autodoc_typehints = "bysource", "none"
 default_role = "literal"
 
