@@ -150,8 +150,8 @@ def install_code(address: dict[str, str]) -> str:
             "    import minikv\n"
             "except ImportError:\n"
             "    raise SystemExit(\n"
-            "        \"minikv is not installed in this kernel. Open the course with 'minikv lab', or in a checkout \"\n"
-            "        \"with 'make lab'; or: pip install 'minikv[course,serving]'\"\n"
+            "        \"minikv is not installed in this kernel: run 'minikv lab', in a checkout \"\n"
+            "        \"'make lab', or: pip install 'minikv[course,serving]'\"\n"
             "    ) from None\n"
         )
     source = f"minikv[colab] @ git+{address['repository']}@{address['tag']}"
