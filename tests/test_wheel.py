@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -183,3 +186,30 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
         "02.ipynb": notebook("second 02.ipynb"),
         "03.ipynb": notebook("second 03.ipynb"),
     }
+
+
+# -- JupyterLab -------------------------------------------------------------------------------------------------------
+
+SETTINGS = json.loads((ROOT / "assets" / "jupyter" / "jupyter_server_config.json").read_text("utf-8"))
+
+
+def test_the_files_of_the_builder_do_not_stand_between_the_chapters():
+    hidden = SETTINGS["ContentsManager"]["hide_globs"]
+    tracked = subprocess.run(
+        ["git", "ls-files", "notebooks"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout
+    names = {line.split("/")[1] for line in tracked.splitlines()}
+    assert {name for name in names if not any(fnmatch(name, glob) for glob in hidden)} <= CHAPTERS
+
+
+def test_the_address_is_the_last_line_that_is_printed(capsys):
+    """JupyterLab loads the module that its settings name, and it waits until the server runs."""
+    (module,) = SETTINGS["ServerApp"]["jpserver_extensions"]
+    waiting = []
+    server = SimpleNamespace(
+        io_loop=SimpleNamespace(add_callback=waiting.append), public_url="http://localhost:8888/doc/tree/03.ipynb"
+    )
+    importlib.import_module(module)._load_jupyter_server_extension(server)
+    assert capsys.readouterr().err == ""
+    waiting[0]()
+    assert capsys.readouterr().err.endswith("The course: http://localhost:8888/doc/tree/03.ipynb\n")
