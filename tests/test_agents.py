@@ -13,6 +13,8 @@ from minikv.tokens import TOKEN_LIMIT
 from minikv.traffic import TraceError
 from minikv.traffic.agents import AgentSessions
 
+pytestmark = pytest.mark.core
+
 
 def session(*requests, **changes):
     entry = {"block_size": 64, "requests": list(requests), **changes}

@@ -14,6 +14,8 @@ from minikv.traffic import replay
 from minikv.traffic.reuse import ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_tree import TraceTree
 
+pytestmark = pytest.mark.core
+
 
 def prefixes(blocks):
     return frozenset(tuple(blocks[:end]) for end in range(1, len(blocks) + 1))

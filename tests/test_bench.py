@@ -13,6 +13,8 @@ from minikv.measure.bench import Figures
 from minikv.measure.race import Race, Result
 from minikv.traffic import read_trace
 
+pytestmark = pytest.mark.core
+
 
 def raced(workload, share, publish, **p50):
     p50["minikv, pages of 16"] = p50.pop("minikv_of_16")

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from minikv import HashBlockCache
 from minikv.prefix.hash_blocks import HASHES, crc32_key, extra_keys, hash_named, python_key, spelled
 
+pytestmark = pytest.mark.core
+
 EVERY_HASH = pytest.mark.parametrize("name", HASHES)
 SPELLED = st.recursive(
     st.none() | st.text() | st.binary() | st.integers(), lambda inner: st.lists(inner, max_size=3).map(tuple)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from minikv import KVShape, break_even_tokens, bytes_per_token
 
+pytestmark = pytest.mark.core
+
 SMALL = st.integers(1, 50)
 
 

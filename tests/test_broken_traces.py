@@ -14,6 +14,8 @@ from minikv import cli
 from minikv.traffic import TraceError, open_traffic
 from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, located
 
+pytestmark = pytest.mark.core
+
 SOUND = {
     "mooncake": {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], "session": "a"},
     "written": {"timestamp": 3, "input_length": 130, "output_length": 20, "block_size": 64, "unit": "bytes",

@@ -10,6 +10,8 @@ import pytest
 from minikv.palette import LINES
 from minikv.traffic.chart import Chart, chart_svg
 
+pytestmark = pytest.mark.core
+
 SPACE = "{http://www.w3.org/2000/svg}"
 LINES_SHOWN = {"LRU": [0, 20, 40], "bound": [10, 40, 40]}
 CHART = Chart("Hits", "GiB", [10, 100, 1000], LINES_SHOWN, " %", "x", {"knee": 100}, ("ceiling", 40))

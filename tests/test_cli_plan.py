@@ -15,6 +15,8 @@ from traffic import CUTS
 
 from minikv import asset, cli
 
+pytestmark = pytest.mark.core
+
 MOONCAKE = str(CUTS / "mooncake.jsonl")
 LLAMA = ["--model", "llama-3.1-8b", "--memory", "60GiB"]
 

@@ -19,6 +19,8 @@ from minikv import RadixCache, asset, cli, pack
 from minikv.traffic import TraceRequest, replay
 from minikv.traffic.mooncake import write_trace
 
+pytestmark = pytest.mark.core
+
 MODEL = str(asset("model"))
 PROMPTS = [[1, 2, 3], [1, 2, 4], [5, 6], [1, 2, 3], [7], [5, 6], [1, 2, 3, 8]]
 

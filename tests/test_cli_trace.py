@@ -14,6 +14,8 @@ from minikv.traffic import TraceRequest, open_traffic, read_trace, replay
 from minikv.traffic.logs import anonymous
 from minikv.traffic.mooncake import write_trace
 
+pytestmark = pytest.mark.core
+
 MODEL = str(asset("model"))
 ENTRIES = [
     {"time": 1_700_000_000 + at, "session_id": f"user-{at % 2}", "model": "secret-model", "messages": [

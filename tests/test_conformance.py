@@ -14,6 +14,8 @@ from minikv.testing import attempt as attempt_module
 from minikv.testing.conformance.examine import verify
 from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
 
+pytestmark = pytest.mark.core
+
 FEW = 40  # scenarios of Hypothesis: what finds the mistakes below without being picked for them
 
 

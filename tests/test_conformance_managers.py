@@ -25,6 +25,8 @@ from minikv import CacheManager
 from minikv.testing.conformance.examine import verify
 from minikv.testing.conformance.rules import BROKEN, HOLDS, MANAGER_RULES
 
+pytestmark = pytest.mark.core
+
 FEW = 40  # scenarios of Hypothesis
 MUTANTS = {
     **CARELESS_MANAGERS, NoLock: 4, RoomBeforeLock: 5, DuplicatesFreedRowKept: 9, TailKeptOnFinish: 7,

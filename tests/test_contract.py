@@ -16,6 +16,8 @@ from indexes import SUBJECTS, every_index, every_shipped_index
 from minikv import InvariantError, LockError, RadixCache, pack
 from minikv.testing.conformance.examine import examine_class
 
+pytestmark = pytest.mark.core
+
 
 def cached(cache, tokens, namespace=None):
     return cache.match_prefix(tokens, namespace=namespace).pages.tolist()

@@ -9,6 +9,8 @@ from project import EXTRAS, PROJECT
 
 from minikv import cli, doctor
 
+pytestmark = pytest.mark.core
+
 COURSE, SERVING = doctor.EXTRAS["course"], doctor.EXTRAS["serving"]
 
 

@@ -29,6 +29,8 @@ from minikv.serving import Chunk
 from minikv.serving.model import Model, as_array
 from minikv.serving.request import generation
 
+pytestmark = pytest.mark.core
+
 
 def engine_of(num_pages=64, page_size=1, cached=True, eos=(), vocab_size=50, **scheduling):
     cache = RadixCache(page_size) if cached else NoCache(page_size)

@@ -7,6 +7,8 @@ import pytest
 from minikv import BitmaskPool, FreeListPool, OutOfPages, QueuePool
 from minikv.errors import bounded, whole_number
 
+pytestmark = pytest.mark.core
+
 TOO_LONG = 10**5000  # Python refuses to print it
 
 

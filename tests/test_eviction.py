@@ -18,6 +18,8 @@ from minikv.prefix.eviction import (
     order_named,
 )
 
+pytestmark = pytest.mark.core
+
 # A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
 ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
 

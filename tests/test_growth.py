@@ -16,6 +16,8 @@ from memory import memory_per_token, pauses
 
 from minikv import RadixCache, asset
 
+pytestmark = pytest.mark.core
+
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=10)
 
 

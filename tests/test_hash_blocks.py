@@ -17,6 +17,8 @@ from policy_model import PolicyModel
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, TokenTrie, pack
 from minikv.prefix.hash_blocks import crc32_key, extra_keys, sha256_key
 
+pytestmark = pytest.mark.core
+
 TRUNK = [5, 6, 5, 5, 6, 6, 5, 6, 6, 5]
 PROMPTS = st.lists(
     st.builds(lambda cut, tail: TRUNK[:cut] + tail, st.integers(0, 10), st.lists(st.integers(5, 7), max_size=5)),

@@ -432,11 +432,10 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     assert set(job["strategy"]["matrix"]["python"]) >= {PROJECT["project"]["requires-python"].removeprefix(">=")}
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert "python -m pip install ." in commands
-    files = [word for word in commands[-1].split() if word.startswith(("tests/", "minikv/"))]
-    assert "tests/test_radix.py" in files
-    assert not [name for name in files if not (ROOT / name).exists()]
+    assert commands[-1] == "python -m pytest -q -m core"
 
 
+CORE = re.compile(r"^pytestmark = .*pytest\.mark\.core\b", re.MULTILINE)
 MISSING = """
 import sys
 options, blocked = sys.argv[1:-1], sys.argv[-1].split()
@@ -447,7 +446,7 @@ sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
 
 
 def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
-    """Neither the extras nor what comes with them, nor what only POSIX has."""
+    """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
     command = next(step["run"] for step in WORKFLOW["jobs"]["core"]["steps"] if "-m pytest" in step.get("run", ""))
     extras = names_of(required("dev")) - names_of(required("testing")) - {"pytest", "tomli"}
     assert "torch" in extras
@@ -459,6 +458,14 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
     )  # fmt: skip
     assert not re.findall(r"^E .*", run.stdout, re.MULTILINE)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "deselected" not in run.stdout
+    found = set(re.findall(r"^tests/(\w+\.py)::", run.stdout, re.MULTILINE))
+    marked = {path.name for path in (ROOT / "tests").glob("test_*.py") if CORE.search(path.read_text("utf-8"))}
+    assert found == marked
+    assert {"test_radix.py", "test_pools.py", "test_manager.py", "test_why_pairs.py", "test_conformance.py"} <= found
+    examples = set(re.findall(r"^(minikv/[\w/]+\.py)::", run.stdout, re.MULTILINE))
+    assert {"minikv/prefix/radix.py", "minikv/traffic/traces.py", "minikv/sizing.py"} <= examples
+    assert not {path for path in examples if path.split("/")[1] in TORCH}
 
 
 POSIX = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}

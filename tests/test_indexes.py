@@ -11,6 +11,8 @@ from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import BY_POLICY, INDEXES, index_named
 from minikv.traffic import TraceRequest, replay
 
+pytestmark = pytest.mark.core
+
 LINE = {"timestamp": 0, "input_length": 900, "output_length": 20}
 OTHERS = [name for name in INDEXES if name not in BY_POLICY]
 

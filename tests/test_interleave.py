@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from minikv import CacheManager
 from minikv.testing.interleave import NAMES, Exploration, explore
 
+pytestmark = pytest.mark.core
+
 
 def walker(name, steps):
     """A program that writes its letter into the world at each step."""

@@ -11,6 +11,8 @@ import pytest
 from minikv.files import locked
 from minikv.traffic.journal import JournalError, open_journal
 
+pytestmark = pytest.mark.core
+
 WORK = {"traces": ["day.jsonl"], "capacities": [1000, 2000, 3000]}
 RUNS = [{"capacity": number, "trace": "dä\ny"} for number in range(4)]
 

@@ -11,6 +11,8 @@ from minikv import BitmaskPool, CacheManager, FreeListPool, OutOfPages, QueuePoo
 from minikv.testing.canary import Canary, CanaryError, fingerprints
 from minikv.testing.ledger import Ledger, LedgerError
 
+pytestmark = pytest.mark.core
+
 
 class Trusting:
     """The notebook's pool: a stack of free pages, which believes what it is told."""

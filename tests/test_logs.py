@@ -13,6 +13,8 @@ from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import TraceError
 from minikv.traffic.logs import BlockIds, Units, answer_tokens, read_log
 
+pytestmark = pytest.mark.core
+
 
 def chat(*contents, **changes):
     roles = ("user", "assistant") * len(contents)

@@ -16,6 +16,8 @@ from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import _GONE
 from minikv.tokens import pack
 
+pytestmark = pytest.mark.core
+
 
 def under(policy):
     """The machine under one policy: each has its own hunt, so that none of them is tried in passing only."""

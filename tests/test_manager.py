@@ -19,6 +19,8 @@ from minikv.pools import page_slots
 from minikv.prefix import INDEXES, index_named
 from minikv.traffic.replay import GrowingPool
 
+pytestmark = pytest.mark.core
+
 
 def ran(manager, tokens, **options):
     """A request that came, was computed and finished."""

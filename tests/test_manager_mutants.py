@@ -10,7 +10,7 @@ from manager_machine import ManagerAgainstModel
 from minikv import CacheManager, InvariantError, LockError
 from minikv.manager.manager import FINISHED
 
-pytestmark = pytest.mark.nightly  # it tests the tests
+pytestmark = [pytest.mark.core, pytest.mark.nightly]  # it tests the tests
 
 
 class NoLock(CacheManager):

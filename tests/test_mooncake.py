@@ -14,6 +14,8 @@ from minikv.traffic import TraceError, TraceRequest, read_trace
 from minikv.traffic.mooncake import blocks_of, read_bailian
 from minikv.traffic.trace_file import LONGEST_LINE, trace_lines
 
+pytestmark = pytest.mark.core
+
 
 def line(**changes):
     entry = {"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], **changes}

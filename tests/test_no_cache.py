@@ -6,6 +6,8 @@ import pytest
 
 from minikv import InvariantError, LockError, NoCache
 
+pytestmark = pytest.mark.core
+
 
 def test_nothing_is_ever_found_or_evicted():
     cache = NoCache(2)

@@ -8,6 +8,8 @@ from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.origin import keep_older
 from minikv.course.pieces.piece import find_piece
 
+pytestmark = pytest.mark.core
+
 MY_SPLIT = "def split(node, at):\n    return 'mine', node, at\n"
 MY_NEXT = "def split(node, at):\n    return 'another', node, at\n"
 

@@ -7,6 +7,8 @@ import pytest
 from minikv import InvariantError
 from minikv.engine import engine_world
 
+pytestmark = pytest.mark.core
+
 OWN = engine_world()
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from minikv import InvariantError, OutOfPages, PageTable, page_slots, slot_pages
 
+pytestmark = pytest.mark.core
+
 
 def test_a_row_grows_is_rewritten_and_closes():
     table = PageTable(2, 5)

@@ -13,6 +13,8 @@ from nightly import NIGHTLY
 from minikv import asset
 from minikv.serving.phrasebook import COMMON, TAUGHT, Phrasebook, stems
 
+pytestmark = pytest.mark.core
+
 CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))
 PHRASEBOOK = Phrasebook.read(asset("model/corpus.json"))
 HOME = {question: i for i, pair in enumerate(CORPUS["pairs"]) for question in pair["questions"]}

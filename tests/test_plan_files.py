@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from test_report import Tags
 from traffic import trace
 
@@ -15,6 +16,8 @@ from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, 
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan
 from minikv.traffic.trace_tree import TraceTree
+
+pytestmark = pytest.mark.core
 
 PLAN = make_plan(
     TraceTree(trace([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from traffic import trace
 
 from minikv.tokens import pack
@@ -14,6 +15,8 @@ from minikv.traffic.plan.planning import make_plan
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
+
+pytestmark = pytest.mark.core
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
 

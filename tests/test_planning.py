@@ -18,6 +18,8 @@ from minikv.traffic.plan.planning import curve_sizes, knee, make_plan, replay_po
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.trace_tree import TraceTree
 
+pytestmark = pytest.mark.core
+
 
 def planned(*prompts, conversations=None, **terms):
     return make_plan(TraceTree(trace(*prompts, conversations=conversations)), Terms(512, **terms))

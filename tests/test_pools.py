@@ -13,6 +13,8 @@ from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueueP
 from minikv.pools import free_list
 from minikv.pools.contract import pool_size, refuse_free
 
+pytestmark = pytest.mark.core
+
 POOLS = [FreeListPool, BitmaskPool, QueuePool]
 every_pool = pytest.mark.parametrize("make", POOLS, ids=lambda pool: pool.__name__)
 

@@ -9,6 +9,8 @@ import pytest
 from minikv import asset
 from minikv.traffic.plan.prefill_cost import PrefillCost
 
+pytestmark = pytest.mark.core
+
 MIXTRAL = {
     "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
     "num_key_value_heads": 8, "num_hidden_layers": 32, "num_local_experts": 8, "num_experts_per_tok": 2,

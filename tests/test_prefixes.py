@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
 from minikv.traffic.reuse import reuse_in
 from minikv.traffic.trace_tree import TraceTree, continued_depths, own_depths, prefixes_worth_most
+
+pytestmark = pytest.mark.core
 
 
 def found(*prompts, **more):

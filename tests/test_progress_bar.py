@@ -8,6 +8,8 @@ import pytest
 
 from minikv.progress_bar import Progress
 
+pytestmark = pytest.mark.core
+
 
 class Terminal(io.StringIO):
     def isatty(self):

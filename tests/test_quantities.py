@@ -10,6 +10,8 @@ from minikv.cli.plan import memory_size
 from minikv.traffic.plan.plan_words import count, gib, percent
 from minikv.traffic.replay import read_capacity
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize(
     ("found", "expected"),

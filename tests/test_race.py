@@ -16,6 +16,8 @@ from minikv.measure.lives import verbs_life
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 
+pytestmark = pytest.mark.core
+
 
 def test_contenders_have_names_of_their_own():
     with pytest.raises(ValueError, match="contenders are minikv, minikv: expected some, each with a name of its own"):

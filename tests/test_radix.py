@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from minikv import FreeListPool, InvariantError, RadixCache, pack
 from minikv.prefix.eviction import FirstInFirstOut, LeastRecentlyUsed
 
+pytestmark = pytest.mark.core
+
 
 def small_tree():
     """root - [1 2] - {[3 4], [5]}, with [5] locked, and [7] beside; ids 3, 1, 2, 4."""

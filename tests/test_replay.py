@@ -11,6 +11,8 @@ from minikv.testing.model import NaiveCache
 from minikv.traffic import Replay, TraceRequest, replay
 from minikv.traffic.replay import GrowingPool
 
+pytestmark = pytest.mark.core
+
 
 def trace(*prompts):
     return [TraceRequest(0, 512 * len(blocks), 1, pack(blocks)) for blocks in prompts]

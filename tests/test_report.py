@@ -11,6 +11,8 @@ import pytest
 
 from minikv.traffic.report import ReportPart, csv_text, document, escape, section_html, text_lines
 
+pytestmark = pytest.mark.core
+
 
 class Tags(HTMLParser):
     """Which tags are open at the end, and every tag that was there."""

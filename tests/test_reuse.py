@@ -13,6 +13,8 @@ from minikv.traffic import Replay, replay
 from minikv.traffic.reuse import ReuseBySize, replay_sizes, reuse_in
 from minikv.traffic.trace_tree import TraceTree
 
+pytestmark = pytest.mark.core
+
 
 def segments(*prompts, largest=None):
     reuse = reuse_in(TraceTree(trace(*prompts)), largest)

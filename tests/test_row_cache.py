@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from minikv import InvariantError, OutOfPages, RowCache
 from minikv.pools import BitmaskPool
 
+pytestmark = pytest.mark.core
+
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)
 LENGTH = 12
 

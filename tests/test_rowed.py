@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from minikv import RowCache, draw
 from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
 from minikv.engine import engine_world
+
+pytestmark = pytest.mark.core
 
 
 def with_all_states(make, num_rows=3):

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from minikv import CacheManager, FirstComeFirstServed, LongestPrefixFirst, NoCache, OutOfPages, Request, Scheduler
 from minikv.serving.scheduler import LOOK_AHEAD
 
+pytestmark = pytest.mark.core
+
 
 def run_step(scheduler):
     """One step whose every complete chunk samples token 7; what was scheduled, as (request, tokens, prefill)."""

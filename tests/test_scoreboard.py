@@ -10,6 +10,8 @@ from minikv.course.pieces.piece import all_pieces
 from minikv.course.pieces.scoreboard import scoreboard
 from minikv.engine import engine_world
 
+pytestmark = pytest.mark.core
+
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 9, 9, 9, 9, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]
 
 TWICE = """

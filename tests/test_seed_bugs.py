@@ -13,6 +13,8 @@ import pytest
 from minikv import BitmaskPool, FreeListPool, LockError, RadixCache, pack
 from minikv.traffic import TraceRequest, replay
 
+pytestmark = pytest.mark.core
+
 
 def test_a3_what_is_evicted_leaves_no_ghosts():
     """50 inserts into a cache for 10: AstrAI keeps 48 dead nodes linked from its root, and 8 of its 10 live ones."""

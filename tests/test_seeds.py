@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from project import ROOT, tomllib
 
+pytestmark = pytest.mark.core
+
 TABLES = {
     path.stem.removeprefix("seed_"): tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("tests/seed_*.toml")
 }

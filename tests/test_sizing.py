@@ -22,6 +22,8 @@ from minikv import (
 )
 from minikv.sizing import DTYPE_BITS
 
+pytestmark = pytest.mark.core
+
 EVEN = st.integers(1, 16).map(lambda n: 2 * n)
 SHAPES = st.one_of(
     st.builds(KVShape, st.integers(1, 4), st.integers(1, 8), EVEN, st.none() | EVEN),

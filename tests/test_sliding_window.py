@@ -10,6 +10,8 @@ from window_pool import WindowLedger
 from minikv import InvariantError, LockError, SlidingWindowCache
 from minikv.prefix.windows import WindowNode
 
+pytestmark = pytest.mark.core
+
 
 def tombstones(cache):
     """For each node its edge, with a dot in the place of every token whose window has gone."""

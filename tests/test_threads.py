@@ -13,6 +13,8 @@ import pytest
 
 from minikv import CacheManager, InvariantError, OutOfPages, RadixCache
 
+pytestmark = pytest.mark.core
+
 ROUNDS = 60  # lives of a request, in each thread
 
 

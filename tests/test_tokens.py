@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from minikv import PackedTokens, common_prefix, pack
 from minikv.tokens import TOKEN_BYTES, common_bytes, integers
 
+pytestmark = pytest.mark.core
+
 TOKENS = st.lists(st.integers(0, 2**32 - 1), max_size=50)
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
 @pytest.mark.parametrize("name", ["day.jsonl", "day.gz"])

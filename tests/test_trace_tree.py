@@ -13,6 +13,8 @@ from minikv import InvariantError, RadixCache
 from minikv.traffic import replay
 from minikv.traffic.trace_tree import PrefixTree, TraceTree
 
+pytestmark = pytest.mark.core
+
 
 def blocks_at(prompts, tree):
     """The blocks up to each node, by the requests that end there or below."""

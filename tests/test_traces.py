@@ -10,6 +10,8 @@ import pytest
 from minikv import asset
 from minikv.traffic import TraceError, open_traffic
 
+pytestmark = pytest.mark.core
+
 MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
 BAILIAN = {"chat_id": 7, "parent_chat_id": -1, **MOONCAKE}
 BODY = {"prompt": "ab" * 100}

@@ -11,6 +11,8 @@ from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import logs
 from minikv.traffic.logs import Units
 
+pytestmark = pytest.mark.core
+
 texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
 
 

@@ -18,6 +18,8 @@ from minikv.untrusted import (
     refusal,
 )
 
+pytestmark = pytest.mark.core
+
 
 def said(call, *arguments):
     """What the `ValueError` of a call says: one line, and not a long one."""

@@ -15,6 +15,8 @@ from minikv import cli
 from minikv.testing.conformance import apart
 from minikv.testing.conformance.subject import classes_in, load_module
 
+pytestmark = pytest.mark.core
+
 RIGHT = "from minikv import RadixCache\nclass Mine(RadixCache):\n    pass\n"
 WRONG = RIGHT.replace("pass", "def reset(self):\n        self._clear()")
 

@@ -10,6 +10,8 @@ import pytest
 from minikv import FreeListPool, OutOfPages, RadixCache
 from minikv.testing.watch import watch
 
+pytestmark = pytest.mark.core
+
 VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from minikv.traffic.why import reused_by_each
 
+pytestmark = pytest.mark.core
+
 
 def by_hand(*arguments, **options):
     return [row.reused for row in reused_by_each(*arguments, **options)]

@@ -16,6 +16,8 @@ from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.kinds import KINDS
 from minikv.traffic.why.places import read_prompt, text_body
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_the_place_and_the_kind_of_change_are_named(pair, tmp_path, capsys):

@@ -12,6 +12,8 @@ from minikv.traffic.bodies import read_body
 from minikv.traffic.why.places import json_key, shown_text, spot_at
 from minikv.traffic.why.texts import shared_length
 
+pytestmark = pytest.mark.core
+
 
 def messages(*texts):
     return read_body({"messages": [{"role": "user", "content": text} for text in texts]})

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from minikv.traffic.why.texts import LONGEST_LOOK, shared_length, text_change, volatile_at
 
+pytestmark = pytest.mark.core
+
 
 @given(st.text("ab", max_size=200), st.text("ab", max_size=200))
 def test_the_shared_length_is_that_of_the_longest_common_beginning(one, two):

@@ -19,6 +19,8 @@ from minikv.prefix.windows import Windows
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
 
+pytestmark = pytest.mark.core
+
 
 class WindowIndexAgainstModel(IndexAgainstModel):
     """The machine of every index, with windows: budgets, offsets from which they are there, and a pool that listens."""

@@ -24,6 +24,8 @@ from minikv import (
 )
 from minikv.testing.canary import WindowCanaryModel
 
+pytestmark = pytest.mark.core
+
 # -- the pool ---------------------------------------------------------------------------------------------------------
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minikv.serving.chat import WordWrap
+
+pytestmark = pytest.mark.core
 
 WIDTH = st.integers(1, 30)
 TEXT = st.text("ab  \t\n", max_size=80)

@@ -11,6 +11,8 @@ from minikv.tokens import pack
 from minikv.traffic import read_trace
 from minikv.traffic.traces import TraceRequest
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_is_the_same_every_time_and_a_short_one_is_its_beginning(name):
