@@ -3,6 +3,7 @@
 #   EVERY=20            `make mutants` with one mutant of each 20; PART=pools or PART=prefix/radix, those alone
 #   make gpu            on a machine with an NVIDIA GPU: what waits for one
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
+#   UV=                 pip installs, where uv would: it is used when it is there, and does the same in less time
 #   make site           the course as a site; PAGES="03 which" executes those alone, and shows the stored outputs of others
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
@@ -11,12 +12,16 @@ VENV   ?= .venv
 JOBS   ?= 2
 EVERY  ?= 1
 TORCH  ?= 1
+UV     ?= $(shell command -v uv 2>/dev/null)
 GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(if $(UV),$(UV) pip install --python $(BIN)/python,$(PIP) install)
+REMOVE := $(if $(UV),$(UV) pip uninstall --python $(BIN)/python,$(PIP) uninstall --yes)
+LAZILY := $(if $(UV),,--no-compile)
 BUILD  := $(if $(filter 0,$(TORCH)),none,$(if $(filter 1,$(GPU)),cuda,cpu))
 COURSE := $(VENV)/.course-$(BUILD)
 DEV    := $(VENV)/.dev-$(BUILD)
@@ -86,22 +91,37 @@ site: $(DEV)
 clean:
 	rm -rf $(VENV)
 
+# A name that pyenv knows may have no version behind it, so an answer counts, and not that a program is there.
+ASK := -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))'
+
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "$(PYTHON) is missing or older than 3.11; try: make lab PYTHON=python3.12"; exit 1; }
+	@said=$$($(PYTHON) $(ASK) 2>&1) || { \
+	  case "$$said" in \
+	    [23].*) echo "$(PYTHON) is Python $$said, and the course needs 3.11 or newer." ;; \
+	    *) echo "$(PYTHON) cannot be run: $$said" ;; \
+	  esac; \
+	  found=; \
+	  for python in python3 python3.11 python3.12 python3.13 python3.14 \
+	    "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
+	    version=$$("$$python" $(ASK) 2>/dev/null) || continue; \
+	    [ "$$found" ] || echo "These can:"; \
+	    found=1; echo "  make $(or $(firstword $(MAKECMDGOALS)),lab) PYTHON=$$python   # Python $$version"; \
+	  done; \
+	  [ "$$found" ] || echo "No other was found: python3, python3.11 to python3.14 and those of pyenv were tried."; \
+	  exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --retries 0 --timeout 5 'pip>=25' || \
+	@$(if $(UV),true,$(PIP) install --retries 0 --timeout 5 'pip>=25') || \
 	  echo "No newer pip can be reached: the one that came with $(PYTHON) does the same, only slower."
 
 $(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	@echo "The course: 0.1 GB to fetch."
-	$(PIP) install -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
+	$(INSTALL) -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
 $(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
 	@echo "The course and what checks it: 0.4 GB to fetch."
-	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
+	$(INSTALL) $(LAZILY) -c constraints.txt -e '.[dev]'
 	touch $@ $(COURSE)
 
 $(VENV)/.torch-none: $(BIN)/python
@@ -110,24 +130,24 @@ $(VENV)/.torch-none: $(BIN)/python
 # Python compiles what is imported, which is a small part of what pip would compile here: hence --no-compile.
 # Both builds have the same version, so pip would keep the one that is there.
 $(VENV)/.torch-cuda: $(BIN)/python constraints.txt
-	$(if $(wildcard $(VENV)/.torch-cpu),$(PIP) uninstall --yes torch)
+	$(if $(wildcard $(VENV)/.torch-cpu),$(REMOVE) torch)
 	@echo "PyTorch with CUDA: $(CUDA_SIZE)."
-	$(PIP) install --no-compile -c constraints.txt torch
+	$(INSTALL) $(LAZILY) -c constraints.txt torch
 	rm -f $(VENV)/.torch-cpu
 	touch $@
 
 # PyTorch's index is asked once, and has 5 seconds to answer; without it, pip decides. What else pip is told to look
 # through on this machine would answer in its place, so the question sets that aside.
 $(VENV)/.torch-cpu: $(BIN)/python constraints.txt
-	$(if $(wildcard $(VENV)/.torch-cuda),$(PIP) uninstall --yes torch)
+	$(if $(wildcard $(VENV)/.torch-cuda),$(REMOVE) torch)
 	@if PIP_FIND_LINKS=$(BIN) PIP_EXTRA_INDEX_URL=$(TORCH_INDEX) $(PIP) index versions torch \
 	  --index-url $(TORCH_INDEX) --retries 0 --timeout 5 2>/dev/null | grep -qF $(VERSION); \
 	then echo "PyTorch's CPU build: 0.2 GB to fetch."; \
-	  $(PIP) install --no-compile --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
+	  $(INSTALL) $(LAZILY) --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
 	else echo "$(TORCH_INDEX) cannot be reached, or has no torch $(VERSION) for this Python."; \
 	  echo "PyTorch as pip finds it; on Linux often with CUDA: $(CUDA_SIZE)."; \
 	  echo "To stop, press Ctrl-C; to go without PyTorch, use TORCH=0."; \
-	  $(PIP) install --no-compile -c constraints.txt torch; \
+	  $(INSTALL) $(LAZILY) -c constraints.txt torch; \
 	fi
 	rm -f $(VENV)/.torch-cuda
 	touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,10 +51,21 @@ class Machine:
         """What pip was asked, one line a call, and what was said; port 9 is where nobody answers."""
         asked = self.folder / "asked.txt"
         asked.write_text("", "utf-8")
-        ours = ("PIP_", "MAKE", "MFLAGS", "TORCH", "GPU", "VENV", "PYTHON")  # of the `make test` that runs this test
+        ours = (
+            "PIP_",
+            "MAKE",
+            "MFLAGS",
+            "TORCH",
+            "GPU",
+            "VENV",
+            "PYTHON",
+            "PYENV",
+            "UV",
+        )  # of the `make test` that runs this test
         settings = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         settings.update(
             PATH=str(self.programs),
+            HOME=str(self.folder),
             PIP_CONFIG_FILE=os.devnull,
             PIP_TARGET=str(self.folder / "packages"),
             PIP_FIND_LINKS=links,
@@ -250,6 +262,102 @@ def test_a_new_environment_gets_a_newer_pip_where_one_can_be_had(pip, machine):
     assert machine.status == 0
     assert ("No newer pip can be reached" in machine.said) == (pip == "exit 1")
     assert machine.make("lab", "TORCH=0") == []
+
+
+# A shim of pyenv's: the program is there, and says that no version behind it is active.
+SHIM = """#!/bin/sh
+echo "pyenv: {0}: command not found" >&2
+echo "The '{0}' command exists in these Python versions: 3.12.1" >&2
+exit 127
+"""
+ANSWERS = """#!/bin/sh
+echo {0}
+exit {1}
+"""
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A machine without a virtual environment, whose `python3` is too old and whose `python3.12` is an empty shim."""
+    machine = Machine(tmp_path)
+    (tmp_path / ".venv" / "bin" / "python").unlink()
+    machine.program(machine.programs / "python3", ANSWERS.format("3.9", 1))
+    machine.program(machine.programs / "python3.12", SHIM.format("python3.12"))
+    return machine
+
+
+def add_pyenv(machine, folder, **versions):
+    """Pythons that pyenv has, of which none is active."""
+    for name, status in versions.items():
+        place = machine.folder / folder / "versions" / name.replace("_", ".") / "bin"
+        place.mkdir(parents=True)
+        machine.program(place / "python", ANSWERS.format(name[1:].replace("_", ".")[:4], status))
+
+
+def said_by(machine):
+    return [line for line in machine.said.splitlines() if "***" not in line]
+
+
+def test_a_shim_of_pyenv_with_no_version_behind_it_is_named_with_what_it_says_and_the_pythons_that_answer(bare):
+    add_pyenv(bare, ".pyenv", v3_9_18=1, v3_12_1=0)
+    bare.program(bare.programs / "python3.13", ANSWERS.format("3.13", 0))
+    bare.make("lab", "PYTHON=python3.12")
+    assert bare.status != 0
+    assert said_by(bare) == [
+        "python3.12 cannot be run: pyenv: python3.12: command not found",
+        "The 'python3.12' command exists in these Python versions: 3.12.1",
+        "These can:",
+        "  make lab PYTHON=python3.13   # Python 3.13",
+        f"  make lab PYTHON={bare.folder}/.pyenv/versions/v3.12.1/bin/python   # Python 3.12",
+    ]
+
+
+def test_a_python_that_is_too_old_is_named_with_its_version(bare):
+    add_pyenv(bare, "elsewhere", v3_13_0=0)
+    bare.make("test", f"PYENV_ROOT={bare.folder}/elsewhere")
+    assert said_by(bare) == [
+        "python3 is Python 3.9, and the course needs 3.11 or newer.",
+        "These can:",
+        f"  make test PYTHON={bare.folder}/elsewhere/versions/v3.13.0/bin/python   # Python 3.13",
+    ]
+
+
+def test_where_no_python_answers_what_was_tried_is_said(bare):
+    bare.make("lab", "PYTHON=python4")
+    first, last = said_by(bare)
+    assert re.match(r"python4 cannot be run: .*python4.*not found", first)
+    assert last == "No other was found: python3, python3.11 to python3.14 and those of pyenv were tried."
+
+
+# -- uv ---------------------------------------------------------------------------------------------------------------
+
+UV = '#!/bin/sh\necho "uv $*" >> asked.txt\n'
+INTO = "uv pip install --python .venv/bin/python"
+
+
+@pytest.fixture
+def with_uv(machine):
+    machine.program(machine.programs / "uv", UV)
+    return machine
+
+
+def test_uv_installs_the_same_with_the_same_pins(with_uv, index):
+    probe, torch, course = with_uv.make("lab", index=index)
+    assert probe.startswith(f"index versions torch --index-url {index}")  # pip's question, which uv does not have
+    assert torch == f"{INTO} --no-deps --index-url {index} torch==2.13.0"
+    assert course == f"{INTO} -c constraints.txt -e .[course,serving]"
+    assert with_uv.make("lab", index=index) == []
+
+
+def test_uv_takes_the_large_build_where_pip_does(with_uv):
+    _, torch, *_, dev = [line for line in with_uv.make("test") if "pip install" in line or "index" in line]
+    assert torch == f"{INTO} -c constraints.txt torch"
+    assert dev == f"{INTO} -c constraints.txt -e .[dev]"
+    assert with_uv.make("lab", "GPU=1")[0] == "uv pip uninstall --python .venv/bin/python torch"
+
+
+def test_an_empty_uv_leaves_it_to_pip(with_uv):
+    assert with_uv.make("lab", "UV=", "TORCH=0") == ["install -c constraints.txt -e .[course]"]
 
 
 def test_pip_shows_its_progress():
