@@ -5,6 +5,7 @@
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   UV=                 pip installs, where uv would: it is used when it is there, and does the same in less time
 #   make site           the course as a site; PAGES="03 which" executes those alone, and shows the stored outputs of others
+#   make wheel          what PyPI would get, checked, and tried in an environment of its own and an empty folder
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
 PYTHON ?= python3
@@ -32,10 +33,13 @@ comma     := ,
 # The tests start hundreds of processes that import the same modules, so what is imported is compiled once and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test lint types spell unit notebooks mutants gpu on-gpu build site clean
+.PHONY: lab set-up test lint types spell unit notebooks mutants gpu on-gpu build site links dist wheel clean
 
 lab: $(COURSE)
 	$(BIN)/minikv lab
+
+# What `make lab` needs, without opening it.
+set-up: $(COURSE)
 
 # The types are checked beside the tests, where a core is free now and then, and shown after them.
 test: lint spell
@@ -87,6 +91,21 @@ build: $(DEV)
 site: $(DEV)
 	$(BIN)/python notebooks/site/pages.py _build/pages $(PAGES)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d _build/doctrees _build/pages _site
+
+# Whether the links to elsewhere still lead somewhere. A site that is down for an hour is no error here.
+links: $(DEV)
+	$(BIN)/python notebooks/site/pages.py build/pages map
+	-$(BIN)/python -m sphinx -q -b linkcheck -d build/doctrees build/pages build/links
+
+dist: $(BIN)/python
+	rm -rf dist
+	$(INSTALL) -c constraints.txt build hatchling twine
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
+# As a learner would, with pip and no checkout: nothing above this folder is ours.
+wheel: dist
+	$(BIN)/python .ci/wheel.py dist/*.whl
 
 clean:
 	rm -rf $(VENV)
