@@ -45,6 +45,8 @@ html_css_files = ["site.css"]
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 suppress_warnings = ["mystnb.unknown_mime_type"]
+linkcheck_timeout, linkcheck_retries = 20, 2
+linkcheck_anchors = False  # of a page, a part that a script adds later would count as missing
 
 
 # -- films ------------------------------------------------------------------------------------------------------------
