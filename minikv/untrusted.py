@@ -154,7 +154,7 @@ def inside(folder: Path, name: str) -> Path:
     except (OSError, RuntimeError) as error:  # links in a circle
         raise refusal(f"{folder / name} leads nowhere", error) from None
     roots = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
-    if not any(target.is_relative_to(root) for root in roots):
+    if target.is_symlink() or not any(target.is_relative_to(root) for root in roots):  # a circle, since Python 3.13
         raise ValueError(f"{folder / name} is a link that leads out of its folder")
     return folder / name
 
