@@ -13,6 +13,8 @@ from minikv.testing import attempt as attempt_module
 from minikv.testing import time_limit
 from minikv.testing.attempt import Outcome, TimeLimit, TooLong, agree, attempt, short_repr, type_in_words
 
+pytestmark = pytest.mark.core
+
 
 @pytest.fixture
 def impatience(monkeypatch):

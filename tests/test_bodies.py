@@ -11,6 +11,8 @@ from minikv.traffic.bodies import is_body, read_body
 from minikv.traffic.logs import conversation_of, time_of
 from minikv.untrusted import parse_json
 
+pytestmark = pytest.mark.core
+
 
 def user(text):
     return {"role": "user", "content": text}

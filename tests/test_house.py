@@ -399,6 +399,8 @@ def test_ci_runs_exactly_the_readmes_test_command():
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
+NOT_CORE = ast.literal_eval(re.search(r"^NOT_CORE = (\{.*\})", (ROOT / "conftest.py").read_text("utf-8"), re.M)[1])
+
 WORKFLOW, NIGHTLY = [
     yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text("utf-8")) for name in ("test.yml", "nightly.yml")
 ]
@@ -433,6 +435,40 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert "python -m pip install ." in commands
     assert commands[-1] == "python -m pytest -q -m core"
+
+
+# Test files that import the core alone and still wait for more, or say nothing about a Python.
+NEED_MORE = {
+    "test_cli.py": "the commands of every extra",
+    "test_english.py": "the text of the repository",
+    "test_extras.py": "what each extra brings",
+    "test_mutants.py": "the whole repository",
+    "test_reports_browser.py": "a browser",
+    "test_setup.py": "make",
+    "test_sweep.py": "joblib",
+    "test_wheel.py": "Hatchling",
+    "test_workers.py": "joblib",
+}
+
+
+def what_it_needs(path, read=()):
+    """What a test imports that is not the core: an extra, a folder that needs one, or a script of the repository."""
+    found = set()
+    for name in filter(None, imported(ast.parse(path.read_text("utf-8")))):
+        first, _, rest = name.partition(".")
+        helper = ROOT / "tests" / f"{first}.py"
+        if first == "minikv":
+            found |= {name} if rest.split(".")[0] in NOT_CORE else set()
+        elif helper.exists():
+            found |= what_it_needs(helper, (*read, path)) if helper not in (*read, path) else set()
+        elif first not in sys.stdlib_module_names | {"numpy", "tqdm", "hypothesis", "pytest", "tomli", "conftest"}:
+            found.add(name)
+    return found
+
+
+def test_a_test_that_imports_only_the_core_runs_with_a_core_install():
+    unmarked = [path for path in (ROOT / "tests").glob("test_*.py") if not CORE.search(path.read_text("utf-8"))]
+    assert {path.name for path in unmarked if not what_it_needs(path)} == set(NEED_MORE)
 
 
 CORE = re.compile(r"^pytestmark = .*pytest\.mark\.core\b", re.MULTILINE)

@@ -13,6 +13,8 @@ from minikv import BitmaskPool, RadixCache, RowCache, TokenTrie
 from minikv.prefix.row_cache import VersionedTrie
 from minikv.testing.attempt import TimeLimit, TooLong
 
+pytestmark = pytest.mark.core
+
 LENGTH = 12
 
 

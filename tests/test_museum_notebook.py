@@ -17,6 +17,8 @@ from minikv import CacheManager, FreeListPool, OutOfPages, PageTable, RadixCache
 from minikv.prefix.radix import _unlocked
 from minikv.sizing import kv_heads_per_rank
 
+pytestmark = pytest.mark.core
+
 
 def lines_of(act):
     """How many lines of Python `act` runs."""

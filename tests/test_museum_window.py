@@ -12,6 +12,8 @@ import pytest
 from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, WindowedPool, slot_pages
 from minikv.prefix.windows import Windows
 
+pytestmark = pytest.mark.core
+
 
 def the_new_branch_hangs_where_the_prompts_part(make):
     """P2: the result of the split is dropped, and the tree serves keys and values of another prompt."""

@@ -19,6 +19,8 @@ from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns, lost_text
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import tree_html
 
+pytestmark = pytest.mark.core
+
 RULES = "You are a careful assistant. " * 20
 
 
@@ -182,6 +184,7 @@ def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
 
 
 def test_sizes_are_tokens_where_there_is_a_tokenizer(tmp_path, capsys):
+    pytest.importorskip("tokenizers")
     from minikv.files import asset
 
     (tmp_path / "log").write_bytes(b"".join(lines(body("Größe"), body("Größe"))))

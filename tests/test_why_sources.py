@@ -10,6 +10,8 @@ import pytest
 from minikv.cli import main
 from minikv.traffic.why.places import read_prompt
 
+pytestmark = pytest.mark.core
+
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
@@ -65,6 +67,7 @@ def test_a_file_that_cannot_be_opened_is_one_line(name, capsys):
 
 
 def test_a_prompt_is_counted_in_the_tokens_of_a_checkpoint(tmp_path, capsys):
+    pytest.importorskip("tokenizers")
     from minikv.files import asset
 
     (tmp_path / "a").write_text("Größe", "utf-8")
