@@ -39,12 +39,12 @@ def verify(tmp_path, monkeypatch, capsys):
 def verify_here(verify, monkeypatch):
     """The same in this process, where nothing depends on there being another one."""
 
-    def messages(*arguments):
+    def messages(judge, *arguments):
         said = []
-        apart._judge(lambda **message: said.append(message), *arguments)
+        apart.judge_classes(lambda **message: said.append(message), *arguments)
         return said
 
-    monkeypatch.setattr(apart, "_messages", messages)
+    monkeypatch.setattr(apart, "messages_apart", messages)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield verify
     sys.modules.pop("theirs", None)

@@ -2,11 +2,13 @@
 
 The process says in lines of JSON what it does, and at the end that it is finished. A loop in Python ends by the limit
 of one operation; this is for what no limit reaches: a call into C that never returns, a crash. What counts is the time
-that the process computes, because on a busy machine the best of code may say nothing for a minute.
+that the process computes, because on a busy machine the best of code may say nothing for a minute. `minikv classroom`
+judges students' files in the same way.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -30,6 +32,7 @@ _MOST_LETTERS = 2**20  # in a message
 _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
 _encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
 Message = dict[str, Any]
+Say = Callable[..., None]  # sends a message, whose parts are the arguments
 
 
 class NothingToJudgeError(ValueError):
@@ -47,7 +50,7 @@ def verify_apart(target: str, name: str = "", examples: int | None = None) -> It
     """
     waiting: list[Message] | None = None
     lines: list[str] = []
-    for message in _messages(target, name, "" if examples is None else str(examples)):
+    for message in messages_apart(f"{__name__}:judge_classes", target, name, "" if examples is None else str(examples)):
         if "error" in message:
             raise NothingToJudgeError(message["error"])
         if "classes" in message:
@@ -93,10 +96,21 @@ def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
     return Conformance(about["class"], tuple(verdicts), note)
 
 
-def _messages(*arguments: str) -> Iterator[Message]:
-    """Yield the messages of the other process, and the way it ended if it did not finish."""
-    command = [sys.executable, "-c", _SERVE, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+def messages_apart(judge: str, *arguments: str, most_bytes: int | None = None) -> Iterator[Message]:
+    """Yield what `judge`, "module:function", says in a process of its own, and how that ends if it does not finish.
+
+    The function is called with a `Say` and the `arguments`. In such a process nobody's marks and answers are recorded,
+    and sets always have the same order.
+
+    >>> list(messages_apart("minikv.testing.conformance.apart:judge_classes", "no_such_file.py", "", ""))
+    [{'error': 'ImportError: there is no such file'}]
+    """
+    command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), judge, *arguments]
+    nobodys = dict.fromkeys(("MINIKV_MINE", "MINIKV_PROGRESS"), os.devnull)
+    environment = {**os.environ, **nobodys, "PYTHONHASHSEED": "0"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment
+    )
     said: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
     try:
@@ -134,7 +148,7 @@ def _next_line(process: Any, said: queue.Queue[bytes]) -> bytes | None:
 
 def _parsed(line: bytes) -> Message:
     """A line as a message, an empty one where it is none: anybody's code may write to our pipe."""
-    kinds = {"error": str, "classes": list, "doing": list, "rules": list, "finished": bool}
+    kinds = {"error": str, "classes": list, "doing": list, "rules": list, "judged": dict, "finished": bool}
     with suppress(ValueError):
         message = json.loads(line)
         if isinstance(message, dict) and all(type(value) is kinds.get(key) for key, value in message.items()):
@@ -153,7 +167,7 @@ def _end_of(process: Any) -> str:
 
 
 def serve() -> None:
-    """The other process: judge the classes that the command line names, and say so on standard output."""
+    """The other process: call the judge that the command line names, which says things on standard output."""
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -165,8 +179,10 @@ def serve() -> None:
 
     status = 1
     try:
-        _limit("DATA", MOST_BYTES)
-        _judge(say, *sys.argv[1:4])
+        most_bytes, judge, *arguments = sys.argv[1:]
+        _limit("DATA", int(most_bytes))
+        module, _, name = judge.partition(":")
+        getattr(importlib.import_module(module), name)(say, *arguments)
         say(finished=True)
         status = 0
     finally:
@@ -182,7 +198,12 @@ def _limit(what: str, most: int) -> None:
         resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
 
 
-def _judge(say: Callable[..., None], target: str, name: str, examples: str) -> None:
+def judge_classes(say: Say, target: str, name: str, examples: str) -> None:
+    """Judge the classes of a file or a module, or the one called `name`: in the other process.
+
+    >>> judge_classes(lambda **message: print(message), "no_such_file.py", "", "")
+    {'error': 'ImportError: there is no such file'}
+    """
     try:
         module = load_module(target)
         classes = classes_in(module, name)
