@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import inspect
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -15,6 +12,7 @@ from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
 from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
+from minikv.course.pieces.origin import lines_below_raise
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
@@ -102,12 +100,13 @@ def name_pieces(result: Any) -> None:
 
 
 class Verdict(NamedTuple):
-    """The output of `check`: the mark, the words after it, further lines, and a film to show below them."""
+    """The output of `check`: the mark, the words after it, further lines, and a film; `hint` is the one among them."""
 
     mark: str
     words: str
     notes: Sequence[str] = ()
     film: Any = None
+    hint: str = ""
 
 
 def check(label: str, answer: Any = None) -> Any:
@@ -127,12 +126,7 @@ def check(label: str, answer: Any = None) -> Any:
     if task is None:
         return answer if isinstance(label, str) else label
     namespace, is_piece = _namespace_of(answer), isinstance(task, Piece) and task.reference is None
-    try:
-        verdict = _judged(task, answer, namespace) if is_piece else _exercised(task, answer)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever an answer manages to break, the notebook continues
-        verdict = Verdict(WRONG, f"can't be judged: {type(error).__name__} ({error_text(error)})")
+    verdict = verdict_on(task, answer, namespace)
     name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
     print(f"{sign(verdict.mark)} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
     if verdict.film is not None:
@@ -143,6 +137,17 @@ def check(label: str, answer: Any = None) -> Any:
         return None
     namespace[task.name] = _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
     return namespace[task.name]
+
+
+def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:
+    """Judge an answer to a piece, an exercise or a hunt, as `check` does; never raises, but for Ctrl-C."""
+    try:
+        is_piece = isinstance(task, Piece) and task.reference is None
+        return _judged(task, answer, namespace) if is_piece else _exercised(task, answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever an answer manages to break, the notebook continues
+        return Verdict(WRONG, f"can't be judged: {type(error).__name__} ({error_text(error)})")
 
 
 def _task(label: Any, answer: Any) -> Any:
@@ -202,12 +207,12 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     found = judge(piece, world)
     if found.is_inconstant:
         words = "gives different answers to the same input. Don't keep state between calls."
-        return Verdict(WRONG, words, _earlier(piece))
+        return Verdict(WRONG, words, _earlier(piece), hint=": don't keep state between calls")
     if found.parting is not None:
         return _not_right(piece, answer, world, found.parting)
     words = _praise(piece, world, found)
     if words.startswith("correct, but"):
-        return Verdict(WRONG, words, _earlier(piece))
+        return Verdict(WRONG, words, _earlier(piece), hint=f": {piece.cost.why}" if piece.cost else "")
     _accepted[piece.id] = answer
     return Verdict(RIGHT, words, [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()])
 
@@ -227,7 +232,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
     if not found.got.attempted:
-        if _lines_below_raise(answer):
+        if lines_below_raise(answer):
             words = "delete the line `raise NotImplementedError`; your code below it never runs."
             return Verdict(WRONG, words, _earlier(piece))
         runs = _EARLIER if piece.id in _accepted else "The chapter continues with the package's version."
@@ -238,25 +243,18 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
     notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
     if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
         notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
-    if mistake is None and (said := f": {depth}" if depth else not is_long and about_difference(piece, world, found)):
-        notes.insert(0, f"  Hint{said}.")
     if mistake is not None:
-        notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
+        said = f"{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}"
+    else:
+        said = f": {depth}" if depth else "" if is_long else about_difference(piece, world, found) or ""
+    if said:
+        notes.insert(0, f"  Hint{said}.")
     film = None if is_long else both_films(piece, world, found)
-    return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film)
+    return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film, said)
 
 
 def _earlier(piece: Piece) -> list[str]:
     return [f"  {_EARLIER}"] if piece.id in _accepted else []
-
-
-def _lines_below_raise(answer: Any) -> bool:
-    """Return whether the learner wrote an answer below the line that raises."""
-    with contextlib.suppress(TypeError, SyntaxError, OSError):
-        body = getattr(ast.parse(inspect.getsource(answer)).body[0], "body", [])
-        lines = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        return len(lines) > 1 and isinstance(lines[0], ast.Raise)
-    return False
 
 
 def mine(way: str = "") -> None:

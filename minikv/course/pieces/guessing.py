@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from minikv.course.pictures import Picture
-from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, reached, recall, recall_missed, remember, sign
-from minikv.errors import bounded
+from minikv.course.pieces.piece import CHAPTERS
+from minikv.course.pieces.record import RIGHT, recall, recall_missed, remember, sign, standing
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -281,19 +280,11 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
     >>> progress([])
     0 of 0 solved
     """
-    marks, solved, total = recall(), 0, 0
-    if chapters is None:
-        chapters = reached(marks)
-    elif isinstance(chapters, int):
-        chapters = [chapters]
-    elif not isinstance(chapters, Iterable):
-        raise TypeError(f"chapters must be a number or several, not {bounded(chapters)}")
-    for chapter in chapters:
-        ids = dict.fromkeys([*(e.id for e in pieces_of(chapter)), *(e.id for e in exercises_of(chapter))])
-        row = [(id, marks.get(id, NOT_ATTEMPTED)) for id in ids]
-        solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
-        print(f"chapter {chapter:02d}   " + "   ".join(f"{sign(mark)} {id}" for id, mark in row))
-    print(f"{solved} of {total} solved")
+    found = standing(chapters)
+    for chapter, row in found.items():
+        print(f"chapter {chapter:02d}   " + "   ".join(f"{sign(mark)} {id}" for id, mark in row.items()))
+    marks = [mark for row in found.values() for mark in row.values()]
+    print(f"{marks.count(RIGHT)} of {len(marks)} solved")
     made, right = predictions()
     if made:
         again = f"; look again at {', '.join(missed())}" if missed() else ""

@@ -194,6 +194,19 @@ def kept_texts(name: str, answer: Any, world: World, chapter: int) -> dict[str, 
     return found.texts
 
 
+def lines_below_raise(answer: Any) -> bool:
+    """Return whether the learner wrote an answer below the line that raises.
+
+    >>> lines_below_raise(len)
+    False
+    """
+    with contextlib.suppress(TypeError, SyntaxError, OSError):
+        body = getattr(ast.parse(inspect.getsource(answer)).body[0], "body", [])
+        lines = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        return len(lines) > 1 and isinstance(lines[0], ast.Raise)
+    return False
+
+
 def definitions(text: str) -> dict[str, str]:
     """The text of each name that a section defines; of one that is made in several steps, of all of them.
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.piece import CHAPTERS
+from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
+from minikv.errors import bounded
 from minikv.files import destination, locked, read_object, replace, set_aside
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
@@ -38,6 +39,23 @@ def reached(ids: Iterable[str]) -> list[int]:
     numbers = (id.split(".")[0] for id in ids)
     last = max([*opened, *(int(number) for number in numbers if number.isdecimal())], default=CHAPTERS[-1])
     return [chapter for chapter in CHAPTERS if chapter <= last]
+
+
+def standing(chapters: int | Iterable[int] | None = None) -> dict[int, dict[str, str]]:
+    """Return the mark of each piece and exercise of some chapters by its id; by default of those up to the learner's.
+
+    >>> list(standing(0)[0])
+    ['0.1', '0.2', '0.3']
+    """
+    marks = recall()
+    if chapters is None:
+        chapters = reached(marks)
+    elif isinstance(chapters, int):
+        chapters = [chapters]
+    elif not isinstance(chapters, Iterable):
+        raise TypeError(f"chapters must be a number or several, not {bounded(chapters)}")
+    ids = {chapter: [each.id for each in (*pieces_of(chapter), *exercises_of(chapter))] for chapter in chapters}
+    return {chapter: {id: marks.get(id, NOT_ATTEMPTED) for id in found} for chapter, found in ids.items()}
 
 
 def recall(aloud: bool = True) -> dict[str, str]:
