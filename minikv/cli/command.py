@@ -27,7 +27,10 @@ COMMANDS = {
     "bench": "race the cache against the textbook tree and the physical limit",
     "verify": "say which rules of the contract a cache or a manager keeps",
     "chat": "talk to a small model, and see what the cache serves",
+    "progress": "say which pieces and exercises of the course are solved",
+    "classroom": "judge the files of a class: who solved what, and the most frequent mistakes",
 }
+_HOMES = {"doctor": "lab", "progress": "classroom"}  # the module of a command that has none of its own
 _Value = TypeVar("_Value")
 
 
@@ -78,7 +81,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         lines = argparse.RawDescriptionHelpFormatter
         command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
         if name == called:
-            module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
+            module = importlib.import_module(f"minikv.cli.{_HOMES.get(name, name)}")
             if name != "doctor":  # it has no options
                 getattr(module, f"add_{name}")(command)
             command.set_defaults(run=getattr(module, f"run_{name}"))

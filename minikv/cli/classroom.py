@@ -1,0 +1,101 @@
+"""The commands `minikv classroom` and `minikv progress`: what a class has solved, and what one learner has."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from minikv.cli.command import complain, lacking, say
+from minikv.errors import shown
+from minikv.progress_bar import Progress
+
+_EXAMPLES = """A student's file is FOLDER/anna.py, FOLDER/anna_my_minikv.py, or a my_minikv.py anywhere in FOLDER/anna.
+Each is executed, in a process of its own but with your rights: hand in only files of people whom you trust.
+
+examples:
+  minikv classroom homework                       who solved what, and the most frequent mistakes
+  minikv classroom homework --csv > marks.csv     for a spreadsheet
+  minikv classroom homework --json                all of it, with the smallest failing case of each wrong piece"""
+
+_RECORD = """The record is .minikv/progress.json in the home folder, or the file that MINIKV_PROGRESS names.
+
+examples:
+  minikv progress
+  minikv progress --json"""
+
+
+def add_classroom(classroom: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv classroom` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_classroom(parser)
+    >>> parser.parse_args(["homework", "--csv"]).csv
+    True
+    """
+    classroom.epilog = _EXAMPLES
+    classroom.add_argument("folder", type=Path, help="with the my_minikv.py of each student")
+    forms = classroom.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON object")
+    forms.add_argument("--csv", action="store_true", help="print a line for each student, with a column for each piece")
+
+
+def run_classroom(options: argparse.Namespace) -> int:
+    """Judge the files of a class and print the report: 0, or 2 where there are none."""
+    if missing := lacking("minikv classroom", "hypothesis"):
+        return complain(missing, 2)
+    from minikv.course.classroom import judge_class, student_files
+
+    try:
+        total = len(student_files(options.folder))
+    except OSError as error:
+        return complain(f"cannot use {shown(str(options.folder))}: {error.strerror}", 2)
+    if not total:
+        return complain(
+            f"{shown(str(options.folder))} holds no student's file: expected NAME.py or NAME/my_minikv.py", 2
+        )
+    with Progress(command="classroom") as tick:
+        tick.expect(total)
+        report = judge_class(options.folder, tick)
+    say(
+        json.dumps(report.as_json(), ensure_ascii=False)
+        if options.json
+        else report.as_csv()
+        if options.csv
+        else str(report)
+    )
+    return 0
+
+
+def add_progress(progress: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv progress` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_progress(parser)
+    >>> parser.parse_args(["--json"]).json
+    True
+    """
+    progress.epilog = _RECORD
+    progress.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run_progress(options: argparse.Namespace) -> int:
+    """Print what `progress()` shows in a notebook, from the record; returns the exit status."""
+    if missing := lacking("minikv progress", "hypothesis"):
+        return complain(missing, 2)
+    from minikv.course.pieces import progress
+    from minikv.course.pieces.guessing import missed, predictions
+    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, standing
+
+    if not options.json:
+        progress()
+        return 0
+    words = {RIGHT: "solved", WRONG: "tried", NOT_ATTEMPTED: "not tried"}
+    with contextlib.redirect_stdout(sys.stderr):  # where the record cannot be read, that is said
+        found = standing()
+    marks = [mark for row in found.values() for mark in row.values()]
+    chapters = {f"{chapter:02d}": {id: words[mark] for id, mark in row.items()} for chapter, row in found.items()}
+    made, right = predictions()
+    guessed = {"made": made, "right": right, "look_again": list(missed())}
+    say(json.dumps({"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}))
+    return 0

@@ -1,0 +1,294 @@
+"""The class report: every student's `my_minikv.py` is judged as `check` does, and the mistakes of all are counted.
+
+Each file runs in a process of its own with limits of memory and time, so one that hangs or crashes costs only its
+student a line. It runs beside its judge, though: a file that is made to cheat can. That a piece equals the printed
+solution says nothing about how it came about.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minikv.course.pieces.checking import verdict_on
+from minikv.course.pieces.mine import kept_sections, load, world_with
+from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, find_piece, pieces_of
+from minikv.course.pieces.record import RIGHT
+from minikv.course.pieces.record import WRONG as FAILED
+from minikv.course.pieces.trial import NO_END
+from minikv.engine import World, engine_world
+from minikv.errors import one_line
+from minikv.progress_bar import Tick, quiet
+from minikv.testing.attempt import attempt
+from minikv.testing.conformance.apart import NothingToJudgeError, Say, messages_apart
+from minikv.untrusted import read_text
+
+MOST_BYTES = 2 * 2**30  # of memory, for one file
+LARGEST_FILE = 2**20  # bytes
+SHORT = 6  # lines: two people often write a piece that has no more in the same way
+SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "not attempted"
+NO_HINT = "none of the stored mistakes; the first hint is: {}"
+_SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
+_FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*")
+
+
+class Judged(NamedTuple):
+    """The verdict on a piece: how it is marked; of a wrong one, the smallest failing case in words, and a hint."""
+
+    mark: str
+    words: str = ""
+    hint: str = ""
+
+
+class Student(NamedTuple):
+    """A student, the pieces in their file by id, and `trouble`: why some or all of it could not be judged."""
+
+    name: str
+    pieces: Mapping[str, Judged]
+    trouble: str = ""
+
+    def at(self, piece: Piece) -> Judged:
+        """The verdict on a piece."""
+        return self.pieces.get(piece.id, Judged(MISSING))
+
+    @property
+    def solved(self) -> int:
+        """The number of pieces that pass."""
+        return sum(each.mark in (SOLVED, PRINTED) for each in self.pieces.values())
+
+
+# -- the files --------------------------------------------------------------------------------------------------------
+
+
+def student_files(folder: Path) -> dict[str, Path | None]:
+    """Return each student's file by name: a Python file in `folder`, or a my_minikv.py somewhere in a folder there.
+
+    Of several in a student's folder it is the one that lies highest, then the first by name. `None`: there is none.
+
+    >>> import tempfile
+    >>> home = Path(tempfile.mkdtemp())
+    >>> for name in ("anna", "bela/course", "cem"):
+    ...     (home / name).mkdir(parents=True)
+    >>> for name in ("anna/my_minikv.py", "bela/course/my_minikv (1).py", "dana_my_minikv.py", "eli.py", "notes.txt"):
+    ...     _ = (home / name).write_text("")
+    >>> {name: file and file.relative_to(home).as_posix() for name, file in student_files(home).items()}
+    {'anna': 'anna/my_minikv.py', 'bela': 'bela/course/my_minikv (1).py', 'cem': None, \
+'dana': 'dana_my_minikv.py', 'eli': 'eli.py'}
+    """
+    found: dict[str, Path | None] = {}
+    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
+        if entry.name.startswith((".", "__")):
+            continue
+        if entry.is_dir():
+            inside = [path for path in entry.rglob("*my_minikv*.py") if not path.parent.name.endswith("_older")]
+            found[entry.name] = min(inside, key=lambda path: (len(path.parts), path.as_posix()), default=None)
+        elif entry.suffix == ".py":
+            name = _FILE.sub("", entry.stem) or entry.stem
+            found[entry.name if name in found else name] = entry
+    return found
+
+
+# -- one file ---------------------------------------------------------------------------------------------------------
+
+
+def judge_student(name: str, file: Path | None) -> Student:
+    """Judge the pieces of a student's file in another process, whatever it does there.
+
+    >>> judge_student("cem", None)
+    Student(name='cem', pieces={}, trouble='no my_minikv.py was handed in')
+    """
+    if file is None:
+        return Student(name, {}, "no my_minikv.py was handed in")
+    pieces: dict[str, Judged] = {}
+    now = trouble = ""
+    for message in messages_apart(f"{__name__}:judge_file", str(file.absolute()), most_bytes=MOST_BYTES):
+        if "judged" in message:
+            said = [one_line(str(message["judged"].get(part, ""))) for part in Judged._fields]
+            if said[0] in _SIGNS and find_piece(now):
+                pieces[now] = Judged(*said)
+        elif "doing" in message:
+            now = one_line(" ".join(map(str, message["doing"])))
+        else:
+            doing = f"{now} was judged" if now else "the file ran"
+            ended = f"the process {message.get('end', 'wrote what is not a verdict')} while {doing}"
+            trouble = trouble or one_line(message.get("error", ended), 200)
+    return Student(name, pieces, trouble)
+
+
+def judge_file(say: Say, path: str) -> None:
+    """Judge the student's own sections of the file `path`: in the other process.
+
+    >>> judge_file(lambda **message: print(message), "no_such_file.py")
+    {'error': 'cannot be read: No such file or directory'}
+    """
+    sys.path.append(os.path.dirname(path))  # at the end: a student's module replaces none that the judge needs
+    try:
+        kept, world = _loaded(Path(path))
+    except NothingToJudgeError as error:
+        say(error=str(error))
+        return
+    for piece in all_pieces():
+        if piece.id in kept:
+            say(doing=[piece.id])
+            say(judged=_judged(piece, kept[piece.id], world)._asdict())
+
+
+def _loaded(path: Path) -> tuple[dict[str, str], World]:
+    """The student's sections, and what the whole file defines; `NothingToJudgeError` says why there is nothing."""
+    try:
+        text = read_text(path, LARGEST_FILE)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
+        raise NothingToJudgeError(f"cannot be read: {said}") from None
+    kept = kept_sections(text)
+    with suppress(ImportError):
+        engine_world(*{int(id.split(".")[0]) for id in kept})  # imports torch if that is needed, which may take long
+    loaded = attempt(lambda: load(text))
+    if loaded.error is not None:
+        raise NothingToJudgeError(f"does not run: {loaded}")
+    if not kept:
+        raise NothingToJudgeError("no section is marked as the student's own, so this is not a my_minikv.py")
+    return kept, loaded.value
+
+
+def _judged(piece: Piece, own: str, world: World) -> Judged:
+    made = attempt(lambda: world_with(piece.name, own, world))
+    if made.error is not None:
+        return Judged(WRONG, f"its section does not run by itself: {made}", NO_HINT.format(piece.hints[0]))
+    found = verdict_on(piece, made.value[piece.name], made.value)
+    if found.mark == FAILED:
+        hint = NO_END if found.words.endswith(NO_END) else found.hint.partition(": ")[2]
+        return Judged(WRONG, found.words, hint or NO_HINT.format(piece.hints[0]))
+    if found.mark != RIGHT:
+        return Judged(MISSING)
+    return Judged(PRINTED if is_as_printed(own, piece) else SOLVED)
+
+
+# -- the same as printed ----------------------------------------------------------------------------------------------
+
+
+def is_as_printed(own: str, piece: Piece) -> bool:
+    """Return whether a piece of more than six lines equals the printed solution.
+
+    Names of locals, comments, docstrings and layout do not count.
+
+    >>> split = find_piece("3.1")
+    >>> is_as_printed(split.solution.replace("upper", "top"), split), is_as_printed("def split(node, at): ...", split)
+    (True, False)
+    """
+    mine, theirs = (_without_names(text, piece.name) for text in (own, piece.solution))
+    return mine == theirs and len(mine.splitlines()) > SHORT
+
+
+def _without_names(text: str, name: str) -> str:
+    """The code of a function, with its locals numbered."""
+    body = ast.parse(text).body
+    found = next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == name), None)
+    if found is None:
+        return ""
+    numbers: dict[str, str] = {}
+    for node in ast.walk(found):
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+            numbers.setdefault(node.arg if isinstance(node, ast.arg) else node.id, f"local_{len(numbers)}")
+    for node in ast.walk(found):
+        if isinstance(node, ast.arg):
+            node.arg = numbers[node.arg]
+        elif isinstance(node, ast.Name):
+            node.id = numbers.get(node.id, node.id)
+        elif isinstance(node, ast.FunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)] or [ast.Pass()]
+    return ast.unparse(found)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+# -- the class --------------------------------------------------------------------------------------------------------
+
+
+def judge_class(folder: Path, tick: Tick = quiet) -> ClassReport:
+    """Judge each student's file in `folder`, one after the other; `tick` is called with each name.
+
+    >>> import tempfile
+    >>> home = Path(tempfile.mkdtemp())
+    >>> (home / "anna").mkdir()
+    >>> print(judge_class(home))
+    student  solved
+    anna          0  no my_minikv.py was handed in
+    """
+    students = []
+    for name, file in student_files(folder).items():
+        tick(name)
+        students.append(judge_student(one_line(name), file))
+    return ClassReport(students)
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """Who solved what, and which mistakes were made; `str()` is a table, and below it the mistakes."""
+
+    students: Sequence[Student]
+
+    @property
+    def mistakes(self) -> list[tuple[Piece, str, list[Student]]]:
+        """Each piece and hint, with the students whose answers get it: the most frequent first."""
+        found: dict[tuple[Piece, str], list[Student]] = {}
+        for piece in all_pieces():
+            for student in self.students:
+                if student.at(piece).mark == WRONG:
+                    found.setdefault((piece, student.at(piece).hint), []).append(student)
+        return sorted(((*key, students) for key, students in found.items()), key=lambda each: -len(each[2]))
+
+    @property
+    def begun(self) -> list[Sequence[Piece]]:
+        """The pieces of each chapter in which somebody has one."""
+        ids = set[str]().union(*(each.pieces for each in self.students))
+        return [pieces for pieces in map(pieces_of, CHAPTERS) if ids & {piece.id for piece in pieces}]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole report as plain data."""
+        students = []
+        for each in self.students:
+            pieces = {id: judged._asdict() for id, judged in each.pieces.items()}
+            students.append({"student": each.name, "solved": each.solved, "trouble": each.trouble, "pieces": pieces})
+        mistakes = [
+            {"piece": piece.id, "hint": hint, "students": [each.name for each in students]}
+            for piece, hint, students in self.mistakes
+        ]
+        return {"students": students, "mistakes": mistakes}
+
+    def as_csv(self) -> str:
+        """Return a line for each student, with a column for each piece of the chapters that somebody has begun."""
+        pieces, text = [piece for pieces in self.begun for piece in pieces], io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(["student", *(piece.id for piece in pieces), "solved", "trouble"])
+        for each in self.students:
+            name = re.sub(r"^(?=[=+@-])", "'", each.name)  # or a spreadsheet takes it for a formula
+            lines.writerow([name, *(each.at(piece).mark for piece in pieces), each.solved, each.trouble])
+        return text.getvalue().rstrip("\n")
+
+    def __str__(self) -> str:
+        rows = [["student", *(f"{pieces[0].chapter:02d}" for pieces in self.begun)]]
+        for each in self.students:
+            signs = ["".join(_SIGNS[each.at(piece).mark] for piece in pieces) for pieces in self.begun]
+            rows.append([each.name, *(signs if each.pieces or not each.trouble else [""] * len(signs))])
+        wide = [max(map(len, column)) for column in zip(*rows)]
+        ends = ["solved", *(f"{each.solved:6}  {each.trouble}".rstrip() for each in self.students)]
+        lines = ["  ".join([*map(str.ljust, row, wide), end]) for row, end in zip(rows, ends)]
+        if self.begun:
+            lines += ["", ", ".join(f"{sign} {mark}" for mark, sign in _SIGNS.items())]
+        for piece, hint, students in self.mistakes:
+            lines += ["", f"{len(students)} × {piece.id} {piece.name}: {hint}"]
+            lines += [f"    {', '.join(each.name for each in students)}"]
+            lines += [f"    for example: {students[0].at(piece).words}"]
+        return "\n".join(lines)

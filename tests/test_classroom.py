@@ -1,0 +1,336 @@
+"""The commands `minikv classroom` and `minikv progress`: a class report, whatever the students' files do."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from functools import partial
+
+import pytest
+import teachers
+from test_house import chapters_that_need_torch
+
+from minikv import cli
+from minikv.course import classroom
+from minikv.course.classroom import is_as_printed, judge_class, judge_student, student_files
+from minikv.course.pieces import checking
+from minikv.course.pieces.guessing import guesses, progress
+from minikv.course.pieces.mine import assembled
+from minikv.course.pieces.piece import all_pieces, find_piece
+from minikv.course.pieces.record import opened, remember
+from minikv.course.pieces.trial import judge
+from minikv.course.playground import GOALS, playground
+from minikv.testing import attempt
+from minikv.testing.conformance import apart
+
+
+@pytest.fixture
+def judged_here(monkeypatch):
+    """Files are judged in this process, on the hand-picked cases: quick, and nothing in these files needs more."""
+
+    def messages(judge, path, most_bytes):
+        assert (judge, most_bytes) == ("minikv.course.classroom:judge_file", classroom.MOST_BYTES)
+        checking._accepted.clear()
+        said = []
+        classroom.judge_file(lambda **message: said.append(message), path)
+        return said
+
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(classroom, "messages_apart", messages)
+    monkeypatch.setattr(checking, "judge", partial(judge, thorough=False))
+    yield
+    checking._accepted.clear()
+
+
+@pytest.fixture
+def one(judged_here, tmp_path):
+    """Judge the text of one file."""
+
+    def judge(text):
+        (tmp_path / "anna.py").write_text(text, "utf-8")
+        return judge_student("anna", tmp_path / "anna.py")
+
+    return judge
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ten students: three with wrong answers, one with printed solutions, one file that does not run, and none."""
+    home = tmp_path_factory.mktemp("homework")
+    teachers.write_class(home)
+    return home
+
+
+def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here, folder, monkeypatch, capsys):
+    found = judge_class(folder)
+    assert teachers.blocks()["class report"] == teachers.as_output("minikv classroom homework", str(found))
+    assert {each.name for each in found.students if classroom.WRONG in marks(each)} == {"bela", "cem", "dana"}
+    assert {each.name for each in found.students if classroom.PRINTED in marks(each)} == {"eli"}
+    assert [len(names) for _, _, names in found.mistakes] == [2, 1, 1, 1]
+
+    monkeypatch.setattr(classroom, "judge_class", lambda folder, tick: found)
+    assert cli.main(["classroom", str(folder), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    split = report["mistakes"][0]
+    assert (split["piece"], split["students"]) == ("3.1", ["bela", "dana"])
+    assert split["hint"] == teachers.stored_wrong("3.1", "the old node becomes the upper half").hint
+    fay = report["students"][5]
+    assert (fay["student"], fay["pieces"]) == ("fay", {})
+    assert fay["trouble"] == "does not run: NameError (name 'Counter' is not defined)"
+
+    assert cli.main(["classroom", str(folder), "--csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["student"] for row in rows] == [each.name for each in found.students]
+    assert (rows[3]["3.1"], rows[3]["3.3"], rows[4]["3.1"], rows[4]["solved"]) == (
+        "wrong", "not attempted", "same as printed", "5",
+    )  # fmt: skip
+
+
+def marks(student):
+    return {judged.mark for judged in student.pieces.values()}
+
+
+@pytest.mark.nightly
+def test_the_commands_print_what_the_guide_shows(monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", "")  # which is set there
+    shown = teachers.blocks()
+    assert teachers.printed() == {name: shown[name] for name in ("class report", "progress", "verify")}
+
+
+# -- a file that does harm --------------------------------------------------------------------------------------------
+
+ALLOC = teachers.handed_in({"2.1": 0})
+DIES = "def guard(pool, pages):\n    import os\n    os._exit(9)\n"
+FILLS = "kept = []\nwhile True:\n    kept.append(bytearray(2**28))\n"
+PRINTS = "import os\nfor _ in range(100):\n    print('x' * 10**6)\n    os.write(1, b'{}\\n' * 10**4)\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
+def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(classroom, "MOST_BYTES", 2**29)
+    dies = PRINTS + assembled({"2.1": teachers.other_right("2.1"), "2.2": DIES})
+    for name, text in {"anna": dies, "bela": FILLS}.items():
+        (tmp_path / f"{name}.py").write_text(text, "utf-8")
+    anna, bela = judge_class(tmp_path).students
+    assert anna.trouble == "the process ends with status 9 while 2.2 was judged"
+    assert (marks(anna), anna.solved) == ({"solved"}, 1)
+    assert bela.trouble == "does not run: MemoryError"
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("def", "does not run: SyntaxError (invalid syntax (<my_minikv>, line 1))"),
+        ("import sys\nsys.exit('bye')\n" + ALLOC, "does not run: SystemExit (bye)"),
+        ("while True:\n    pass\n", "does not run: no result within 0.2 seconds"),
+        ("x = 1", "no section is marked as the student's own, so this is not a my_minikv.py"),
+        ("#" * (classroom.LARGEST_FILE + 1), "cannot be read: has more than 1048576 bytes, "),
+        ("\0", "does not run: "),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_run_says_why(one, monkeypatch, text, trouble):
+    monkeypatch.setattr(attempt, "MOST_SECONDS", 0.2)
+    student = one(text)
+    assert student.trouble.startswith(trouble)
+    assert (student.solved, student.pieces) == (0, {})
+
+
+def test_a_file_that_is_no_text_says_so(judged_here, tmp_path):
+    (tmp_path / "anna.py").write_bytes(b"# \xff")
+    assert (
+        judge_student("anna", tmp_path / "anna.py").trouble
+        == "cannot be read: is not UTF-8: invalid start byte at byte 3"
+    )
+
+
+def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
+    monkeypatch.setattr(attempt, "MOST_SECONDS", 0.2)
+    student = one(assembled({"2.1": teachers.other_right("2.1"), "3.7": "def common(a, b):\n    while True: pass\n"}))
+    assert student.trouble == ""
+    assert student.pieces["2.1"].mark == "solved"
+    assert student.pieces["3.7"].mark == "wrong"
+    assert student.pieces["3.7"].hint.startswith("Stopped after ")
+
+
+@pytest.mark.parametrize(
+    ("own", "hint"),
+    [
+        ("def common(a, b):\n    return sum(x == y for x, y in zip(a, b))\n", "stop at the first difference: "),
+        ("def common(a, b):\n    return 0\n", ""),
+        ("def common(a, b, c):\n    return 0\n", ""),
+        ("def common(a, b):\n    raise NotImplementedError\n", None),
+        ("comm = 7\n", "none of the stored mistakes; the first hint is: "),
+        ("common = 7\n", "none of the stored mistakes; the first hint is: "),
+    ],
+)  # fmt: skip
+def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, hint):
+    found = one(assembled({"3.7": own})).pieces["3.7"]
+    assert found.mark == ("not attempted" if hint is None else "wrong")
+    assert found.hint.startswith(hint or "")
+    assert bool(found.hint) == (hint is not None)
+
+
+def test_what_a_file_writes_into_the_pipe_cannot_stop_the_report(monkeypatch, tmp_path):
+    forged = [
+        {"judged": {}},
+        {"doing": [{}]},
+        {"judged": {"mark": "solved", "words": {}}},
+        {},
+        {"error": "\x1b\n" * 999},
+    ]
+    monkeypatch.setattr(classroom, "messages_apart", lambda *_, **__: forged)
+    (tmp_path / "anna.py").write_text("")
+    (student,) = judge_class(tmp_path).students
+    assert student == ("anna", {}, "the process wrote what is not a verdict while {} was judged")
+
+
+# -- the same as printed ----------------------------------------------------------------------------------------------
+
+
+def test_a_printed_solution_of_more_than_six_lines_is_recognized_and_nothing_else_is():
+    for piece in all_pieces():
+        is_long = len([line for line in teachers.bare(piece.solution).splitlines() if line]) > 6
+        assert is_as_printed(teachers.with_other_names(piece.id), piece) == is_long, piece.id
+        assert not is_as_printed(teachers.other_right(piece.id), piece), piece.id
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("node.slots[", "self.slots["), ("at:", ":at"), ("return upper", "return node"), ("upper.parent", "node")],
+)
+def test_what_differs_by_more_than_names_of_locals_is_not_as_printed(old, new):
+    piece = find_piece("3.1")
+    assert old in piece.solution
+    assert not is_as_printed(piece.solution.replace(old, new), piece)
+
+
+# -- the files of a folder, and wrong calls ---------------------------------------------------------------------------
+
+
+def test_two_students_of_one_name_are_both_in_the_report(tmp_path):
+    for name in ("anna.py", "anna_my_minikv.py", "my_minikv.py", "my_minikv_bela.py", ".hidden.py"):
+        (tmp_path / name).write_text("")
+    older = tmp_path / "cem" / "my_minikv_older"
+    older.mkdir(parents=True)
+    (older / "my_minikv_1.py").write_text("")
+    assert list(student_files(tmp_path)) == ["anna", "anna_my_minikv.py", "cem", "my_minikv", "bela"]
+    assert student_files(tmp_path)["cem"] is None
+
+
+def test_a_wrong_call_is_one_line(tmp_path, capsys):
+    assert cli.main(["classroom", str(tmp_path / "none")]) == 2
+    assert cli.main(["classroom", str(tmp_path)]) == 2
+    missing, empty = capsys.readouterr().err.splitlines()
+    assert missing.endswith("none: No such file or directory")
+    assert empty.endswith("holds no student's file: expected NAME.py or NAME/my_minikv.py")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_a_name_is_shown_without_control_characters(judged_here, tmp_path):
+    (tmp_path / "an\x1bna.py").write_text("x")
+    assert [each.name for each in judge_class(tmp_path).students] == ["an\N{REPLACEMENT CHARACTER}na"]
+
+
+def test_a_name_is_no_formula_for_a_spreadsheet():
+    report = classroom.ClassReport([classroom.Student("=1+1", {}, "")])
+    assert report.as_csv().splitlines()[1] == "'=1+1,0,"
+
+
+# -- progress ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "progress.json"))
+    opened.clear(), guesses.clear()  # what other tests did in this session
+    return tmp_path / "progress.json"
+
+
+def test_progress_as_json_says_what_progress_shows(record, capsys):
+    for id, mark in teachers.RECORD.items():
+        remember(id, mark)
+    assert cli.main(["progress", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert teachers.blocks()["progress"] == teachers.as_output("minikv progress --json", teachers.folded(out))
+    found = json.loads(out)
+    progress()
+    shown = capsys.readouterr().out
+    assert cli.main(["progress"]) == 0
+    assert capsys.readouterr().out == shown
+    assert f"{found['solved']} of {found['total']} solved" in shown
+    signs = {"solved": "✓", "tried": "✗", "not tried": "□"}
+    lines = [
+        f"chapter {chapter}   " + "   ".join(f"{signs[mark]} {id}" for id, mark in row.items())
+        for chapter, row in found["chapters"].items()
+    ]
+    assert lines == shown.splitlines()[: len(lines)]
+    guessed = found["predictions"]
+    assert f"{guessed['right']} of {guessed['made']} predictions right; look again at 2.a" in shown
+
+
+def test_a_record_that_cannot_be_read_is_reported_and_the_json_is_whole(record, capsys):
+    record.write_text("[]")
+    assert cli.main(["progress", "--json"]) == 0
+    out, error = capsys.readouterr()
+    assert json.loads(out)["solved"] == 0
+    assert "your record of marks can't be read" in error
+
+
+# -- the guide for teachers -------------------------------------------------------------------------------------------
+
+GUIDE = teachers.GUIDE.read_text("utf-8")
+AGAIN = "python tests/teachers.py writes it again"
+
+
+@pytest.mark.parametrize("name", teachers.MADE_HERE)
+def test_the_guide_says_what_the_chapters_and_the_stored_answers_say(name):
+    assert teachers.blocks()[name] == teachers.MADE_HERE[name](), AGAIN
+
+
+def test_the_guide_shows_what_verify_prints(monkeypatch, tmp_path, capsys):
+    def messages(judge, *arguments):
+        said = []
+        apart.judge_classes(lambda **message: said.append(message), *arguments)
+        return said
+
+    monkeypatch.setattr(apart, "messages_apart", messages)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_cache.py").write_text(teachers.VERIFIED, "utf-8")
+    assert cli.main(["verify", "my_cache.py", "--json", "--examples", "0"]) == 1
+    shown = teachers.shortened(capsys.readouterr().out)
+    assert teachers.blocks()["verify"] == teachers.as_output("minikv verify my_cache.py --json", shown), AGAIN
+    sys.modules.pop("my_cache", None)
+
+
+def test_the_plans_fit_their_time():
+    assert sum(minutes for minutes, *_ in teachers.LECTURE) == 90
+    assert len(teachers.WEEKS) == 6
+    known = teachers.times()
+    assert all(sum(known[chapter][0] for chapter in week) <= 90 for week in teachers.WEEKS)
+    assert "| 16:30 |  | end |" in GUIDE
+    placed = [chapter for week in teachers.WEEKS for chapter in week]
+    assert sorted([*placed, *teachers.PROJECTS]) == sorted(known)
+
+
+def test_every_goal_is_in_the_guide_and_can_be_reached_as_it_says():
+    assert set(teachers.WAYS) == set(GOALS)
+    for goal, (_, steps) in teachers.WAYS.items():
+        room = playground(goal=goal)
+        for verb, what in steps:
+            (room.amount if isinstance(what, int) else room.prompt).value = what
+            room.buttons[verb].click()
+        assert "done, in" in room.text.splitlines()[0], goal
+
+
+def test_what_the_guide_names_is_there():
+    (chapters,) = re.findall(r"Chapters (.*) need PyTorch", GUIDE)
+    assert re.findall(r"\d\d", chapters) == sorted(set(chapters_that_need_torch()))
+    (named,) = re.findall(r"guess (3\.\w)", GUIDE)
+    assert f'guess("{named}"' in (teachers.ROOT / "notebooks" / "src" / "03_radix_splitting.py").read_text("utf-8")
+    (typed,) = re.findall(r'Run `playground\(goal="(.*)"\)` in a new cell', GUIDE)
+    assert f"after {teachers.link(teachers.TYPED)} | `{typed}`" in GUIDE
+    assert f"gets {classroom.MOST_BYTES // 2**30} GiB of memory" in GUIDE
+    assert len(find_piece("3.1").hints) == 3  # "helps in three steps"
