@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.checking import verdict_on
@@ -34,6 +35,7 @@ from minikv.untrusted import read_text
 
 MOST_BYTES = 2 * 2**30  # of memory, for one file
 LARGEST_FILE = 2**20  # bytes
+WIDTH = 88  # columns of text
 SHORT = 6  # lines: two people often write a piece that has no more in the same way
 SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "not attempted"
 NO_HINT = "none of the stored mistakes; the first hint is: {}"
@@ -288,7 +290,8 @@ class ClassReport:
         if self.begun:
             lines += ["", ", ".join(f"{sign} {mark}" for mark, sign in _SIGNS.items())]
         for piece, hint, students in self.mistakes:
-            lines += ["", f"{len(students)} × {piece.id} {piece.name}: {hint}"]
-            lines += [f"    {', '.join(each.name for each in students)}"]
-            lines += [f"    for example: {students[0].at(piece).words}"]
+            names = ", ".join(each.name for each in students)
+            said = f"{len(students)} × {piece.id} {piece.name}: {hint}", f"    {names}"
+            example = f"    for example: {students[0].at(piece).words}"
+            lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, example))]
         return "\n".join(lines)
