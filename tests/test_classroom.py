@@ -172,6 +172,21 @@ def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, 
     assert bool(found.hint) == (hint is not None)
 
 
+SLOW = """def link(ring, node):
+    last = ring
+    while last.newer is not ring:
+        last = last.newer
+    last.newer = ring.older = node
+    node.older, node.newer = last, ring
+"""
+
+
+def test_what_is_too_slow_has_the_hint_about_its_cost(one):
+    found = one(assembled({"5.1": SLOW})).pieces["5.1"]
+    assert found.words.startswith("correct, but too slow: ")
+    assert found.hint == find_piece("5.1").cost.why
+
+
 def test_what_a_file_writes_into_the_pipe_cannot_stop_the_report(monkeypatch, tmp_path):
     forged = [
         {"judged": {}},
