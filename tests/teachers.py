@@ -277,7 +277,8 @@ def goals() -> str:
 def mistakes() -> str:
     """The themes, each with hints to stored wrong answers."""
     count = sum(len(wrong_answers(chapter)) for chapter in CHAPTERS)
-    text = f"The course knows {count:,} wrong answers, each with a hint. Some mistakes come back in many functions:\n"
+    known = f"The course knows more than {count // 100 * 100:,} wrong answers, each with a hint."
+    text = f"{known} Some mistakes come back in many functions:\n"
     for title, say, examples in THEMES:
         text += f"\n**{title}.** {say}\n\n"
         for id, mistake in examples:
