@@ -105,7 +105,7 @@ def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda self: raises(RuntimeError("can't start new thread")))
         for _ in range(2):
-            with pytest.warns(RuntimeWarning, match="no thread can be started"):
+            with pytest.warns(RuntimeWarning, match="the time limit is off, because no thread can start"):
                 assert attempt(lambda: 3).value == 3
     monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
     assert isinstance(attempt(forever).error, TooLong), "later, where threads start, the limit holds"

@@ -75,7 +75,7 @@ class _Watchdog:
                 threading.Thread(target=self._watch, daemon=True).start()
                 self._is_awake = True
             except RuntimeError:  # as in a browser
-                said = "no thread can be started here, so code that does not end is not stopped"
+                said = "the time limit is off, because no thread can start here: only a restart stops an endless loop"
                 warnings.warn(said, RuntimeWarning, stacklevel=3)
 
     def _watch(self) -> None:
