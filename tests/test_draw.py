@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import io
 import json
@@ -279,6 +280,18 @@ def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeyp
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(tree.HOW_TO_GET_PICTURES)
     assert words_in(frames_of(play([("one", draw(a_cache()))]).reel)[0]) == draw(a_cache()).text.splitlines()
+
+
+@needs_graphviz
+def test_without_a_png_the_svg_is_shown_and_described(monkeypatch):
+    picture = draw(RadixCache())
+    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.picture"), "svg_to_png", lambda svg: None)
+    data, metadata = picture._repr_mimebundle_()
+    assert (set(data), metadata) == ({"text/html", "text/plain"}, {})
+    assert data["text/plain"] == "root"
+    shown = re.fullmatch(r'<img alt="root" width="(\d+)" src="data:image/svg\+xml;base64,(.*)"/>', data["text/html"])
+    assert int(shown[1]) == svg_size(picture.svg)[0]
+    assert base64.b64decode(shown[2]).decode() == picture.svg
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for dot is a shell script")

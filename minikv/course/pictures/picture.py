@@ -1,8 +1,8 @@
 """A picture with its text twin, pictures side by side, and plots of numbers.
 
 In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
-gives a plain PNG an alternative text, and as PNG for print. It has no background, and the words beside its boxes can
-be read on a white page and on a black one.
+gives a plain PNG an alternative text, and as PNG for print. Where no PNG can be made, the HTML has the SVG. It has no
+background, and the words beside its boxes can be read on a white page and on a black one.
 """
 
 from __future__ import annotations
@@ -55,24 +55,28 @@ class Picture:
 
     def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
         svg, png = self.svg, self.png
-        if svg is None or png is None:
-            missing = graphviz_way() is None or (svg is not None and png is None)
-            return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}" if missing else self.text}, {}
+        if svg is None:
+            return {"text/plain": self.text if graphviz_way() else f"{self.text}\n{HOW_TO_GET_PICTURES}"}, {}
         size = svg_size(svg)
         width, height = (round(side * min(1.0, MOST_WIDE / size[0])) for side in size)
+        if png is None:
+            coded = base64.b64encode(svg.encode()).decode()
+            return {"text/html": image_html(coded, self.alt, width, "svg+xml"), "text/plain": self.text}, {}
         coded = base64.b64encode(png).decode()
         data = {"text/html": image_html(coded, self.alt, width), "image/png": coded, "text/plain": self.text}
         return data, {"image/png": {"width": width, "height": height}}
 
 
-def image_html(coded: str, alt: str, width: int) -> str:
+def image_html(coded: str, alt: str, width: int, kind: str = "png") -> str:
     """An image in HTML: a PNG in base64 with its alternative text, as wide as it says where there is room.
+
+    An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing.
 
     >>> image_html("aGk=", "root < leaf", 60)
     '<img alt="root &lt; leaf" width="60" src="data:image/png;base64,aGk="/>'
     """
     said = alt if len(alt) <= MOST_SAID else f"{alt[:MOST_SAID]} …"
-    return f'<img alt="{escape(said)}" width="{width}" src="data:image/png;base64,{coded}"/>'
+    return f'<img alt="{escape(said)}" width="{width}" src="data:image/{kind};base64,{coded}"/>'
 
 
 def beside(*pictures: Picture) -> Picture:
