@@ -9,6 +9,8 @@ import re
 
 import pytest
 from chapters import ROOT
+from test_extras import COMMANDS, SERVING, SWEEP, run
+from test_extras import COURSE as PACKAGES
 from test_house import chapters_that_need_torch
 
 from minikv.course.pieces import begin, check
@@ -129,6 +131,21 @@ def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
     exec(answer, world)
     check("3.7 common", world["common"])
     assert capsys.readouterr().out == said
+
+
+def test_the_commands_for_a_server_run_as_they_are_shown(tmp_path, monkeypatch):
+    """The first two with the core alone; the README and the site name the extra that the third needs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "It is 14:0{n}."}}\n' for n in range(3)), "utf-8")
+    line = '{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n'
+    (tmp_path / "day.jsonl").write_text(line * 2, "utf-8")
+    shown = re.findall(r"^minikv (.*?) +#", README, re.MULTILINE)
+    assert [line.split()[0] for line in shown] == ["why", "plan", "verify"]
+    done = [run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING | SWEEP) for line in shown]
+    assert [one.returncode for one in done] == [0, 0, 2], done
+    tools = (ROOT / "notebooks" / "site" / "tools.md").read_text("utf-8")
+    for page in (README, tools):
+        assert re.search(r"pip install '(.*)'\n", done[2].stderr)[1] in page
 
 
 def test_the_chapters_that_need_pytorch_are_named():
