@@ -15,6 +15,7 @@ import pytest
 from minikv import __version__, cli, doctor
 from minikv.cli import lab
 from minikv.cli.command import COMMANDS, _parser
+from minikv.files import asset
 
 LINES = [
     {"timestamp": i, "input_length": 1000, "output_length": 10, "hash_ids": ids}
@@ -346,6 +347,29 @@ def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     assert cli.main(["lab", "3", "--no-browser"]) == 0
     assert "--LabApp.default_url=/doc/tree/03_radix_splitting.ipynb" in called[1]
     assert called[1][-1] == "--no-browser"
+
+
+def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(lab, "SHIPPED", tmp_path / "package")
+    monkeypatch.setattr(lab, "find_notebooks", lambda: tmp_path / "home")
+    for folder, *names in (("package", "03_long"), ("home", "03_long", "03_me", "03_long-0.2.0", "my notes #1")):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / f"{name}.ipynb").touch()
+    assert lab.find_chapter(tmp_path / "home", "3") == "03_long.ipynb"
+    called = []
+    monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
+    assert cli.main(["lab", "my"]) == 0
+    assert "--LabApp.default_url=/doc/tree/my%20notes%20%231.ipynb" in called[0]
+
+
+def test_lab_leaves_what_the_learner_set_in_jupyter(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(environment) or 0)
+    for set_already, expected in (("", [str(asset("jupyter"))]), ("mine", ["mine", str(asset("jupyter"))])):
+        monkeypatch.setenv("JUPYTER_CONFIG_PATH", set_already)  # the first folder of the path has the last word
+        assert cli.main(["lab"]) == 0
+        assert called.pop()["JUPYTER_CONFIG_PATH"].split(os.pathsep) == expected
 
 
 @shell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from minikv.cli import shipped
-from minikv.cli.shipped import RECORD, renew, sources_hash
+from minikv.cli.shipped import RECORD, sources_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
@@ -69,6 +70,33 @@ def test_an_installed_package_brings_the_course_into_an_empty_folder(wheel, tmp_
     assert {path.name for path in (tmp_path / "minikv-course").iterdir()} == {*CHAPTERS, RECORD}
 
 
+def test_a_folder_that_was_copied_without_its_record_is_the_course(wheel, tmp_path):
+    lab(wheel, tmp_path, "--where")
+    course = (tmp_path / "minikv-course").rename(tmp_path / "copy")
+    (course / RECORD).unlink()
+    (course / "03_radix_splitting.ipynb").write_text(notebook("mine"), "utf-8")
+    done = lab(wheel, course, "--where")
+    assert done.stdout == f"{course}\n"
+    assert "You changed 03_radix_splitting.ipynb, so it stays as it is." in done.stderr
+    assert not (course / "minikv-course").exists()
+
+
+@pytest.mark.parametrize("further", ["--foo", "03"])
+def test_where_takes_nothing_else(wheel, tmp_path, further):
+    done = lab(wheel, tmp_path, "--where", further)
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert done.stderr == f"minikv: --where opens nothing, so it takes no chapter and no option: {further}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_where_the_course_cannot_go_is_named_in_one_line(wheel, tmp_path):
+    (tmp_path / "minikv-course").write_text("mine", "utf-8")
+    done = lab(wheel, tmp_path, "--where")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert re.fullmatch(r"minikv: lab cannot continue: .*'minikv-course'\n", done.stderr)
+    assert (tmp_path / "minikv-course").read_text("utf-8") == "mine"
+
+
 def test_a_chapter_that_does_not_exist_is_named_beside_those_that_do(wheel, tmp_path):
     done = lab(wheel, tmp_path, "14")
     assert done.returncode == 2
@@ -81,6 +109,11 @@ def test_a_chapter_that_does_not_exist_is_named_beside_those_that_do(wheel, tmp_
 def notebook(source, output=None):
     cell = {"cell_type": "code", "source": [source], "outputs": [] if output is None else [output], "metadata": {}}
     return json.dumps({"cells": [cell], "metadata": {}})
+
+
+def renew(home, package):
+    """What the learner is told."""
+    return list(shipped.renew(home, package))
 
 
 @pytest.fixture
@@ -99,7 +132,7 @@ def home(tmp_path, package):
 
 
 def contents(folder):
-    return {path.name: path.read_text("utf-8") for path in folder.iterdir() if path.name != RECORD}
+    return {path.name: path.read_text("utf-8") for path in folder.iterdir() if path.is_file() and path.name != RECORD}
 
 
 def test_a_notebook_that_was_only_run_is_renewed(home, package):
@@ -166,7 +199,7 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
     (home / "01.ipynb").write_text(mine, "utf-8")
     for name in ("01.ipynb", "02.ipynb", "03.ipynb"):
         (package / name).write_text(notebook(f"second {name}"), "utf-8")
-    write, said = shipped.replace, []
+    write, said = shipped.replace, set()
     for failing in range(7):
         calls = iter(range(100))
 
@@ -177,7 +210,8 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
 
         monkeypatch.setattr(shipped, "replace", once)
         try:
-            said += renew(home, package)
+            for line in shipped.renew(home, package):
+                said.add(line)
         except OSError:
             assert contents(home)["01.ipynb"] == mine
     assert contents(home) == {
@@ -186,6 +220,20 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
         "02.ipynb": notebook("second 02.ipynb"),
         "03.ipynb": notebook("second 03.ipynb"),
     }
+    assert said == {"You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb."}
+
+
+def test_what_was_saved_before_the_disk_failed_is_said(home, package):
+    """It is not said again, so it may not be lost with the error about a later notebook."""
+    (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
+    (home / "02.ipynb").unlink()
+    (home / "02.ipynb").mkdir()
+    (package / "01.ipynb").write_text(notebook("second"), "utf-8")
+    lines = shipped.renew(home, package)
+    assert "01-0.1.0.ipynb" in next(lines)
+    with pytest.raises(OSError, match="02"):
+        next(lines)
+    assert contents(home) == {"01.ipynb": notebook("mine"), "01-0.1.0.ipynb": notebook("second")}
 
 
 # -- JupyterLab -------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from minikv.cli.command import complain, mention, say, writing
-from minikv.cli.shipped import FOLDER, RECORD, renew
+from minikv.cli.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
 
@@ -41,20 +42,23 @@ def find_notebooks() -> Path:
     for root in (Path(), Path(__file__).resolve().parents[2]):
         if (root / "notebooks" / "00_start_here.ipynb").exists():
             return (root / "notebooks").absolute()
-    folder = Path().absolute() if Path(RECORD).exists() else Path(FOLDER).absolute()
+    folder = Path() if Path(RECORD).exists() or Path("00_start_here.ipynb").exists() else Path(FOLDER)
     for line in renew(folder):
         mention(line)
-    return folder
+    return folder.absolute()
 
 
 def find_chapter(notebooks: Path, wanted: str) -> str:
     """The name of the notebook whose number or first letters are `wanted`; `ValueError` says which there are.
 
+    Of several, the package's own comes first, before one that the learner named alike.
+
     >>> find_chapter(find_notebooks(), "3")
     '03_radix_splitting.ipynb'
     """
     begins = f"{int(wanted):02}_" if wanted.isdecimal() else wanted
-    names = sorted((path.name for path in notebooks.glob("*.ipynb")), key=lambda name: (len(name), name))
+    paths = (path.name for path in notebooks.glob("*.ipynb"))
+    names = sorted(paths, key=lambda name: (not (SHIPPED / name).exists(), len(name), name))
     if found := [name for name in names if name.startswith(begins)]:
         return found[0]
     there = ", ".join(sorted(name.removesuffix(".ipynb") for name in names))
@@ -65,7 +69,10 @@ def run_lab(options: argparse.Namespace) -> int:
     """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
     if importlib.util.find_spec("jupyterlab") is None and not options.where:
         return complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
-    notebooks, rest = find_notebooks(), list(options.rest)
+    rest = list(options.rest)
+    if options.where and rest:
+        return complain(f"--where opens nothing, so it takes no chapter and no option: {' '.join(rest)}", 2)
+    notebooks = find_notebooks()
     if options.where:
         say(str(notebooks))
         return 0
@@ -74,10 +81,10 @@ def run_lab(options: argparse.Namespace) -> int:
     except ValueError as error:
         return complain(str(error), 2)
     # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
-    # files between the chapters, and the address as the last line.
-    paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    # files between the chapters, and the address as the last line. What the learner set in this way goes before it.
+    paths = [*filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")]), str(asset("jupyter"))]
     quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
-    where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url=/doc/tree/{chapter}"]
+    where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url=/doc/tree/{quote(chapter)}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in rest:
         where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
     return _become([sys.executable, "-m", "jupyter", "lab", *where, *rest], quiet)

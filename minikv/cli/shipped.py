@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +22,25 @@ RECORD = ".minikv.json"
 SHIPPED = Path(__file__).resolve().parents[1] / "notebooks"  # in an installed package; a checkout has none there
 
 
-def renew(folder: Path, shipped: Path = SHIPPED) -> list[str]:
-    """Copy each notebook of `shipped` that `folder` lacks or has in an older version; returns what to tell the learner.
+def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
+    """Copy each notebook of `shipped` that `folder` lacks or has in an older version; yields what to tell the learner.
 
     One that the learner changed stays as it is, and the new version of it goes into a file beside it, once. `OSError`
-    where a file cannot be read or written: the others are complete, and the next call continues.
+    where a file cannot be read or written: those before it are complete, and the next call continues.
 
     >>> import tempfile
     >>> home, new = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     >>> replace(new / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "1 + 1", "outputs": []}]}')
-    >>> renew(home, new), sorted(path.name for path in home.iterdir())
+    >>> list(renew(home, new)), sorted(path.name for path in home.iterdir())
     ([], ['.minikv.json', '01.ipynb'])
     >>> replace(home / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "my own", "outputs": []}]}')
     >>> replace(new / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "1 + 2", "outputs": []}]}')
-    >>> renew(home, new)
+    >>> list(renew(home, new))
     ['You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb.']
-    >>> renew(home, new)
+    >>> list(renew(home, new))
     []
     """
     folder.mkdir(parents=True, exist_ok=True)
-    said = []
     with locked(folder / RECORD):
         offered = _record(folder)
         for source in sorted(shipped.glob("*.ipynb")):
@@ -52,11 +52,10 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> list[str]:
             elif there != now and offered.get(source.name) != now:
                 beside = _name_beside(target, now)
                 replace(beside, content)
-                said.append(f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}.")
+                yield f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}."
             if offered.get(source.name) != now:
                 offered[source.name] = now
                 replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")
-    return said
 
 
 def _record(folder: Path) -> dict[str, Any]:
