@@ -40,6 +40,22 @@ def test_it_has_every_chapter_and_every_name_of_the_package(site):
     assert [name for name in minikv.__all__ if f'id="minikv.{name}"' not in reference] == []
 
 
+def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made(site):
+    pages = [(site / "reference" / path.name).read_text("utf-8") for path in (site / "reference").glob("*.html")]
+    shown = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<article.*?</article>", "".join(pages), re.S))))
+    for garbled in ("Alias for field", "<lambda>", "(*args, **kwargs)", "“", "``", "\\*", "\\_", ":py:"):
+        assert garbled not in shown
+    indexes = (site / "reference" / "indexes.html").read_text("utf-8")
+    assert 'id="minikv.RadixCache.match_prefix"' in indexes  # it comes from a base class
+    assert re.search(r'href="#minikv.PrefixCache"[^>]*><code', indexes)  # a name in a docstring leads to its entry
+
+
+def test_the_rules_that_the_tools_page_speaks_of_are_one_link_away(site):
+    assert 'href="reference/index.html"><span class="std std-doc">rules' in (site / "tools.html").read_text("utf-8")
+    assert 'href="indexes.html#minikv.PrefixCache"' in (site / "reference" / "index.html").read_text("utf-8")
+    assert "fifteen rules" in (site / "reference" / "index.html").read_text("utf-8")
+
+
 def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
     texts = {path: path.read_text("utf-8") for path in site.rglob("*.html") if "_static" not in path.parts}
     ids = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}

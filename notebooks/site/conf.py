@@ -12,6 +12,7 @@ from minikv.course.reel import script, style_sheet
 
 project, author, release = "minikv", "The minikv authors", minikv.__version__
 ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
+NAME = re.compile(r"`([A-Z]\w*)[\w.]*`")
 HERE = Path(__file__).resolve().parent
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
@@ -19,7 +20,7 @@ nb_execution_mode, nb_merge_streams = "off", True  # pages.py has executed them
 nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
 myst_heading_anchors = 4
 exclude_patterns = []
-autodoc_member_order, autodoc_typehints = "bysource", "none"
+autodoc_member_order, autodoc_typehints, autodoc_preserve_defaults = "bysource", "none", True
 default_role = "literal"
 
 html_theme = "pydata_sphinx_theme"
@@ -66,6 +67,8 @@ def add_player(app: Any, pagename: str, templatename: str, context: dict[str, An
 def as_rest(text: str) -> str:
     """A docstring of ours as reStructuredText: `names` as code, examples and indented blocks as they are.
 
+    A class of the package becomes a link.
+
     >>> print(as_rest("Of `page`s, *all*.\\n\\n1. One\\n   rule.\\n2. Another."))
     Of ``page``\\ s, \\*all\\*.
     <BLANKLINE>
@@ -87,9 +90,11 @@ def _block(block: str) -> str:
     parts = re.split(r"(`[^`]+`)", block)
     for at, part in enumerate(parts):
         if part.startswith("`"):
-            parts[at] = f"`{part}`" + ("\\ " if parts[at + 1][:1].isalnum() else "")
+            name = NAME.fullmatch(part)
+            parts[at] = f":py:obj:{part}" if name and name[1] in minikv.__all__ else f"`{part}`"
+            parts[at] += "\\ " if parts[at + 1][:1].isalnum() else ""
         else:
-            parts[at] = re.sub(r"([\\*_|])", r"\\\1", part)
+            parts[at] = re.sub(r'([\\*_|"])', r"\\\1", part)  # quotes too: "lru" is what one types
     return ITEM.sub(r"\n\1\\. ", "".join(parts)).lstrip("\n")
 
 
@@ -98,8 +103,20 @@ def convert(app: Any, what: str, name: str, found: Any, options: Any, lines: lis
     lines[:] = as_rest("\n".join(lines)).split("\n") if lines else []
 
 
+def skip(app: Any, what: str, name: str, found: Any, is_skipped: bool, options: Any) -> bool | None:
+    """Leave out the fields of a named tuple, whose docstrings say only their numbers."""
+    return True if type(found).__name__ == "_tuplegetter" else None
+
+
+def sign(app: Any, what: str, name: str, found: Any, options: Any, signature: str, result: str) -> Any:
+    """Leave out the signature of a protocol, and of a widget: it is one of typing's, or of traitlets'."""
+    return ("", None) if signature == "(*args, **kwargs)" else None
+
+
 def setup(app: Any) -> None:
-    """Connect both to Sphinx."""
+    """Connect them to Sphinx."""
     app.connect("html-page-context", add_player)
     app.connect("autodoc-process-docstring", convert)
+    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", sign)
     sys.setrecursionlimit(10_000)

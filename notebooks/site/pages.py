@@ -117,7 +117,8 @@ def reference(folder: Path) -> None:
         for name in names:
             thing = getattr(minikv, name)
             if isinstance(thing, type):
-                parts += [f".. autoclass:: {name}", "   :members:", ""]
+                foreign = [base.__name__ for base in thing.__mro__ if not base.__module__.startswith("minikv")]
+                parts += [f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {', '.join(foreign)}", ""]
             elif callable(thing):
                 parts += [f".. autofunction:: {name}", ""]
             else:
