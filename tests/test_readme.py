@@ -148,6 +148,19 @@ def test_the_commands_for_a_server_run_as_they_are_shown(tmp_path, monkeypatch):
         assert re.search(r"pip install '(.*)'\n", done[2].stderr)[1] in page
 
 
+def test_chapters_are_counted_and_take_as_long_as_is_said():
+    minutes = []
+    for path in sorted((ROOT / "notebooks").glob("[01]*.ipynb")):
+        found = re.search(r"\*\*Read\*\* (\d+) minutes(?:, \*\*build\*\* (\d+))?", path.read_text("utf-8"))
+        minutes.append(sum(int(part or 0) for part in found.groups()))
+    assert len(minutes) == 14
+    assert "In fourteen notebooks" in README
+    assert "fourteen chapters" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
+    assert "Chapter 00 takes half an hour, each of the others one to two hours" in README
+    assert minutes[0] == 30
+    assert all(60 <= length <= 125 for length in minutes[1:]), minutes
+
+
 def test_the_chapters_that_need_pytorch_are_named():
     need = sorted(set(chapters_that_need_torch()))
     words = f"chapters {', '.join(need[:-1])} and {need[-1]}"

@@ -74,6 +74,13 @@ def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhe
     assert loaded == []
 
 
+def test_every_page_names_its_license_and_no_table_has_nameless_columns(site):
+    for path in site.glob("*.html"):
+        text = path.read_text("utf-8")
+        assert "CC BY 4.0" in text, path.name
+        assert not re.search(r"<th[^>]*>\s*(?:<p>\s*</p>)?\s*</th>", text), path.name
+
+
 def test_it_is_small_enough_to_carry(site):
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
 

@@ -11,6 +11,7 @@ import minikv
 from minikv.course.reel import script, style_sheet
 
 project, author, release = "minikv", "The minikv authors", minikv.__version__
+copyright = f"{author}. Code: MIT. Text and pictures: CC BY 4.0."
 ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
 NAME = re.compile(r"`([A-Z]\w*)[\w.]*`")
 HERE = Path(__file__).resolve().parent
