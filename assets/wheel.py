@@ -32,12 +32,14 @@ class Course(BuildHookInterface):  # type: ignore[misc, type-arg, unused-ignore]
         if version == "editable":
             return
         root, added = Path(self.root), build_data["force_include"]
-        for path in (root / "assets").rglob("*"):
+        for path in sorted((root / "assets").rglob("*")):
             place = path.relative_to(root)
-            if path.is_file() and path.suffix != ".py" and not NOT_SHIPPED.intersection(place.parts):
+            is_left_out = any(part in NOT_SHIPPED or part.startswith(".") for part in place.parts)
+            if path.is_file() and path.suffix != ".py" and not is_left_out:
                 added[str(path)] = f"minikv/{place.as_posix()}"
         self._folder = tempfile.TemporaryDirectory()
-        for path in sorted((root / "notebooks").glob("*.ipynb")):
+        for source in sorted((root / "notebooks" / "src").glob("*.py")):  # a notebook without one is somebody's draft
+            path = root / "notebooks" / f"{source.stem}.ipynb"
             shipped = Path(self._folder.name) / path.name
             shipped.write_text(without_outputs(path.read_text("utf-8")), "utf-8", newline="\n")
             added[str(shipped)] = f"minikv/notebooks/{path.name}"

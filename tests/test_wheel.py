@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import re
@@ -52,6 +53,24 @@ def test_the_wheel_carries_each_asset_that_is_read_and_no_other(wheel):
         pytest.skip("this is no git checkout")
     wanted = {name.removeprefix("assets/") for name in tracked.splitlines() if not name.endswith(".py")}
     assert there == {name for name in wanted if not name.startswith("readme/")}
+
+
+def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("course_wheel", ROOT / "assets" / "wheel.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    for name in ("assets/.DS_Store", "assets/b.txt", "assets/.old/c.txt", "assets/readme/d.gif", "assets/make.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+    (tmp_path / "notebooks" / "src" / "01.py").touch()
+    for name in ("01", "Untitled"):
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(notebook("x", "y"), "utf-8")
+    hook, built = SimpleNamespace(root=str(tmp_path)), {"force_include": {}}
+    hooks.Course.initialize(hook, "standard", built)
+    assert list(built["force_include"].values()) == ["minikv/assets/b.txt", "minikv/notebooks/01.ipynb"]
+    hooks.Course.finalize(hook, "standard", built, "")
 
 
 def lab(wheel, folder, *arguments):
