@@ -90,7 +90,7 @@ def _block(block: str) -> str:
         block = "\n".join(line.strip() for line in block.split("\n"))
     parts = re.split(r"(`[^`]+`)", block)
     for at, part in enumerate(parts):
-        if part.startswith("`"):
+        if at % 2:
             name = NAME.fullmatch(part)
             parts[at] = f":py:obj:{part}" if name and name[1] in minikv.__all__ else f"`{part}`"
             parts[at] += "\\ " if parts[at + 1][:1].isalnum() else ""
