@@ -84,7 +84,7 @@ def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here,
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["student"] for row in rows] == [each.name for each in found.students]
     assert (rows[3]["3.1"], rows[3]["3.3"], rows[4]["3.1"], rows[4]["solved"]) == (
-        "wrong", "not attempted", "same as printed", "5",
+        "wrong", "no saved answer", "same as printed", "5",
     )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
 )  # fmt: skip
 def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, hint):
     found = one(assembled({"3.7": own})).pieces["3.7"]
-    assert found.mark == ("not attempted" if hint is None else "wrong")
+    assert found.mark == ("no saved answer" if hint is None else "wrong")
     assert found.hint.startswith(hint or "")
     assert bool(found.hint) == (hint is not None)
 

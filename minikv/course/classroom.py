@@ -37,7 +37,7 @@ MOST_BYTES = 2 * 2**30  # of memory, for one file
 LARGEST_FILE = 2**20  # bytes
 WIDTH = 88  # columns of text
 SHORT = 6  # lines: two people often write a piece that has no more in the same way
-SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "not attempted"
+SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "no saved answer"
 NO_HINT = "none of the stored mistakes; the first hint is: {}"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*")
