@@ -239,7 +239,7 @@ def test_a_wrong_call_is_one_line(tmp_path, capsys):
     assert cli.main(["classroom", str(tmp_path)]) == 2
     missing, empty = capsys.readouterr().err.splitlines()
     assert missing.endswith("none: No such file or directory")
-    assert empty.endswith("holds no student's file: expected NAME.py or NAME/my_minikv.py")
+    assert empty.endswith("has no student files: expected NAME.py or NAME/my_minikv.py")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names there")

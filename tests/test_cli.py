@@ -319,7 +319,7 @@ def test_the_doctor_finds_everything_here(capsys):
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "✓ jupyterlab" in out
-    assert "\nEverything that the course needs is here." in out
+    assert "\nEverything that the course needs is installed." in out
 
 
 def test_the_doctor_says_what_is_missing_and_what_to_do(monkeypatch, capsys):

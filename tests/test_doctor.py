@@ -78,7 +78,7 @@ def test_the_course_without_pytorch_is_complete(installed, capsys):
 def test_the_course_needs_no_cluster_and_a_cluster_needs_joblib(installed, capsys):
     installed(*COURSE, *SERVING, "hypothesis")
     assert cli.main(["doctor"]) == 0
-    said = "\nEverything that the course needs is here. Extras that are not installed: sweep, cluster\n"
+    said = "\nEverything that the course needs is installed. Extras that are not installed: sweep, cluster\n"
     assert capsys.readouterr().out.endswith(said)
     installed(*doctor.EXTRAS["cluster"])
     assert marked("✗") == ["joblib"]

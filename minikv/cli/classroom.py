@@ -13,12 +13,12 @@ from minikv.errors import shown
 from minikv.progress_bar import Progress
 
 _EXAMPLES = """A student's file is FOLDER/anna.py, FOLDER/anna_my_minikv.py, or a my_minikv.py anywhere in FOLDER/anna.
-Each is executed, in a process of its own but with your rights: hand in only files of people whom you trust.
+Each file runs in a separate process, but with your rights: judge only files from people you trust.
 
 examples:
   minikv classroom homework                       who solved what, and the most frequent mistakes
   minikv classroom homework --csv > marks.csv     for a spreadsheet
-  minikv classroom homework --json                all of it, with the smallest failing case of each wrong piece"""
+  minikv classroom homework --json                everything, with the smallest failing case of each wrong function"""
 
 _RECORD = """The record is .minikv/progress.json in the home folder, or the file that MINIKV_PROGRESS names.
 
@@ -35,10 +35,10 @@ def add_classroom(classroom: argparse.ArgumentParser) -> None:
     True
     """
     classroom.epilog = _EXAMPLES
-    classroom.add_argument("folder", type=Path, help="with the my_minikv.py of each student")
+    classroom.add_argument("folder", type=Path, help="the folder that holds each student's my_minikv.py")
     forms = classroom.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")
-    forms.add_argument("--csv", action="store_true", help="print a line for each student, with a column for each piece")
+    forms.add_argument("--csv", action="store_true", help="print one line per student, with one column per function")
 
 
 def run_classroom(options: argparse.Namespace) -> int:
@@ -52,9 +52,7 @@ def run_classroom(options: argparse.Namespace) -> int:
     except OSError as error:
         return complain(f"cannot use {shown(str(options.folder))}: {error.strerror}", 2)
     if not total:
-        return complain(
-            f"{shown(str(options.folder))} holds no student's file: expected NAME.py or NAME/my_minikv.py", 2
-        )
+        return complain(f"{shown(str(options.folder))} has no student files: expected NAME.py or NAME/my_minikv.py", 2)
     with Progress(command="classroom") as tick:
         tick.expect(total)
         report = judge_class(options.folder, tick)

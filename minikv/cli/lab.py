@@ -27,7 +27,7 @@ def add_lab(lab: argparse.ArgumentParser) -> None:
     """
     lab.usage = "minikv lab [CHAPTER] [--where] [option of JupyterLab ...]"
     lab.epilog = "examples:\n  minikv lab\n  minikv lab 03\n  minikv lab --no-browser --port=9999"
-    lab.add_argument("--where", action="store_true", help="print the folder with the chapters, and open nothing")
+    lab.add_argument("--where", action="store_true", help="only print the folder that holds the chapters")
 
 
 def find_notebooks() -> Path:
@@ -62,7 +62,7 @@ def find_chapter(notebooks: Path, wanted: str) -> str:
     if found := [name for name in names if name.startswith(begins)]:
         return found[0]
     there = ", ".join(sorted(name.removesuffix(".ipynb") for name in names))
-    raise ValueError(f"there is no chapter {bounded(wanted)}; there are {there}")
+    raise ValueError(f"there is no chapter {bounded(wanted)}; the chapters are {there}")
 
 
 def run_lab(options: argparse.Namespace) -> int:
@@ -123,6 +123,6 @@ def run_doctor(options: argparse.Namespace) -> int:
         say(f"\nMissing: {', '.join(broken)}")
     else:
         lacks = [extra for extra in FOR_THE_COURSE if extra in absent]
-        here = "The core is complete." if lacks else "Everything that the course needs is here."
+        here = "The core is complete." if lacks else "Everything that the course needs is installed."
         say(f"\n{here}" + (f" Extras that are not installed: {', '.join(absent)}" if absent else ""))
     return 1 if broken else 0

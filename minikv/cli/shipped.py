@@ -1,7 +1,7 @@
 """The notebooks that came with the package, copied to where the learner works on them; what is theirs stays theirs.
 
 `.minikv.json` in that folder keeps, for each notebook, the hash of the version that was offered last. A notebook whose
-cells have another hash was changed by the learner, so a newer version of it is saved beside it. Outputs and metadata
+cells have another hash was changed by the learner, so a newer version is saved next to it. Outputs and metadata
 do not count: they change when a cell runs.
 """
 
