@@ -104,11 +104,15 @@ RECORD = {"1.1": RIGHT, "1.2": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, 
 # A lecture: minutes, chapters, what is shown.
 LECTURE = [
     (10, "00", "The same chat without a cache and with one. Take guesses before you run the cell."),
-    (10, "00", "Type what the room says into the playground, until it reaches the goal."),
-    (10, "01", "Bytes per token, and how few prompts fit. This is why anything is ever evicted."),
+    (10, "00", "Type the room's suggestions into the playground until the goal is reached."),
+    (10, "01", "Bytes per token, and how few prompts fit. This is why a cache has to evict."),
     (10, "02", "The careless pool: let the room find a way to break it before you scroll on."),
     (20, "03", "The film at the top, step by step. Then guess 3.c, and `cut an edge in one step`."),
-    (10, "04", "Why a cached prompt may not go while someone reads it. Then `protect more than half with two locks`."),
+    (
+        10,
+        "04",
+        "Why a cached prompt can't be evicted while a request reads it. Then `protect more than half with two locks`.",
+    ),
     (10, "05", "`evict the prompt that was inserted last`: ask which prompt goes first, then press the button."),
     (
         10,
