@@ -94,8 +94,8 @@ site: $(DEV)
 
 # Whether the links to elsewhere still lead somewhere. A site that is down for an hour is no error here.
 links: $(DEV)
-	$(BIN)/python notebooks/site/pages.py build/pages map
-	-$(BIN)/python -m sphinx -q -b linkcheck -d build/doctrees build/pages build/links
+	$(BIN)/python notebooks/site/pages.py _build/pages map
+	-$(BIN)/python -m sphinx -q -b linkcheck -d _build/doctrees _build/pages _build/links
 
 dist: $(BIN)/python
 	rm -rf dist
