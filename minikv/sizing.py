@@ -33,7 +33,7 @@ class KVShape:
     """The part of a model's shape that decides the size of its KV cache.
 
     Multi-head attention has as many KV heads as query heads, grouped-query attention fewer, multi-query attention
-    one. Multi-head latent attention (DeepSeek) keeps one vector of `latent_dim` numbers a token instead of K and V.
+    one. Multi-head latent attention (DeepSeek) keeps one vector of `latent_dim` numbers per token instead of K and V.
 
     >>> KVShape(num_layers=32, num_kv_heads=8, head_dim=128, num_heads=32).attention
     'GQA'
@@ -145,7 +145,7 @@ def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
 
 
 class TensorPlan(NamedTuple):
-    """One tensor that an engine would allocate: its `name`, `shape` and torch `dtype`, one row a slot."""
+    """One tensor that an engine would allocate: its `name`, `shape` and torch `dtype`, one row per slot."""
 
     name: str
     shape: tuple[int, ...]

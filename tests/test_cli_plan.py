@@ -39,7 +39,7 @@ def test_it_says_all_there_is_to_say(capsys):
     assert status == 0
     for title in ("Hits by size", "Ceiling, knee and bound", "Time to live", "Conversations", "Prefixes worth most"):
         assert f"\n{title}\n" in out
-    assert "llama-3.1-8b: 128 KiB of bf16 a token; the cache may use 60 GiB: 491,520 tokens." in out
+    assert "llama-3.1-8b: 128 KiB of bf16 per token; the cache may use 60 GiB: 491,520 tokens." in out
     assert "format mooncake, blocks of 512 tokens" in err
     assert max(map(len, out.splitlines())) < 320
 
@@ -115,7 +115,7 @@ def test_a_model_whose_layers_are_not_all_full_attention_is_refused_by_name(fiel
 )  # fmt: skip
 def test_a_field_that_is_not_in_force_is_none_of_its_business(fields, capsys, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config_with(**fields)), "utf-8")
-    assert "144 KiB of bf16 a token" in plan(capsys, "--model", "config.json")[1]
+    assert "144 KiB of bf16 per token" in plan(capsys, "--model", "config.json")[1]
 
 
 def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):

@@ -26,8 +26,8 @@ PATTERNS = {
     r"is sooner": "is faster",
     r"asks? after": "ask for",
     r"stands? (in|at|on|under|below|beside|above|behind|here|there)": "is in",
-    r"(one|bytes?|nodes?|tokens?|requests?|blocks?|hits?|pages?|rows?) a "
-    r"(token|second|request|GPU|layer|step)(?!'s| is| computes)": "per",
+    r"(one|bytes?|nodes?|tokens?|requests?|blocks?|hits?|pages?|rows?|numbers?|\w+[)}]) a "
+    r"(token|second|request|GPU|layer|step|slot|block|number)(?!'s| is| computes)": "per",
     r"GPU of \d+": "an 80 GiB GPU",
     r"with \d+ bytes each": "at 2 bytes each",
     r"from how many": "at how many",
@@ -81,6 +81,7 @@ def test_a_docstring_of_the_package_says_what_a_thing_does_or_is():
         ("the block behind it", True),
         ("one node a token", True),
         ("a page a token is in", False),
+        ("pairs (keys, values) a layer", True),
         ("the engine goes on with it", True),
         ("it runs on a GPU", False),
         ("the request runs on, and", True),

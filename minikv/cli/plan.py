@@ -231,7 +231,7 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     held = ""
     if terms.memory is not None:
         held = f"; the cache may use {gib(terms.memory)}{each}: {terms.memory // terms.bytes_per_token:,} tokens"
-    return f"{options.model}: {terms.bytes_per_token / 1024:g} KiB of {options.dtype} a token{each}{held}."
+    return f"{options.model}: {terms.bytes_per_token / 1024:g} KiB of {options.dtype} per token{each}{held}."
 
 
 def _replayed(

@@ -29,8 +29,8 @@ from minikv.tokens import TokensLike, pack
 class CopyOnWrite(SharedSequences):
     """Sequences over `num_pages` pages of `page_size` tokens, each page shared by all that have the same in it.
 
-    `store` is a `KVStore` of as many pages, for values that are pairs (keys, values) a layer; without one a value is
-    any Python object. `declared` and `discovered` say which kinds of sharing are on. Sequences have names of the
+    With a `store`, a `KVStore` of as many pages, a value is one (keys, values) pair per layer; without one it is any
+    Python object. `declared` and `discovered` say which kinds of sharing are on. Sequences have names of the
     caller's. Any thread may call it. Every act is done whole, or raises and changes nothing: `OutOfPages`, `KeyError`
     for a name that is unknown, `TypeError` or `ValueError` for the rest.
 

@@ -19,7 +19,7 @@ class BitmaskPool(CountedPool):
     A caller that remembers `(page, version(page))` can tell later whether the page still holds what it held. `occupy`
     takes a particular page back, for reusing what is still in it: without a new version, or with one where its content
     is going to change. The lowest free page goes first. Words of 64 bits carry the bits, and a word of the next level
-    says which words have any: O(log64 size) a page, where one long integer costs O(size). After AstrAI's
+    says which words have any: O(log64 size) per page, where one long integer costs O(size). After AstrAI's
     `SlotAllocator`.
 
     >>> pool = BitmaskPool(100)

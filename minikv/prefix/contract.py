@@ -14,7 +14,7 @@ One request, in the order that is safe:
            [.., insertion.length)  in our pages, which are the tree's from now on
            [.., len(tokens))       the unaligned tail: its page is still ours
 
-Pages are the unit: an index holds one number a page. With `page_size` 1 a page is a slot.
+Pages are the unit: an index holds one number per page. With `page_size` 1 a page is a slot.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class PrefixCache(Protocol):
     14. No scars: a match or an insert joins a node that it walks through with its only child, if both are equally
        recent, equally locked and equal in whatever else the policy reads. So does an insert with the nodes above its
        locked start, which their unlock will make equally recent. By pages, a join changes no victim.
-    15. Pages are the unit: an index holds one number a page.
+    15. Pages are the unit: an index holds one number per page.
     """
 
     page_size: int

@@ -53,7 +53,7 @@ _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a lea
 class RadixNode(IndexNode):
     """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
 
-    `key_runs` and `page_runs` are the tokens and the pages as they are stored, four bytes a number, and no run is ever
+    `key_runs` and `page_runs` are the tokens and the pages as they are stored, four bytes per number. No run is ever
     changed in place: a node that was inserted has one of each, and a join, which copies nothing, lines up those of both
     edges. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use.
     Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the

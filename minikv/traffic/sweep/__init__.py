@@ -3,7 +3,7 @@
 Each run is one `replay`, in a worker of its own (`workers`). What is done is in a journal, so a sweep that was
 stopped or killed continues where it was. The results come in the order of the config, whatever ran where and when.
 
-A worker reads a trace once and keeps it, at 4 bytes a block, while it works on runs of that trace. The trace is never
+A worker reads a trace once and keeps it, at 4 bytes per block, while it works on runs of that trace. The trace is never
 sent to it: the file must be at the same path on every machine of a cluster.
 """
 
