@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import ROOT
 
 from minikv import __version__, cli, doctor
 from minikv.cli import lab
@@ -347,6 +348,15 @@ def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     assert cli.main(["lab", "3", "--no-browser"]) == 0
     assert "--LabApp.default_url=/doc/tree/03_radix_splitting.ipynb" in called[1]
     assert called[1][-1] == "--no-browser"
+
+
+def test_lab_in_a_checkout_opens_the_notebooks_where_they_are(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "notebooks" / "site" / "start.md").read_text("utf-8")
+    assert "prints the path of that folder, `notebooks`" in page.partition("## In a checkout")[2]
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lab", "--where"]) == 0
+    assert capsys.readouterr().out == f"{ROOT / 'notebooks'}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(tmp_path, monkeypatch):
