@@ -359,6 +359,30 @@ def test_lab_in_a_checkout_opens_the_notebooks_where_they_are(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "chapter", "rest"),
+    [
+        ("--no-browser 03", "03_radix_splitting", "--no-browser"),
+        ("--port 9999 radix --no-browser", "00_start_here", "--port 9999 radix --no-browser"),
+        ("--no-browser --port 9999 13_ --debug", "13_", "--no-browser --port 9999 --debug"),
+        ("03 --port 8", "03_radix_splitting", "--port 8"),
+        ("--no-browser 99", "00_start_here", "--no-browser 99"),
+    ],
+)
+def test_lab_finds_the_chapter_wherever_it_stands_among_the_options(monkeypatch, words, chapter, rest):
+    called = []
+    monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
+    assert cli.main(["lab", *words.split(), "--ip", ""]) == 0
+    (command,) = called
+    assert command[5].startswith(f"--LabApp.default_url=/doc/tree/{chapter}")
+    assert [word for word in command[6:] if word != "--allow-root"] == [*rest.split(), "--ip", ""]
+
+
+def test_lab_refuses_a_first_word_that_is_no_chapter(capsys):
+    assert cli.main(["lab", "99", "--no-browser"]) == 2
+    assert "there is no chapter '99'; the chapters are 00_start_here, " in capsys.readouterr().err
+
+
 def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(lab, "SHIPPED", tmp_path / "package")
     monkeypatch.setattr(lab, "find_notebooks", lambda: tmp_path / "home")

@@ -26,7 +26,7 @@ def add_lab(lab: argparse.ArgumentParser) -> None:
     ['03', '--port=9999']
     """
     lab.usage = "minikv lab [CHAPTER] [--where] [option of JupyterLab ...]"
-    lab.epilog = "examples:\n  minikv lab\n  minikv lab 03\n  minikv lab --no-browser --port=9999"
+    lab.epilog = "examples:\n  minikv lab\n  minikv lab 03\n  minikv lab --no-browser --port=9999 03"
     lab.add_argument("--where", action="store_true", help="only print the folder that holds the chapters")
 
 
@@ -65,6 +65,21 @@ def find_chapter(notebooks: Path, wanted: str) -> str:
     raise ValueError(f"there is no chapter {bounded(wanted)}; the chapters are {there}")
 
 
+def _take_chapter(notebooks: Path, words: list[str]) -> str:
+    """Take the first word that names a chapter out of `words`: others are options of JupyterLab, or values of them."""
+    for word in filter(None, words):
+        if not word.startswith("-"):
+            try:
+                chapter = find_chapter(notebooks, word)
+            except ValueError:
+                if word is words[0]:
+                    raise
+            else:
+                words.remove(word)
+                return chapter
+    return find_chapter(notebooks, "00")
+
+
 def run_lab(options: argparse.Namespace) -> int:
     """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
     if importlib.util.find_spec("jupyterlab") is None and not options.where:
@@ -77,7 +92,7 @@ def run_lab(options: argparse.Namespace) -> int:
         say(str(notebooks))
         return 0
     try:
-        chapter = find_chapter(notebooks, rest.pop(0) if rest and not rest[0].startswith("-") else "00")
+        chapter = _take_chapter(notebooks, rest)
     except ValueError as error:
         return complain(str(error), 2)
     # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
