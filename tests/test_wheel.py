@@ -242,17 +242,44 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
     assert said == {"You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb."}
 
 
-def test_what_was_saved_before_the_disk_failed_is_said(home, package):
+def test_what_was_saved_before_the_disk_failed_is_said(home, package, monkeypatch):
     """It is not said again, so it may not be lost with the error about a later notebook."""
     (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
-    (home / "02.ipynb").unlink()
-    (home / "02.ipynb").mkdir()
     (package / "01.ipynb").write_text(notebook("second"), "utf-8")
+    (package / "02.ipynb").write_text(notebook("second"), "utf-8")
     lines = shipped.renew(home, package)
     assert "01-0.1.0.ipynb" in next(lines)
-    with pytest.raises(OSError, match="02"):
+
+    def full(path, data):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(shipped, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
         next(lines)
-    assert contents(home) == {"01.ipynb": notebook("mine"), "01-0.1.0.ipynb": notebook("second")}
+    assert contents(home)["01-0.1.0.ipynb"] == notebook("second")
+
+
+@pytest.mark.parametrize("name", ["01.ipynb", "01-0.1.0.ipynb"])
+def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(home, package, name):
+    (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
+    (home / name).unlink(missing_ok=True)
+    (home / name).mkdir()
+    for other in ("01.ipynb", "02.ipynb", "03.ipynb"):
+        (package / other).write_text(notebook("second"), "utf-8")
+    (line,) = renew(home, package)
+    assert re.fullmatch(rf"01\.ipynb is not renewed: .*{re.escape(name)}'", line)
+    assert contents(home)["02.ipynb"] == contents(home)["03.ipynb"] == notebook("second")
+    (home / name).rmdir()
+    assert len(renew(home, package)) == (name != "01.ipynb")
+    assert notebook("second") == contents(home)[name]
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_course_from_opening(wheel, tmp_path):
+    (tmp_path / "minikv-course" / "03_radix_splitting.ipynb").mkdir(parents=True)
+    done = lab(wheel, tmp_path, "--where")
+    assert (done.stdout, done.returncode) == (f"{tmp_path / 'minikv-course'}\n", 0)
+    assert re.fullmatch(r"03_radix_splitting\.ipynb is not renewed: .*\n", done.stderr)
+    assert {path.name for path in (tmp_path / "minikv-course").iterdir()} == {*CHAPTERS, RECORD}
 
 
 # -- JupyterLab -------------------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ SHIPPED = Path(__file__).resolve().parents[1] / "notebooks"  # in an installed p
 def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
     """Copy each notebook of `shipped` that `folder` lacks or has in an older version; yields what to tell the learner.
 
-    One that the learner changed stays as it is, and the new version of it goes into a file beside it, once. `OSError`
-    where a file cannot be read or written: those before it are complete, and the next call continues.
+    One that the learner changed stays as it is, and the new version of it goes into a file beside it, once. One that
+    may not be read or written is named, and the others are copied. `OSError` where the disk fails, say: those before it
+    are complete, and the next call continues.
 
     >>> import tempfile
     >>> home, new = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
@@ -44,18 +45,25 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
     with locked(folder / RECORD):
         offered = _record(folder)
         for source in sorted(shipped.glob("*.ipynb")):
-            content = source.read_bytes()
-            now, target = sources_hash(content), folder / source.name
-            there = sources_hash(target.read_bytes()) if target.exists() else None
-            if there in (None, offered.get(source.name)) and there != now:
-                replace(target, content)
-            elif there != now and offered.get(source.name) != now:
-                beside = _name_beside(target, now)
-                replace(beside, content)
-                yield f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}."
-            if offered.get(source.name) != now:
-                offered[source.name] = now
-                replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")
+            try:
+                yield from _renew_one(source, folder, offered)
+            except (IsADirectoryError, PermissionError) as error:
+                yield f"{source.name} is not renewed: {error}"
+
+
+def _renew_one(source: Path, folder: Path, offered: dict[str, Any]) -> Iterator[str]:
+    content = source.read_bytes()
+    now, target, was = sources_hash(content), folder / source.name, offered.get(source.name)
+    there = sources_hash(target.read_bytes()) if target.exists() else None
+    if there in (None, was) and there != now:
+        replace(target, content)
+    elif there != now and was != now:
+        beside = _name_beside(target, now)
+        replace(beside, content)
+        yield f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}."
+    if was != now:
+        offered[source.name] = now
+        replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")
 
 
 def _record(folder: Path) -> dict[str, Any]:
