@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import sys
@@ -246,6 +247,17 @@ def test_a_wrong_call_is_one_line(tmp_path, capsys):
 def test_a_name_is_shown_without_control_characters(judged_here, tmp_path):
     (tmp_path / "an\x1bna.py").write_text("x")
     assert [each.name for each in judge_class(tmp_path).students] == ["an\N{REPLACEMENT CHARACTER}na"]
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(judged_here, tmp_path, monkeypatch, capsys):
+    (tmp_path / "anna.py").write_text("x")
+    assert cli.main(["classroom", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert cli.main(["classroom", str(tmp_path)]) == 0
+    assert "anna: " in terminal.getvalue()
 
 
 def test_a_name_is_no_formula_for_a_spreadsheet():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minikv.cli.command import complain, lacking, say
 from minikv.errors import shown
-from minikv.progress_bar import Progress
+from minikv.progress_bar import Progress, quiet
 
 _EXAMPLES = """A student's file is FOLDER/anna.py, FOLDER/anna_my_minikv.py, or a my_minikv.py anywhere in FOLDER/anna.
 Each file runs in a separate process, but with your rights: judge only files from people you trust.
@@ -55,7 +55,7 @@ def run_classroom(options: argparse.Namespace) -> int:
         return complain(f"{shown(str(options.folder))} has no student files: expected NAME.py or NAME/my_minikv.py", 2)
     with Progress(command="classroom") as tick:
         tick.expect(total)
-        report = judge_class(options.folder, tick)
+        report = judge_class(options.folder, tick if sys.stderr.isatty() else quiet)
     say(
         json.dumps(report.as_json(), ensure_ascii=False)
         if options.json
