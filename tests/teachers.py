@@ -6,20 +6,26 @@ Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here;
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
+import io
 import json
+import linecache
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import textwrap
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 from project import ROOT
 
+from minikv.course.pieces import begin, check
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
 from minikv.course.pieces.record import RIGHT, WRONG, remember
@@ -45,13 +51,40 @@ def stored_wrong(id: str, mistake: str) -> WrongAnswer:
     return found
 
 
+def without_head(text: str) -> str:
+    """The code of a stored answer, without what it is called and its hint."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# "))
+
+
+def answer(id: str, text: str) -> None:
+    """Answer a piece in a notebook's cell: `check` puts what it keeps into the file that MINIKV_MINE names."""
+    piece, names = find_piece(id), {"__name__": "__main__"}
+    cell = f"<cell {id} {zlib.crc32(text.encode())}>"
+    linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)
+    with contextlib.redirect_stdout(io.StringIO()):
+        begin(piece.chapter, names)
+        exec(compile(text, cell, "exec"), names)
+        check(f"{id} {piece.name}", names[piece.name])
+
+
 def handed_in(right: Mapping[str, int], wrong: Mapping[str, str] | None = None) -> str:
     """A student's file: right answers by id, each the `which`th stored one, and wrong ones by their mistakes."""
     kept = {id: other_right(id, which) for id, which in right.items()}
     for id, mistake in (wrong or {}).items():
-        text = stored_wrong(id, mistake).section.text
-        kept[id] = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# "))
+        kept[id] = without_head(stored_wrong(id, mistake).section.text)
     return assembled({piece: kept[piece] for piece in sorted(kept, key=lambda id: [*map(int, id.split("."))])})
+
+
+def tried(right: Mapping[str, int], wrong: Mapping[str, str]) -> str:
+    """The file that `check` writes for a student who gives these answers in notebooks, the wrong ones last."""
+    answers = {id: other_right(id, which) for id, which in right.items()}
+    answers |= {id: without_head(stored_wrong(id, mistake).section.text) for id, mistake in wrong.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "my_minikv.py")
+        with mock.patch.dict(os.environ, MINIKV_MINE=str(file), MINIKV_PROGRESS=os.devnull):
+            for id, text in answers.items():
+                answer(id, text)
+        return file.read_text("utf-8")
 
 
 def with_other_names(id: str) -> str:
@@ -77,8 +110,8 @@ def files_of_a_class() -> dict[str, str]:
     dana = handed_in({"2.1": 0, "3.7": 0}, {"3.1": "the old node becomes the upper half", "3.2": "does not split"})
     return {
         "anna/my_minikv.py": own,
-        "bela/my_minikv.py": handed_in({"2.1": 0, "2.3": 0, "3.2": 1}, {"3.1": "the old node becomes the upper half"}),
-        "cem.py": handed_in({"2.1": 1}, {"2.2": "lets negative numbers pass"}),
+        "bela/my_minikv.py": tried({"2.1": 0, "2.3": 0, "3.2": 1}, {"3.1": "the old node becomes the upper half"}),
+        "cem.py": tried({"2.1": 1}, {"2.2": "lets negative numbers pass"}),
         "dana_my_minikv.py": dana.replace(other_right("3.7"), BY_HAND),
         "eli/my_minikv.py": assembled({id: with_other_names(id) for id in ("2.1", "2.2", "2.3", "3.1", "3.2")}),
         "fay/minikv-course/my_minikv.py": own + "\nprint(Counter([1, 2]))\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import sys
 from functools import partial
@@ -19,7 +20,7 @@ from minikv.course.classroom import is_as_printed, judge_class, judge_student, s
 from minikv.course.pieces import checking
 from minikv.course.pieces.guessing import guesses, progress
 from minikv.course.pieces.mine import assembled
-from minikv.course.pieces.piece import all_pieces, find_piece
+from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.record import opened, remember
 from minikv.course.pieces.trial import judge
 from minikv.course.playground import GOALS, playground
@@ -85,7 +86,7 @@ def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here,
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["student"] for row in rows] == [each.name for each in found.students]
     assert (rows[3]["3.1"], rows[3]["3.3"], rows[4]["3.1"], rows[4]["solved"]) == (
-        "wrong", "no saved answer", "same as printed", "5",
+        "wrong", "no answer", "same as printed", "5",
     )  # fmt: skip
 
 
@@ -126,7 +127,7 @@ def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypat
         ("def", "does not run: SyntaxError ("),
         ("import sys\nsys.exit('bye')\n" + ALLOC, "does not run: SystemExit (bye)"),
         ("while True:\n    pass\n", "does not run: no result within 0.2 seconds"),
-        ("x = 1", "no section is marked as the student's own, so this is not a my_minikv.py"),
+        ("def split(node, at): ...", classroom.NOT_MARKED),
         ("#" * (classroom.LARGEST_FILE + 1), "cannot be read: has more than 1048576 bytes, "),
         ("\0", "does not run: "),
     ],
@@ -144,6 +145,20 @@ def test_a_file_that_is_no_text_says_so(judged_here, tmp_path):
         judge_student("anna", tmp_path / "anna.py").trouble
         == "cannot be read: is not UTF-8: invalid start byte at byte 3"
     )
+
+
+def test_a_failing_answer_that_check_has_kept_is_judged(judged_here, tmp_path, monkeypatch):
+    """Of the pieces of another design too, of which nothing has passed, so the file has not its classes."""
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "anna.py"))
+    pieces = [pieces_of(chapter)[0] for chapter in (1, 3, 4, 9, 10, 11, 12, 13)]
+    for piece in pieces:
+        teachers.answer(piece.id, teachers.without_head(piece.wrong[0].section.text))
+    monkeypatch.setenv("MINIKV_MINE", os.devnull)
+    found = judge_student("anna", tmp_path / "anna.py")
+    assert found.trouble == ""
+    assert {id: judged[::2] for id, judged in found.pieces.items()} == {
+        piece.id: ("wrong", piece.wrong[0].hint) for piece in pieces
+    }
 
 
 def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
@@ -168,7 +183,7 @@ def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
 )  # fmt: skip
 def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, hint):
     found = one(assembled({"3.7": own})).pieces["3.7"]
-    assert found.mark == ("no saved answer" if hint is None else "wrong")
+    assert found.mark == ("no answer" if hint is None else "wrong")
     assert found.hint.startswith(hint or "")
     assert bool(found.hint) == (hint is not None)
 
@@ -231,8 +246,16 @@ def test_two_students_of_one_name_are_both_in_the_report(tmp_path):
     older = tmp_path / "cem" / "my_minikv_older"
     older.mkdir(parents=True)
     (older / "my_minikv_1.py").write_text("")
-    assert list(student_files(tmp_path)) == ["anna", "anna_my_minikv.py", "cem", "my_minikv", "bela"]
+    assert list(student_files(tmp_path)) == ["anna", "anna_my_minikv.py", "cem", "my_minikv.py", "bela"]
     assert student_files(tmp_path)["cem"] is None
+
+
+@pytest.mark.parametrize("name", ["my_minikv", "my_minikv (1)", "my_minikv-2", "03_my_minikv"])
+def test_a_file_that_names_nobody_is_judged_and_its_line_says_what_to_do(judged_here, tmp_path, name):
+    for each in (name, "20261234_my_minikv", "Ünal"):
+        (tmp_path / f"{each}.py").write_text(ALLOC, "utf-8")
+    found = {each.name: (each.solved, each.trouble) for each in judge_class(tmp_path).students}
+    assert found == {"20261234": (1, ""), f"{name}.py": (1, classroom.NAMELESS), "Ünal": (1, "")}
 
 
 def test_a_wrong_call_is_one_line(tmp_path, capsys):

@@ -8,7 +8,8 @@ import types
 import pytest
 
 from minikv.course.pieces import begin, mine
-from minikv.course.pieces.mine import assembled, colab_advice
+from minikv.course.pieces.colab import colab_advice
+from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import find_piece
 
 MINE = assembled({"3.1": find_piece("3.1").solution})

@@ -16,12 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chapters import NOTEBOOKS, ROOT, WRITTEN, code_cells, code_under, load, markdown
+from hypothesis import given
+from hypothesis import strategies as st
 from nightly import NIGHTLY, by_day
 
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source, trial
 from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.guessing import predictions
-from minikv.course.pieces.mine import kept_sections
+from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
@@ -667,6 +669,79 @@ def test_a_session_begins_anew(notebook, tmp_path):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     fresh = Notebook(tmp_path, chapter=3)
     assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+
+
+# -- the last failing answer ------------------------------------------------------------------------------------------
+
+WRONG_SPLIT = """# a first try
+def half(run, at):
+    return run[:at]
+
+
+def split(node, at):
+
+    node.tokens = half(node.tokens, at)
+    return node
+"""
+
+
+def failed_in(file):
+    return failed_sections(file.read_text("utf-8"))
+
+
+def test_the_last_failing_answer_stands_in_the_file_as_a_comment_until_one_passes(file, notebook, capsys):
+    first, second = find_piece("3.1"), find_piece("3.2")
+    notebook.answer(first, "def split(node, at):\n    return node")
+    notebook.answer(second, "def walk(root, tokens):\n    return root, 0")
+    notebook.answer(first, WRONG_SPLIT)
+    failed = failed_in(file)
+    assert list(failed) == ["3.1", "3.2"]
+    assert "def half(run, at):" in failed["3.1"]
+    assert failed["3.1"].endswith("def split(node, at):\n\n    node.tokens = half(node.tokens, at)\n    return node\n")
+    names = load_file(file.read_text("utf-8"))
+    assert "half" not in names
+    assert names["split"].__code__ == ours("4.3", {}).__code__
+    assert kept_sections(file.read_text("utf-8")) == {}
+
+    notebook.answer(first, MY_SPLIT)
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1"}
+    assert list(failed_in(file)) == ["3.2"]
+    before = file.read_text("utf-8")
+    notebook.answer(first, WRONG_SPLIT)  # the one that passed stays
+    assert file.read_text("utf-8") == before
+    notebook.answer(second, second.solution)
+    assert failed_in(file) == {}
+    assert file.read_text("utf-8") == assembled(kept_sections(file.read_text("utf-8")))
+    assert "saved in" not in capsys.readouterr().out  # a failing answer that is replaced is nobody's loss
+
+
+def test_what_is_no_attempt_is_not_kept(file, notebook):
+    for text in ("def split(node, at):\n    raise NotImplementedError", "split = 7", "split = None"):
+        notebook.answer(find_piece("3.1"), text)
+    assert not file.exists()
+
+
+def test_a_failing_answer_that_was_made_code_again_is_the_learners(file, notebook, capsys):
+    """It is no comment any more: the next version of the file leaves it out, and the old version is kept."""
+    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    text = file.read_text("utf-8").replace("# def", "def").replace("#     ", "    ")
+    assert text.count("\ndef ") == 2
+    file.write_text(text, "utf-8")
+    assert failed_in(file) == {}
+    capsys.readouterr()
+    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    assert "Your previous version is saved in my_minikv_older/my_minikv_1.py" in capsys.readouterr().out
+    assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == text
+
+
+@given(st.text("# %\n\r\t\f\u2028x'\"\\", max_size=30))
+def test_no_answer_escapes_from_its_comment(text):
+    """Whatever characters are in it, as in a text of several lines, nothing of it runs or begins a section."""
+    file = _with_failed(assembled({}), {"3.1": f"x = {text}", "3.2": "def walk(): ..."})
+    assert ast.dump(ast.parse(file)) == ast.dump(ast.parse(assembled({})))
+    begins_a_section = any(line.startswith("%%") for line in f"x = {text}".splitlines())
+    assert list(failed_sections(file)) == ["3.2"] if begins_a_section else ["3.1", "3.2"]
+    assert _with_failed(file, failed_sections(file)) == file
 
 
 # -- the learner's file ---------------------------------------------------------------------------------------------

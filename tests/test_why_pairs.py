@@ -13,7 +13,7 @@ from minikv.serving.tokenizer import ByteTokenizer
 from minikv.traffic.bodies import read_body
 from minikv.traffic.logs import Units
 from minikv.traffic.why import explain, explanation_text
-from minikv.traffic.why.kinds import KINDS
+from minikv.traffic.why.changes import KINDS
 from minikv.traffic.why.places import read_prompt, text_body
 
 pytestmark = pytest.mark.core

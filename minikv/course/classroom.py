@@ -21,7 +21,7 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.checking import verdict_on
-from minikv.course.pieces.mine import kept_sections, load, world_with
+from minikv.course.pieces.mine import failed_sections, kept_sections, load, world_with
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, find_piece, pieces_of
 from minikv.course.pieces.record import RIGHT
 from minikv.course.pieces.record import WRONG as FAILED
@@ -37,9 +37,12 @@ MOST_BYTES = 2 * 2**30  # of memory, for one file
 LARGEST_FILE = 2**20  # bytes
 WIDTH = 88  # columns of text
 SHORT = 6  # lines: two people often write a piece that has no more in the same way
-SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "no saved answer"
+SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "no answer"
 NO_HINT = "none of the stored mistakes; the first hint is: {}"
+NOT_MARKED = "has no answer: hand in the file that `check` writes, or put `# %% 3.1 split · mine` above a function"
+NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
+_SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy
 _FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*")
 
 
@@ -94,8 +97,8 @@ def student_files(folder: Path) -> dict[str, Path | None]:
             inside = [path for path in entry.rglob("*my_minikv*.py") if not path.parent.name.endswith("_older")]
             found[entry.name] = min(inside, key=lambda path: (len(path.parts), path.as_posix()), default=None)
         elif entry.suffix == ".py":
-            name = _FILE.sub("", entry.stem) or entry.stem
-            found[entry.name if name in found else name] = entry
+            name = _FILE.sub("", entry.stem)
+            found[name if _SOMEBODY.search(name) and name not in found else entry.name] = entry
     return found
 
 
@@ -123,7 +126,8 @@ def judge_student(name: str, file: Path | None) -> Student:
             doing = f"{now} was judged" if now else "the file ran"
             ended = f"the process {message.get('end', 'wrote what is not a verdict')} while {doing}"
             trouble = trouble or one_line(message.get("error", ended), 200)
-    return Student(name, pieces, trouble)
+    is_named = _SOMEBODY.search(_FILE.sub("", name.removesuffix(".py")))
+    return Student(name, pieces, trouble or ("" if is_named or not name.endswith(".py") else NAMELESS))
 
 
 def judge_file(say: Say, path: str) -> None:
@@ -151,14 +155,14 @@ def _loaded(path: Path) -> tuple[dict[str, str], World]:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
         raise NothingToJudgeError(f"cannot be read: {said}") from None
-    kept = kept_sections(text)
+    kept = {**kept_sections(text), **failed_sections(text)}
     with suppress(ImportError):
         engine_world(*{int(id.split(".")[0]) for id in kept})  # imports torch if that is needed, which may take long
     loaded = attempt(lambda: load(text))
     if loaded.error is not None:
         raise NothingToJudgeError(f"does not run: {loaded}")
     if not kept:
-        raise NothingToJudgeError("no section is marked as the student's own, so this is not a my_minikv.py")
+        raise NothingToJudgeError(NOT_MARKED)
     return kept, loaded.value
 
 
@@ -193,9 +197,8 @@ def is_as_printed(own: str, piece: Piece) -> bool:
 
 def _without_names(text: str, name: str) -> str:
     """The code of a function, with its locals numbered."""
-    body = ast.parse(text).body
-    found = next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == name), None)
-    if found is None:
+    functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
+    if (found := functions.get(name)) is None:
         return ""
     numbers: dict[str, str] = {}
     for node in ast.walk(found):

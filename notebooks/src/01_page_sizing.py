@@ -112,7 +112,7 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 """
 `check` calls your function with many different numbers and compares each result with the correct one. Once they all agree, *your* function is the one that runs below; until then, the course's own version does. If you get stuck, try `hint("1.1")`. Call it again for a stronger hint. `solution("1.1")` shows the course's version. A function that does not end is stopped after 3 seconds; if a check still runs after a minute, restart the kernel.
 
-A function that passes is saved in `my_minikv.py`. If you restart the kernel, nothing is lost: run the cells from the top, and the set-up cell loads your functions again.
+A function that passes is saved in `my_minikv.py`; until then, your last failing answer is kept there as a comment. If you restart the kernel, nothing is lost: run the cells from the top, and the set-up cell loads your functions again.
 """
 
 # %%

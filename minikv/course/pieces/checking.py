@@ -8,9 +8,10 @@ from functools import partial
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
+from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
 from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
-from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
+from minikv.course.pieces.mine import keep, keep_failed, line_in_file, recalled, world_with
 from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
 from minikv.course.pieces.origin import lines_below_raise
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
@@ -135,6 +136,8 @@ def check(label: str, answer: Any = None) -> Any:
         remember(task.id, verdict.mark)
     if not is_piece:
         return None
+    if verdict.mark == WRONG:
+        keep_failed(task, answer, namespace)
     namespace[task.name] = _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
     return namespace[task.name]
 
@@ -152,7 +155,7 @@ def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:
 
 def _task(label: Any, answer: Any) -> Any:
     """The piece, the exercise or the hunt with this label; where it names nothing, the one that was probably meant."""
-    if isinstance(label, str) and (piece := find_piece(label)) is not None:
+    if isinstance(label, str) and (piece := find_piece(label)):
         return piece
     named = answer if isinstance(answer, str) else label if isinstance(label, str) else getattr(label, "__name__", "")
     meant = [piece for piece in all_pieces() if piece.name == str(named).strip()]
@@ -197,8 +200,8 @@ def _namespace_of(answer: Any) -> World:
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if not callable(answer):
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
-        words = f'you passed {kind}. Pass the function itself: check("{piece.id} {piece.name}", {piece.name})'
-        return Verdict(WRONG, words)
+        call = f'check("{piece.id} {piece.name}", {piece.name})'
+        return Verdict(WRONG, f"you passed {kind}. Pass the function itself: {call}")
     if getattr(getattr(answer, "__code__", None), "co_filename", None) in engine_files():
         words = f"That is the course's own `{piece.name}`. Define your own `{piece.name}` in this cell."
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {words}", _earlier(piece))
@@ -221,8 +224,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     words = f"correct in {found.cases} cases"
     if piece.cost is None:
         return words
-    counted = attempt(partial(piece.cost.count, world), ())
-    if counted.error is not None:
+    if (counted := attempt(partial(piece.cost.count, world), ())).error is not None:
         return f"correct, but a large case ends in {counted}"
     mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))
     if mine > piece.cost.most * ours_takes:

@@ -1,17 +1,16 @@
 """The learner's own file, `my_minikv.py`: every piece that passed, and the package's versions of the others.
 
 It is written by `check`, section by section. A section that the learner edits stays as it is. A new piece goes in only
-when every own piece passes in the new file, and the file is replaced in one act, so it always runs. On Google Colab
-it lies on a machine that is deleted, so it has to be saved and brought back.
+when every own piece passes in the new file, and the file is replaced in one act, so it always runs. Of a piece that
+has not passed, the last failing answer is at the end, as a comment: the class report reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import linecache
 import os
-import sys
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 
 from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
-from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
@@ -34,6 +32,8 @@ from minikv.course.pieces import given, ours
 given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as the chapters show them
 '''
 MINE, OURS = " · mine", " · the package's, until mine passes"
+FAILED = " · my last failing answer, as a comment, until one passes"
+_FAILED = re.compile(rf"\n*^# %% (\S+) \w+{FAILED}\n((?:#(?! %%).*\n?)*)(?=\s*(?:^# %%|\Z))", re.MULTILINE)
 _waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
 
 
@@ -51,6 +51,18 @@ def _text_of(path: Path | None) -> str:
 def kept_sections(text: str) -> dict[str, str]:
     """The text of each section of the learner's own, by the id of its piece."""
     return {s.id: s.text for s in sections(text) if s.remark.rstrip() == MINE and find_piece(s.id)}
+
+
+def failed_sections(text: str) -> dict[str, str]:
+    """The text of each answer that failed, by the id of its piece; none of a piece that has passed.
+
+    >>> kept = "\\n# %% 3.1 split" + FAILED + "\\n# def split(node, at):\\n#     return node\\n"
+    >>> failed_sections(kept)
+    {'3.1': 'def split(node, at):\\n    return node\\n'}
+    """
+    kept = kept_sections(text)
+    found = {id: re.sub("^# ?", "", own, flags=re.MULTILINE) for id, own in _FAILED.findall(text)}
+    return {id: own for id, own in found.items() if id not in kept and find_piece(id)}
 
 
 def assembled(kept: Mapping[str, str]) -> str:
@@ -96,6 +108,28 @@ def keep(piece: Piece, answer: Any, world: World) -> list[str]:
         return [f"  Not saved yet: {error}."]
 
 
+def keep_failed(piece: Piece, answer: Any, world: World) -> None:
+    """Put a failing answer at the end of the file, in place of the one before, unless one of the piece has passed."""
+    path = mine_path()
+    if path is None or not callable(answer):
+        return
+    with contextlib.suppress(Exception), locked(path):  # nobody waits for it, so what cannot be kept is left out
+        own = "\n\n\n".join(kept_texts(piece.name, answer, world, piece.chapter).values())
+        old = _text_of(path) or assembled({})
+        replace(path, _with_failed(old, {**failed_sections(old), piece.id: own}))
+
+
+def _with_failed(text: str, failed: Mapping[str, str]) -> str:
+    """The file with these failing answers at its end, but for pieces of which it has one that passed."""
+    kept, found = kept_sections(text), [_FAILED.sub("", text).rstrip() + "\n"]
+    for piece in all_pieces():
+        lines = failed.get(piece.id, "").splitlines() if piece.id not in kept else []
+        if lines and not any(line.startswith("%%") for line in lines):  # it would begin a section
+            own = "".join(f"# {line}".rstrip() + "\n" for line in lines)
+            found.append(f"# %% {piece.id} {piece.name}{FAILED}\n{own}")
+    return "\n".join(found) if len(found) > 1 else text
+
+
 def bring(path: Path, text: str) -> list[str]:
     """Put a file that the learner kept elsewhere in the place of this one; what to say about it."""
     kept = kept_sections(text)
@@ -110,7 +144,8 @@ def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
     with locked(path):
         old = _text_of(path)
         new = new_of(old)
-        beside = keep_older(path, old, new, assembled({}))
+        new = _with_failed(new, {**failed_sections(old), **failed_sections(new)})
+        beside = keep_older(path, _FAILED.sub("", old), new, assembled({}))
         replace(path, new)
     return [f"  Your previous version is saved in {beside.parent.name}/{beside.name}."] if beside else []
 
@@ -204,73 +239,3 @@ def recalled() -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         print(f"  {path} can't be read, so the package's versions are used: {error}")
         return {}
-
-
-advised: set[str] = set()  # the advice that was given in this session
-ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
-
-
-def is_colab() -> bool:
-    """Return whether this notebook runs on Google Colab, which imports its own package before the first cell.
-
-    >>> is_colab()
-    False
-    """
-    return "google.colab" in sys.modules
-
-
-def colab_advice() -> list[str]:
-    """How to keep the learner's file, once in a session and on Colab only.
-
-    >>> colab_advice()
-    []
-    """
-    path = mine_path()
-    if not is_colab() or path is None or not path.exists() or advised:
-        return []
-    advised.add(ADVICE)
-    return [ADVICE.format(path.name)]
-
-
-def move_on_colab(way: str) -> None:
-    """Save the learner's file on their own machine ("download"), or bring it back from there ("upload").
-
-    >>> move_on_colab("sideways")
-    ✗ mine("sideways") does not exist. Use mine(), mine("download") or mine("upload").
-    """
-    path = mine_path()
-    if way not in ("download", "upload"):
-        print(f'{sign(WRONG)} mine("{way!s:.40}") does not exist. Use mine(), mine("download") or mine("upload").')
-    elif path is None:
-        print("  Nothing is saved here, because the environment variable MINIKV_MINE turns saving off.")
-    elif not is_colab():
-        print(f'  mine("{way}") is for Google Colab. Here, {path.name} is in the folder of your notebooks.')
-    elif way == "download":
-        _download(path)
-    else:
-        _upload(path)
-
-
-def _download(path: Path) -> None:
-    if path.exists():
-        _files().download(str(path))
-    else:
-        print(f"  You don't have a {path.name} yet. It is created when your first piece passes.")
-
-
-def _upload(path: Path) -> None:
-    """Ask for a file, and put it in the place of the learner's."""
-    fresh = f"{path.stem}.minikv-tmp"
-    try:
-        _files().upload_file(fresh)
-        text = Path(fresh).read_text("utf-8-sig")
-    except (ValueError, OSError) as error:  # nothing was chosen, or it is no text
-        print(f"  Nothing has changed: {error}")
-        return
-    finally:
-        Path(fresh).unlink(missing_ok=True)
-    print(*bring(path, text), sep="\n")
-
-
-def _files() -> Any:
-    return importlib.import_module("google.colab.files")

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units
-from minikv.traffic.why.changes import change_between
-from minikv.traffic.why.kinds import KINDS, ChangeKind
+from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
 from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
 from minikv.traffic.why.texts import PromptChange, shared_length
 

@@ -2,6 +2,9 @@
 
 Two prompts are compared item by item: a tool, the system prompt, a message. The first items that differ decide. Items
 that moved as a whole (reordered, inserted, dropped) are recognized before two texts are compared.
+
+The kinds are in `kinds.txt`, each as its name, a sentence about it, and what to do; after the name stands whether it is
+harmless.
 """
 
 from __future__ import annotations
@@ -10,17 +13,36 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
+from pathlib import Path
+from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, bounded_name
 from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change
 from minikv.traffic.why.texts import PromptChange, text_change
 
+_HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
 _TEMPLATED = {
     "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
     "enable_thinking", "reasoning", "reasoning_effort", "thinking", "tool_choice",
 }  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
 _PARTS = ("tools", "functions", "response_format", "system")
+
+
+class ChangeKind(NamedTuple):
+    """One kind of change: a sentence about it, and what to do; `harmless` ones are no fault of the prompt."""
+
+    says: str
+    remedy: str
+    harmless: bool
+
+
+def _read(text: str) -> tuple[str, ChangeKind]:
+    name, says, *remedy = text.splitlines()
+    return name.removesuffix(_HARMLESS), ChangeKind(says, " ".join(remedy), name.endswith(_HARMLESS))
+
+
+KINDS = dict(map(_read, Path(__file__).with_name("kinds.txt").read_text("utf-8").split("\n\n")))
 
 
 def items_of(body: Body) -> list[PromptItem]:

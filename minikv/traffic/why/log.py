@@ -11,7 +11,7 @@ from minikv.traffic.logs import conversation_of
 from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns
-from minikv.traffic.why.kinds import KINDS, ChangeKind
+from minikv.traffic.why.changes import KINDS, ChangeKind
 from minikv.traffic.why.places import Spot, shown_after, shown_before
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
