@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -237,6 +238,38 @@ def test_time_counts_while_the_process_computes(verify, monkeypatch):
     status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"))
     assert status == 1
     assert "the process computes for 1 seconds without a word in these lines:" in out
+
+
+CHECKS = """from minikv.course.pieces import check
+def common(a, b):
+    return next((at for at, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+check("3.7", common)"""
+COMMON = "# %% 3.7 common \N{MIDDLE DOT} mine\n" + CHECKS.partition("\n")[2].rpartition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("verify theirs.py --examples 10", "15 rules hold, 0 are broken, 0 are not claimed"),
+        ("classroom homework --csv", "saved answer,solved,"),
+        ("check", "\N{CHECK MARK} 3.7 common"),
+    ],
+)
+def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
+    """It would keep the constants of each module that isn't installed, for the next run."""
+    (tmp_path / "homework").mkdir()
+    (tmp_path / "homework" / "anna.py").write_text(COMMON, "utf-8")
+    (tmp_path / "theirs.py").write_text(RIGHT, "utf-8")
+    words = ["-c", CHECKS] if command == "check" else ["-m", "minikv", *command.split()]
+    kept = {"MINIKV_MINE": os.devnull, "MINIKV_PROGRESS": os.devnull, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
+    environment = {**os.environ, **kept, "PYTHONPATH": str(ROOT)}
+    environment.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"homework", "theirs.py"}
 
 
 def test_the_help_says_that_the_file_is_executed(capsys):

@@ -16,12 +16,14 @@ import copy
 import importlib
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.identity import ALL_RIGHT
@@ -34,6 +36,7 @@ from minikv.testing.attempt import Outcome, agree, arguments
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 NOTHING: Mapping[str, Any] = {}
 GAVE = "gave"  # what is seen in the frame of an exercise: what a call came to
+set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learner's notebooks
 
 
 class CaseFrame(NamedTuple):

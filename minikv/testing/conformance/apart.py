@@ -106,7 +106,7 @@ def messages_apart(judge: str, *arguments: str, most_bytes: int | None = None) -
     [{'error': 'ImportError: there is no such file'}]
     """
     command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), judge, *arguments]
-    nobodys = dict.fromkeys(("MINIKV_MINE", "MINIKV_PROGRESS"), os.devnull)
+    nobodys = dict.fromkeys(("MINIKV_MINE", "MINIKV_PROGRESS", "HYPOTHESIS_STORAGE_DIRECTORY"), os.devnull)
     environment = {**os.environ, **nobodys, "PYTHONHASHSEED": "0"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment
