@@ -83,6 +83,7 @@ def run_progress(options: argparse.Namespace) -> int:
         return complain(missing, 2)
     from minikv.course.pieces import progress
     from minikv.course.pieces.guessing import missed, predictions
+    from minikv.course.pieces.piece import find_exercise, find_piece
     from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, standing
 
     if not options.json:
@@ -92,7 +93,13 @@ def run_progress(options: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):  # where the record cannot be read, that is said
         found = standing()
     marks = [mark for row in found.values() for mark in row.values()]
-    chapters = {f"{chapter:02d}": {id: words[mark] for id, mark in row.items()} for chapter, row in found.items()}
+    chapters = {
+        f"{chapter:02d}": [
+            {"id": id, "name": (find_piece(id) or find_exercise(id)).name, "state": words[row[id]]}
+            for id in sorted(row, key=lambda id: (len(id), id))
+        ]
+        for chapter, row in found.items()
+    }
     made, right = predictions()
     guessed = {"made": made, "right": right, "look_again": list(missed())}
     say(json.dumps({"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}))
