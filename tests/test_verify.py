@@ -251,7 +251,7 @@ COMMON = "# %% 3.7 common \N{MIDDLE DOT} mine\n" + CHECKS.partition("\n")[2].rpa
     ("command", "said"),
     [
         ("verify theirs.py --examples 10", "15 rules hold, 0 are broken, 0 are not claimed"),
-        ("classroom homework --csv", "saved answer,solved,"),
+        ("classroom homework --csv", "answer,solved,"),
         ("check", "\N{CHECK MARK} 3.7 common"),
     ],
 )
