@@ -1,6 +1,6 @@
 """What the guide for teachers shows, made again: `python tests/teachers.py` writes it into the guide.
 
-Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here; test_teachers compares the two.
+Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here; test_classroom and test_verify compare the two.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from minikv.course.pieces.record import opened, remember
 from minikv.course.pieces.trial import judge
 from minikv.course.playground import GOALS, playground
 from minikv.testing import attempt
-from minikv.testing.conformance import apart
 
 
 @pytest.fixture
@@ -336,22 +335,6 @@ AGAIN = "python tests/teachers.py writes it again"
 @pytest.mark.parametrize("name", teachers.MADE_HERE)
 def test_the_guide_says_what_the_chapters_and_the_stored_answers_say(name):
     assert teachers.blocks()[name] == teachers.MADE_HERE[name](), AGAIN
-
-
-def test_the_guide_shows_what_verify_prints(monkeypatch, tmp_path, capsys):
-    def messages(judge, *arguments):
-        said = []
-        apart.judge_classes(lambda **message: said.append(message), *arguments)
-        return said
-
-    monkeypatch.setattr(apart, "messages_apart", messages)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_cache.py").write_text(teachers.VERIFIED, "utf-8")
-    assert cli.main(["verify", "my_cache.py", "--json", "--examples", "0"]) == 1
-    shown = teachers.shortened(capsys.readouterr().out)
-    assert teachers.blocks()["verify"] == teachers.as_output("minikv verify my_cache.py --json", shown), AGAIN
-    sys.modules.pop("my_cache", None)
 
 
 def test_the_plans_fit_their_time():

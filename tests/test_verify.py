@@ -48,7 +48,7 @@ def verify_here(verify, monkeypatch):
     monkeypatch.setattr(apart, "messages_apart", messages)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield verify
-    sys.modules.pop("theirs", None)
+    sys.modules.pop("theirs", None), sys.modules.pop("my_cache", None)
 
 
 def test_what_is_right_is_a_list_of_rules_that_hold(verify):
@@ -81,6 +81,14 @@ def test_a_teacher_collects_lines_of_json(verify_here):
     (broken,) = [rule for rule in other["rules"] if rule["state"] == "broken"]
     assert (broken["rule"], broken["script"].splitlines()[0]) == (11, "from theirs import Other")
     assert set(broken) == {"rule", "name", "state", "script"}
+
+
+def test_the_guide_for_teachers_shows_what_it_prints(verify_here):
+    teachers = pytest.importorskip("teachers")  # it needs nbformat
+    status, out, _ = verify_here(teachers.VERIFIED, "--json", name="my_cache.py")
+    assert status == 1
+    shown = teachers.as_output("minikv verify my_cache.py --json", teachers.shortened(out))
+    assert teachers.blocks()["verify"] == shown, "python tests/teachers.py writes it again"
 
 
 def test_the_manager_of_the_package_is_judged_by_its_name(verify_here):
