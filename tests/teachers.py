@@ -1,6 +1,7 @@
 """What the guide for teachers shows, made again: `python tests/teachers.py` writes it into the guide.
 
-Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here; test_classroom and test_verify compare the two.
+Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here; test_classroom and test_verify compare
+them.
 """
 
 from __future__ import annotations
