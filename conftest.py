@@ -19,7 +19,7 @@ collect_ignore = ["notebooks/src"]  # to look for doctests in the source of a ch
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (
-    "test_solved_notebooks.py", "test_pieces.py", "test_chapters_accessible.py", "test_player_js.py",
+    "test_site.py", "test_solved_notebooks.py", "test_pieces.py", "test_chapters_accessible.py", "test_player_js.py",
     "test_engine_oracle.py", "test_playground_browser.py", "test_verify.py", "test_notebooks.py",
     "test_predictions_browser.py", "test_conformance.py", "08_serving_engine.ipynb", "test_reports_browser.py",
     "test_cli.py", "test_drafts.py", "test_bench.py", "test_machine.py", "test_playground.py", "test_extras.py",
@@ -64,8 +64,28 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop():
-    """The garbage of tests is collected."""
+    """The garbage of tests is collected, and the million objects that collection left are not looked at."""
+    gc.freeze()
     gc.enable()
+
+
+thawed, unfreeze = [], gc.unfreeze
+
+
+def unfreeze_and_say_so():
+    """What `gc.unfreeze` does; to ask the collector how much is frozen takes as long as to look through it."""
+    unfreeze()
+    thawed.append(True)
+
+
+gc.unfreeze = unfreeze_and_say_so
+
+
+def pytest_runtest_teardown():
+    """A race thaws everything; without this, each collection until the end of the file would look through it."""
+    if thawed:
+        gc.freeze()
+        thawed.clear()
 
 
 # A shell starts what it puts in the background with Ctrl-C ignored; the tests that press it want it as it usually is.
@@ -75,6 +95,6 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 
 @pytest.fixture(autouse=True, scope="module")
 def what_is_loaded_is_not_collected():
-    """The tests and their libraries are half a million objects, which each full garbage collection would visit."""
+    """What earlier files have left and may be needed again is not looked at either."""
     gc.collect()
     gc.freeze()

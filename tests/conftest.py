@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import gc
 import os
 
 import pytest
@@ -31,3 +32,9 @@ def gpus():
     import torch
 
     return torch.cuda.device_count()
+
+
+@pytest.fixture
+def stays_frozen(monkeypatch):
+    """For many races in a test: between two of them a million objects of other files are not looked at."""
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)

@@ -13,7 +13,7 @@ from minikv.measure.bench import Figures
 from minikv.measure.race import Race, Result
 from minikv.traffic import read_trace
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.usefixtures("stays_frozen")]
 
 
 def raced(workload, share, publish, **p50):
