@@ -40,24 +40,56 @@ def film():
     return a_film()
 
 
+@pytest.fixture(scope="module")
+def address(film, tmp_path_factory):
+    """Where the film is, saved as a page of its own."""
+    return film.save(tmp_path_factory.mktemp("film") / "film.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def tabs(chromium):
+    """A tab for each kind of screen: each test has a page of its own in it, and a browser takes long to open a tab."""
+    tabs = {}
+
+    def tab_for(width=1280, height=720, dark=False):
+        if (width, height, dark) not in tabs:
+            tab = tabs[width, height, dark] = Page(chromium, width, height, dark)
+            tab.context.unroute_all()
+            tab.context.route(lambda url: not url.startswith("file:///"), lambda route: tab._refuse(route))
+        return tabs[width, height, dark]
+
+    yield tab_for
+    for tab in tabs.values():
+        tab.context.close()
+
+
 @pytest.fixture
-def tab(chromium, film, tmp_path):
+def opened(tabs):
+    """The tabs of one test: in the end nothing has been asked for and nothing has gone wrong in them."""
     opened = []
 
-    def open_it(**how):
-        tab = Page(chromium, **how)
-        tab.context.unroute_all()
-        tab.context.route(lambda url: not url.startswith("file:///"), lambda route: tab._refuse(route))
-        tab.page.goto(film.save(tmp_path / "film.html").as_uri())
+    def open_it(address, **how):
+        tab = tabs(**how)
+        assert tab not in opened, "a second page would replace the first one"
         opened.append(tab)
+        tab.page.mouse.move(0, 0)
+        tab.page.goto(address)
         return tab
 
     yield open_it
     for tab in opened:
-        leaks, errors = tab.leaks, tab.errors
-        tab.context.close()
+        tab.page.goto("about:blank")
+        leaks, errors = tab.leaks[:], tab.errors[:]
+        tab.leaks.clear()
+        tab.errors.clear()
         assert not leaks, leaks
         assert not errors, errors
+
+
+@pytest.fixture
+def tab(opened, address):
+    """Opens the film."""
+    return lambda **how: opened(address, **how)
 
 
 MODELS = """async ([code, reel, before]) => {
@@ -77,22 +109,16 @@ MODELS = """async ([code, reel, before]) => {
 
 
 @pytest.fixture
-def widget(chromium):
-    """Opens the widget twice on a page of ours, with models that say what they were told, and closes it."""
-    opened = []
+def widget(opened):
+    """Opens the widget twice on a page of ours, with models that say what they were told."""
 
     def open_it(reel, before="", **how):
-        tab = Page(chromium, **how)
-        opened.append(tab)
+        tab = opened("about:blank", **how)
         tab.page.set_content(f"<style>{style_sheet()}</style><div id=one></div><div id=two></div>")
         tab.page.evaluate(MODELS, [script(), json.loads(json.dumps(reel)), before])
         return tab
 
-    yield open_it
-    for tab in opened:
-        errors = tab.errors
-        tab.context.close()
-        assert not errors, errors
+    return open_it
 
 
 def step(page):
@@ -384,10 +410,10 @@ def test_a_node_starts_where_it_was_and_its_new_half_where_its_other_half_was(ta
         assert page.locator(f'.minikv-tree [data-part="{name}"]').evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
-def test_no_motion_for_who_wants_none(chromium, film, tmp_path):
+def test_no_motion_for_who_wants_none(chromium, address):
     context = chromium.new_context(reduced_motion="reduce")
     page = context.new_page()
-    page.goto(film.save(tmp_path / "film.html").as_uri())
+    page.goto(address)
     for _ in range(4):
         page.locator("[data-testid=next]").click()
         assert page.evaluate("document.getAnimations().length") == 0
@@ -600,7 +626,8 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
     assert tree[1] <= pool[0]
     assert pool[2] == about[1]["width"]
     assert tree[2] == pytest.approx(about[0]["width"] * min(1.35, max(1, 460 / about[0]["height"])), abs=1)
-    both = [tab(width=640).page.locator(f".minikv-{kind}").bounding_box() for kind in ("tree", "pool")]
+    beside = tab(width=640).page
+    both = [beside.locator(f".minikv-{kind}").bounding_box() for kind in ("tree", "pool")]
     assert both[0]["y"] + both[0]["height"] <= both[1]["y"]  # one below the other
     narrow = tab(width=320).page.locator(".minikv-tree > svg").evaluate(box)
     assert narrow[2] >= about[0]["width"] * 0.7 - 1
