@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 from chapters import ROOT
-from nightly import NIGHTLY
+from nightly import NIGHTLY, by_day
 
 pytest.importorskip("sphinx")
 EXECUTED = [] if NIGHTLY else ["03"]  # of the others, the outputs that are stored
@@ -100,16 +100,18 @@ LOOK = """() => ({
 })"""
 
 
+SCREENS = list(itertools.product([1280, 390], ["light", "dark"]))
+BY_DAY = [(1280, "light"), (390, "dark")]
+LARGE = "reference/indexes"  # by day, axe goes through it on one screen
+
+
 @pytest.mark.browser
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, width, dark):
+@pytest.mark.parametrize(("width", "theme"), by_day(SCREENS, lambda screen: screen in BY_DAY))
+def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, width, theme):
     from browser import Page, serious_findings
 
-    tab = Page(chromium, width, 900, dark=dark, local=("file:", "data:", "blob:"))
-    for name in (
-        ("03_radix_splitting", "index", "which_design", "reference/indexes") if dark else ("03_radix_splitting",)
-    ):
+    tab = Page(chromium, width, 900, dark=theme == "dark", local=("file:", "data:", "blob:"))
+    for name in ("03_radix_splitting", "index", "which_design", LARGE):
         tab.page.goto((site / f"{name}.html").as_uri())
         found = tab.page.evaluate(LOOK)
         assert found["films"] == found["players"]
@@ -120,7 +122,8 @@ def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, 
             film.get_by_test_id("next").click()
             assert "1. " in film.locator(".minikv-caption").inner_text()
         assert (tab.errors, tab.leaks) == ([], [])
-        assert serious_findings(tab.page) == []
+        if NIGHTLY or name != LARGE or width == 390:
+            assert serious_findings(tab.page) == []
     tab.context.close()
 
 
