@@ -19,11 +19,13 @@ collect_ignore = ["notebooks/src"]  # to look for doctests in the source of a ch
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (
-    "test_site.py", "test_solved_notebooks.py", "test_pieces.py", "test_chapters_accessible.py", "test_player_js.py",
-    "test_engine_oracle.py", "test_playground_browser.py", "test_verify.py", "test_notebooks.py",
-    "test_predictions_browser.py", "test_conformance.py", "08_serving_engine.ipynb", "test_reports_browser.py",
-    "test_cli.py", "test_drafts.py", "test_bench.py", "test_machine.py", "test_playground.py", "test_extras.py",
-    "test_house.py", "test_small_model.py", "test_sweep.py", "test_exercises.py",
+    "test_site.py", "test_pieces.py", "test_player_js.py", "test_playground_browser.py", "test_solved_notebooks.py",
+    "test_browser.py", "test_predictions_browser.py", "test_engine_oracle.py", "test_verify.py",
+    "test_notebooks.py", "test_conformance.py", "08_serving_engine.ipynb", "13_policies_and_traces.ipynb",
+    "test_broken_traces.py", "test_chapters_accessible.py", "test_reports_browser.py",
+    "test_cli.py", "test_drafts.py", "test_machine.py", "test_manager.py", "test_real_traffic.py",
+    "test_playground.py", "test_extras.py", "test_house.py", "test_small_model.py", "test_sweep.py",
+    "test_exercises.py", "test_window_machine.py", "test_hash_blocks.py", "test_old_files.py", "test_setup.py",
 )  # fmt: skip
 
 
