@@ -64,6 +64,12 @@ def broken(entry):
     yield from (text[:at] + b"\xff" + text[at + 1 :] for at in range(0, len(text), 3))
 
 
+def write(path, content):
+    """To a file that is new: to empty one that is there waits for the disk, and 6,000 times for long."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
 def outcome(path):
     """What was said of a trace that could not be read to its end, or nothing."""
     said = ""
@@ -88,7 +94,7 @@ def test_a_line_is_a_request_or_is_named_in_one_bounded_line(name, tmp_path):
     seen = set()
     for line in broken(SOUND[name]):
         for before in (b"", sound):  # the first line tells the format, a later one is only read
-            path.write_bytes(before + line + b"\n")
+            write(path, before + line + b"\n")
             said = outcome(path)
             assert not said or f"line {2 if before else 1}: " in said or "is empty" in said
             seen.add(bool(said))
@@ -102,7 +108,7 @@ def test_these_are_over_2000_lines():
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_in_one_line(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
-    path.write_bytes(content)
+    write(path, content)
     assert outcome(path)
 
 
@@ -111,9 +117,9 @@ def test_a_packed_trace_with_wrong_bytes_is_read_or_named(name, tmp_path):
     path, draw = tmp_path / "t.gz", random.Random(1)
     packed = gzip.compress(json.dumps(SOUND[name]).encode(), mtime=0)
     for at in range(len(packed)):
-        path.write_bytes(packed[:at])
+        write(path, packed[:at])
         outcome(path)
-        path.write_bytes(packed[:at] + bytes([draw.randrange(256)]) + packed[at + 1 :])
+        write(path, packed[:at] + bytes([draw.randrange(256)]) + packed[at + 1 :])
         outcome(path)
 
 
