@@ -1,11 +1,13 @@
 """The tools that check any engine from outside: the ledgers, the canary and its model, the explorer of interleavings.
 
-Nothing here draws or needs a widget, and nothing below knows that it is watched.
+Nothing here draws or needs a widget, and nothing below knows that it is watched. `assert_prefix_stable` checks what
+engines are sent: the prompts of an application.
 """
 
 from minikv.testing.canary import Canary, CanaryError, CanaryModel, WindowCanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore
 from minikv.testing.ledger import Ledger, LedgerError
+from minikv.traffic.why.stable import assert_prefix_stable
 
 __all__ = [
     "Canary",
@@ -16,5 +18,6 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "WindowCanaryModel",
+    "assert_prefix_stable",
     "explore",
 ]  # fmt: skip

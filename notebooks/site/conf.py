@@ -41,7 +41,9 @@ html_theme_options = {
     "footer_end": [],
     "search_as_you_type": False,
 }
-html_sidebars = {name: [] for name in ("index", "start", "tools", "teachers", "search")}  # they have no neighbors
+html_sidebars = {
+    name: [] for name in ("index", "start", "tools", "python", "teachers", "search")
+}  # they have no neighbors
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found

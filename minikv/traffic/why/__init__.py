@@ -172,13 +172,13 @@ def explanation_text(found: Explanation) -> str:
     """
     detail = f" ({found.change.detail})" if found.change.detail else ""
     lines = [f"{found.kind.says.rstrip('.')}{detail}.", ""]
-    lines += [*_places(found), *_lengths(found), "", *_caches(found), ""]
+    lines += [*differing_places(found), *_lengths(found), "", *_caches(found), ""]
     for paragraph in (*found.notes, f"What to do: {found.kind.remedy}"):
         lines += textwrap.wrap(paragraph, _WIDTH)
     return "\n".join(lines)
 
 
-def _places(found: Explanation) -> Iterator[str]:
+def differing_places(found: Explanation) -> Iterator[str]:
     """Return where the two differ, and the text around that place in both."""
     one, two = found.spots
     spot = one or two

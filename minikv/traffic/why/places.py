@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
 from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body
@@ -46,6 +47,24 @@ def text_body(text: str) -> Body:
     'Hi'
     """
     return Body((PromptPiece(Place("prompt"), text),) if text else (), {}, {})
+
+
+def as_body(prompt: Any) -> Body:
+    """A prompt as a body: its text, a list of messages, or a request body (a dict); a `Body` is returned as it is.
+
+    >>> as_body([{"role": "user", "content": "Hi"}]).text
+    '<|im_start|>user\\nHi<|im_end|>\\n'
+    >>> as_body(7)
+    Traceback (most recent call last):
+    TypeError: the prompt is 7: expected a text, a list of messages or a request body
+    """
+    if isinstance(prompt, Body):
+        return prompt
+    if isinstance(prompt, str):
+        return text_body(prompt)
+    if not isinstance(prompt, (list, Mapping)):
+        raise TypeError(f"the prompt is {bounded(prompt)}: expected a text, a list of messages or a request body")
+    return read_body({"messages": prompt} if isinstance(prompt, list) else prompt)
 
 
 def _whole(content: bytes, name: str) -> Body:

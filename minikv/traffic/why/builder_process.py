@@ -1,0 +1,101 @@
+"""The process in which `assert_prefix_stable` calls a prompt builder: it runs this file as a script.
+
+A job comes in on standard input, and the prompts go out as JSON. Nothing of minikv is imported, so a process starts
+quickly, and every import is one of the builder's own project.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import functools
+import gc
+import importlib
+import json
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+BEGIN = (2026, 3, 9, 10, 5, 27, 0, 0, -1)  # the local time at which every process starts
+
+
+class ShiftedClock:
+    """A clock that starts at `BEGIN` and runs; it is ahead of that by `later` seconds.
+
+    >>> time.localtime(ShiftedClock(later=86400).now())[:3]
+    (2026, 3, 10)
+    """
+
+    def __init__(self, later: float) -> None:
+        self.later = later
+        self._begin = time.mktime(BEGIN) - time.monotonic()
+
+    def now(self) -> float:
+        """The seconds since 1970 that this clock shows."""
+        return self._begin + time.monotonic() + self.later
+
+    def install(self) -> None:
+        """Make `time` and `datetime` show this clock in this whole process."""
+        for name in ("localtime", "gmtime", "ctime"):
+            _of_time(name, lambda real, at=None: real(self.now() if at is None else at))
+        _of_time("asctime", lambda real, at=None: real(at or time.localtime()))
+        _of_time("strftime", lambda real, text, at=None: real(text, at or time.localtime()))
+        _of_time("time", lambda real: self.now())
+        _of_time("time_ns", lambda real: int(self.now() * 1e9))
+        for kind in (datetime.date, datetime.datetime):
+            _of_class(kind, "today", lambda cls: cls.fromtimestamp(self.now()))
+        _of_class(kind, "now", lambda cls, tz=None: cls.fromtimestamp(self.now(), tz))
+        _of_class(kind, "utcnow", lambda cls: cls.fromtimestamp(self.now(), datetime.timezone.utc).replace(tzinfo=None))
+        if abs(datetime.datetime.now().timestamp() - self.now()) > 60:
+            raise NotImplementedError("the clock of this Python's datetime cannot be set")
+
+
+def _of_time(name: str, function: Callable[..., Any]) -> None:
+    """Replace a function of `time`; a class may hold it, as `logging.Formatter` does, and it must not bind to it."""
+    setattr(time, name, staticmethod(functools.partial(function, getattr(time, name))))
+
+
+def _of_class(kind: type, name: str, method: Callable[..., Any]) -> None:
+    """Replace a class method of a class that is immutable, so only the dictionary inside it can be changed.
+
+    A subclass in its place would not do: C code makes instances of the class itself, and may refuse any other.
+    """
+    gc.get_referents(vars(kind))[0][name] = classmethod(method)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))  # it may have been looked up before
+
+
+def prompts_of(build: Callable[..., Any], calls: list[tuple[float, bytes]], clock: ShiftedClock) -> Iterator[Any]:
+    """The prompts that a builder returns, each time with its own copy of the arguments, which are pickled."""
+    for clock.later, arguments in calls:
+        args, kwargs = pickle.loads(arguments)
+        prompt = build(*args, **kwargs)
+        if hasattr(prompt, "__await__"):
+            import asyncio
+
+            prompt = asyncio.run(prompt)
+        yield json.loads(json.dumps(prompt))
+
+
+def build_prompts() -> None:
+    """Do the job on standard input; nothing that the builder prints gets into the answer."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    sys.path[:], module, name, calls = pickle.load(sys.stdin.buffer)
+    clock = ShiftedClock(calls[0][0])
+    try:
+        clock.install()
+        build: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+        answer: Any = list(prompts_of(build, calls, clock))
+    except BaseException:
+        import traceback
+
+        answer = traceback.format_exc(limit=-3)
+    with open(out, "w", encoding="ascii") as file:
+        json.dump(answer, file)
+
+
+if __name__ == "__main__":
+    build_prompts()

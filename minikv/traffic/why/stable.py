@@ -1,0 +1,136 @@
+"""A check for tests: does a prompt builder make the same prompt at another time, and in another process?"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from minikv.errors import bounded, whole_number
+from minikv.traffic.bodies import Body
+from minikv.traffic.why import Explanation, differing_places, explain
+from minikv.traffic.why.changes import KINDS
+from minikv.traffic.why.places import as_body
+from minikv.traffic.why.texts import shared_length
+
+LATER = 400 * 86400 + 19_043  # seconds: another year, month, day, weekday, hour, minute and second
+_SCRIPT = str(Path(__file__).with_name("builder_process.py"))
+_TWICE = "when it is called twice"
+_LATER = "when it is called later"
+_ELSEWHERE = "in another process, which starts later and has another hash seed"
+_Call = tuple[str, float, bytes]  # what is different about it, the seconds by which it is later, its arguments
+
+
+def assert_prefix_stable(
+    build: str | Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    unordered: Sequence[str] = (),
+    until: str | None = None,
+    later: float = LATER,
+    seeds: int = 8,
+) -> None:
+    """Call a prompt builder again and again, and raise `AssertionError` if it does not always build the same prompt.
+
+    `build` is "module:function", or a function that can be imported under its name. It returns the text of a prompt, a
+    list of messages, or a request body, and may be a coroutine. It is called in processes of its own: twice with the
+    same arguments, `later` seconds later, with each argument that `unordered` names in another order, and in other
+    processes with other hash seeds, so that sets have another order. Two strings in a set come in the same order in
+    half of all processes; `seeds` is how many are tried. What a test patches is not patched there.
+
+    `until` is a text that is in the prompt once, such as the user's question: only what comes before it must be the
+    same. With `later=3600` a prompt may name the day. A clock that is not Python's, such as numpy's, is not set.
+
+    `ValueError` and `TypeError` say what is wrong with an argument or a prompt, `RuntimeError` how the builder failed.
+
+    >>> assert_prefix_stable("textwrap:dedent", ["  Be brief."], seeds=2)
+    >>> assert_prefix_stable("time:ctime", seeds=2)
+    Traceback (most recent call last):
+    AssertionError: time:ctime builds a different prompt (B) when it is called later.
+    ...
+    """
+    __tracebackhide__ = True
+    name = _name_of(build)
+    whole_number("seeds", seeds, 2, "a set has the same order in one process")
+    kwargs = kwargs or {}
+    same = pickle.dumps((args, kwargs))
+    jobs = [(seed, name, [(_ELSEWHERE, later, same)]) for seed in range(seeds)]
+    jobs[0][2][:] = ("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)
+    jobs[-1][2].extend(_reordered(args, kwargs, [unordered] if isinstance(unordered, str) else unordered, later))
+    with ThreadPoolExecutor(min(seeds, os.cpu_count() or 1)) as threads:
+        (_, first), *others = [each for found in threads.map(_prompts, jobs) for each in found]
+    one = as_body(first)
+    _end(one, until)
+    for how, prompt in others:
+        if prompt != first and (found := _miss(one, as_body(prompt), until)):
+            raise AssertionError(f"{name} builds a different prompt (B) {how}{_words(found, how)}")
+
+
+def _name_of(build: str | Callable[..., Any]) -> str:
+    """The name under which another process can import a builder."""
+    name = build if isinstance(build, str) else f"{build.__module__}:{getattr(build, '__qualname__', build)}"
+    if not re.fullmatch(r"(?!__main__:)[\w.]+:[\w.]+", name):
+        rule = "expected 'module:function', or a function at the top of a module"
+        raise ValueError(f"build is {bounded(name)}, which another process cannot import: {rule}")
+    return name
+
+
+def _reordered(args: Sequence[Any], kwargs: Mapping[str, Any], unordered: Sequence[str], later: float) -> list[_Call]:
+    """The calls with arguments in another order; they come last, because a set in the prompt changes with it too."""
+    found = []
+    for name in unordered:
+        value = kwargs.get(name)
+        if not isinstance(value, (dict, list, tuple, set, frozenset)):
+            rule = "expected an argument in kwargs that is a dict, a list, a tuple or a set"
+            raise ValueError(f"unordered names {bounded(name)}: {rule}")
+        items = list(value.items() if isinstance(value, dict) else value)
+        for order in (items[::-1], [*items[1:], *items[:1]]):
+            arguments = pickle.dumps((args, {**kwargs, name: type(value)(order)}))
+            found.append((f"when {name} is in another order", later, arguments))
+    return found
+
+
+def _prompts(job: tuple[int, str, list[_Call]]) -> list[tuple[str, Any]]:
+    """Return for each call of a process what is different about it, and the prompt."""
+    seed, name, calls = job
+    path = [os.path.abspath(folder) for folder in sys.path]
+    asked = pickle.dumps((path, *name.split(":"), [call[1:] for call in calls]))
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed + 1)}
+    done = subprocess.run([sys.executable, _SCRIPT], input=asked, env=environment, capture_output=True, check=False)
+    answer = json.loads(done.stdout or "0") or done.stderr.decode(errors="replace")[-2000:]
+    if isinstance(answer, str):
+        raise RuntimeError(f"{name} failed in a process of its own:\n{answer.rstrip()}")
+    return list(zip((call[0] for call in calls), answer))
+
+
+def _miss(one: Body, two: Body, until: str | None) -> Explanation | None:
+    """The explanation, if the second prompt would miss the cache of the first."""
+    found = explain(one, two)
+    missed = not found.kind.harmless if one.text == two.text else bool(found.apart)
+    parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
+    return found if missed or parted else None
+
+
+def _words(found: Explanation, how: str) -> str:
+    """The rest of the message; what was different about the call may say more than a comparison of the prompts."""
+    known = {_LATER: "clock", _TWICE: "random id"}.get(how, "order")
+    kind = KINDS[known] if known == "clock" or found.kind.harmless else found.kind
+    says = "" if found.kind.harmless and known != "clock" else f"\n{kind.says}"
+    return "\n".join([f".{says}", "", *differing_places(found), f"What to do: {kind.remedy}"])
+
+
+def _end(body: Body, until: str | None) -> int:
+    """How many characters of a prompt must be the same."""
+    if until is None:
+        return len(body.text)
+    if (count := body.text.count(until)) != 1:
+        raise ValueError(f"until is {bounded(until)}, which is in the prompt {count} times: expected once")
+    return body.text.index(until)

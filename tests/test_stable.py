@@ -1,0 +1,297 @@
+"""A prompt builder is called under two clocks, twice, in other orders, with other hash seeds; and the pytest plugin."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from project import PROJECT, ROOT
+
+import minikv.testing
+from minikv.testing import assert_prefix_stable
+
+pytestmark = pytest.mark.core
+
+BUILDERS = """
+import itertools, random, time, uuid
+import datetime as calendar
+from datetime import date, datetime, timezone
+from time import strftime
+
+STARTED = datetime.now()
+COUNT = itertools.count()
+TOOLS = [{"name": name, "description": f"The tool {name}."} for name in ("add", "mul", "div")]
+
+def same(question="What is a page?"): return f"Be brief. {question}"
+def now(): return f"It is {datetime.now():%H:%M:%S}."
+def utc(): return f"It is {datetime.now(timezone.utc).isoformat()}."
+def utcnow(): return f"It is {calendar.datetime.utcnow()}."
+def today(): return f"It is {date.today()}."
+def weekday(): return f"It is {calendar.date.today():%A}."
+def hour(): return strftime("It is %H o'clock.")
+def ctime(): return time.ctime()
+def asctime(): return time.asctime()
+def seconds(): return f"It is {int(time.time()) // 100}."
+def nanoseconds(): return f"It is {time.time_ns() // 10**10}."
+def local(): return f"The year {time.localtime().tm_year}."
+def universal(): return f"The year {time.gmtime()[0]}."
+def since(): return f"The server runs since {STARTED}."
+def request_id(): return f"Request {uuid.uuid4()}. Be brief."
+def count(): return f"You have been asked {next(COUNT)} times. Be brief."
+def dice(): return "Some facts: " + " ".join(random.sample("abcdefgh", 8))
+def set_order(): return "You may " + ", ".join({"read", "write"})
+def given(words): return " ".join(words)
+def tools(tools=TOOLS): return {"model": "m", "tools": tools, "messages": [{"role": "user", "content": "Hi"}]}
+def sorted_tools(tools): return {"tools": sorted(tools, key=lambda tool: tool["name"]), "messages": []}
+def facts(facts): return "\\n".join(f"{key}: {value}" for key, value in facts.items())
+def late_clock(question): return f"Be brief. {question} It is {datetime.now()}."
+def metadata(): return {"prompt": "Be brief.", "metadata": {"id": str(uuid.uuid4())}}
+def salt(): return {"prompt": "Be brief.", "cache_salt": str(uuid.uuid4())}
+def messages(): return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{date.today()}"}]
+def grows(said): said.append("more"); return " ".join(said)
+async def later(): return "Be brief."
+def prints(): print("built"); return "Be brief."
+def fails(): raise LookupError("no template")
+def nothing(): return None
+def an_object(): return [STARTED]
+class Model:
+    @classmethod
+    def build(cls): return [{"role": "user", "content": cls.__name__}]
+def logs():
+    import logging
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    logging.warning("built")
+    return "Be brief."
+"""
+
+
+@pytest.fixture
+def builders(tmp_path, monkeypatch):
+    """A module of prompt builders that can be imported."""
+    (tmp_path / "builders.py").write_text(BUILDERS, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def said(name, *args, seeds=2, **options):
+    """What the failed check of a builder says; `None` if it passes."""
+    try:
+        assert_prefix_stable(f"builders:{name}", args, seeds=seeds, **options)
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("name", ["same", "later", "prints", "logs", "metadata", "tools", "Model.build"])
+def test_a_builder_that_always_builds_the_same_prompt_passes(builders, name):
+    assert said(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["now", "utc", "utcnow", "today", "weekday", "hour", "ctime", "asctime", "seconds", "nanoseconds", "local",
+     "universal", "messages"],
+)  # fmt: skip
+def test_a_clock_in_the_prompt_is_found_however_it_is_read(builders, name):
+    found = said(name)
+    begin = (
+        rf"builders:{name} builds a different prompt \(B\) when it is called (later|twice)\.\nA date or a time changed"
+    )
+    assert re.match(begin, found)
+    assert "\nWhat to do: Put it at the end of the last message" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "kind"),
+    [
+        ("since", "in another process, which starts later and has another hash seed", "A date or a time changed"),
+        ("request_id", "when it is called twice", "A random id"),
+        ("count", "when it is called twice", "A number changed"),
+        ("dice", "when it is called twice", "The same words come in a different order"),
+        ("salt", "when it is called twice", "Nothing in the prompt changed, but the cache is another one"),
+    ],
+)
+def test_what_else_differs_is_found_under_the_call_that_shows_it(builders, name, how, kind):
+    found = said(name)
+    assert found.startswith(f"builders:{name} builds a different prompt (B) {how}.\n{kind}")
+
+
+def test_the_place_is_shown_with_the_texts_of_both_calls(builders):
+    where, before, one, two = (line.split(None, 2) for line in said("messages").splitlines()[3:7])
+    assert " ".join(where) == "where messages[1] (user), content, after 3 characters"
+    assert (before[0], before[1].endswith("202")) == ("shared", True)
+    assert (one[:2], one[2][:7]) == (["then", "A"], "6-03-09")
+    assert (two[:2], two[2][:7]) == (["then", "B"], "7-04-13")
+
+
+def test_a_day_may_be_named_if_the_clocks_are_an_hour_apart(builders):
+    assert said("today", later=3600) is None
+    assert said("hour", later=3600)
+
+
+def test_sets_come_in_another_order_in_another_process(builders):
+    how = "builders:set_order builds a different prompt (B) in another process, which starts later and has another"
+    assert said("set_order", seeds=4).startswith(how)
+    assert "Sort it before it is written: a set" in said("given", {"read", "write"}, seeds=4)
+    assert said("given", ["read", "write"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "kind"),
+    [
+        ("facts", {"name": "Ada", "plan": "free"}, "The same words come in a different order"),
+        ("tools", [{"name": "b"}, {"name": "a"}], "The same tools come in a different order"),
+    ],
+)
+def test_only_what_is_named_is_put_in_another_order(builders, name, argument, kind):
+    assert said(name, kwargs={name: argument}) is None
+    found = said(name, kwargs={name: argument}, unordered=name)
+    assert found.startswith(f"builders:{name} builds a different prompt (B) when {name} is in another order.\n{kind}")
+    assert said("sorted_tools", kwargs={"tools": [{"name": "b"}, {"name": "a"}]}, unordered=["tools"]) is None
+
+
+def test_each_call_has_its_own_arguments(builders):
+    assert said("grows", ["a"]) is None
+
+
+def test_what_comes_after_a_text_may_differ(builders):
+    assert said("late_clock", "What is a page?")
+    assert said("late_clock", "What is a page?", until="What is a page?") is None
+    assert said("now", until="It is") is None
+    for name, text, count in (("same", "Where", 0), ("same", "e", 3)):
+        with pytest.raises(ValueError, match=f"until is '{text}', which is in the prompt {count} times: expected once"):
+            said(name, until=text)
+
+
+def test_a_function_that_has_a_name_is_taken_for_its_name():
+    assert_prefix_stable(os.path.basename, ["a/Be brief."], seeds=2)
+    for build in (lambda: "Hi", "builders", "builders:", ":same", "__main__:build"):
+        with pytest.raises(ValueError, match="which another process cannot import: expected 'module:function'"):
+            assert_prefix_stable(build)
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "options", "message"),
+    [
+        (RuntimeError, "fails", {}, "builders:fails failed in a process of its own:\n(?s:.*)LookupError: no template$"),
+        (RuntimeError, "missing", {}, "has no attribute 'missing'"),
+        (RuntimeError, "an_object", {}, "Object of type datetime is not JSON serializable"),
+        (TypeError, "nothing", {}, "the prompt is None: expected a text, a list of messages or a request body"),
+        (
+            ValueError,
+            "same",
+            {"unordered": ["tools"]},
+            "unordered names 'tools': expected an argument in kwargs",
+        ),
+        (ValueError, "same", {"unordered": ["question"], "kwargs": {"question": "Who?"}}, "names 'question': expected"),
+        (ValueError, "same", {"seeds": 1}, "seeds is 1: "),
+    ],
+)
+def test_what_cannot_be_checked_is_an_error_that_names_it(builders, error, name, options, message):
+    with pytest.raises(error, match=message):
+        assert_prefix_stable(f"builders:{name}", **{"seeds": 2, **options})
+
+
+DATES = """
+import copy, pickle
+import datetime as calendar
+from datetime import date, datetime, timedelta
+
+class Mine(datetime): pass
+
+def build(given):
+    now, day = datetime.now(), date.today()
+    assert type(given) is type(now) is type(datetime(2020, 1, 1)) is type(now + timedelta(1))
+    assert isinstance(now, datetime) and isinstance(now, date) and isinstance(day, date)
+    assert not isinstance(day, datetime) and not isinstance(now, Mine)
+    assert issubclass(Mine, datetime) and issubclass(datetime, date) and not issubclass(int, date)
+    assert type(Mine.now()) is Mine and isinstance(Mine.now(), datetime) and isinstance(Mine(2020, 1, 1), Mine)
+    assert pickle.loads(pickle.dumps([now, day, given])) == copy.deepcopy([now, day, given]) == [now, day, given]
+    assert datetime.fromisoformat(now.isoformat()) == now == datetime.combine(now.date(), now.time())
+    assert datetime.strptime("2020", "%Y") == datetime(2020, 1, 1) and datetime.fromtimestamp(0, calendar.timezone.utc)
+    return "Be brief."
+"""
+
+
+def test_dates_are_what_they_always_are_apart_from_now(tmp_path, monkeypatch):
+    (tmp_path / "dates.py").write_text(DATES, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert_prefix_stable("dates:build", [datetime.datetime(2020, 5, 5)], seeds=2)
+
+
+# -- the plugin -------------------------------------------------------------------------------------------------------
+
+
+def pytest_in(folder, *options):
+    """Run pytest in a small repository that has minikv installed: with its entry points, and no other plugin."""
+    info = folder / "site" / "minikv-0.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: minikv\nVersion: 0\n", "utf-8")
+    points = PROJECT["project"]["entry-points"]["pytest11"].items()
+    (info / "entry_points.txt").write_text("\n".join(["[pytest11]", *(f"{k} = {v}" for k, v in points)]), "utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"COLUMNS": "200"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *others_off(), *options]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def others_off():
+    """Options that leave the other plugins of this environment at rest: they are slow to start."""
+    from importlib.metadata import entry_points
+
+    names = {point.name for point in entry_points(group="pytest11")} - {"minikv"}
+    return [option for name in sorted(names) for option in ("-p", f"no:{name}")]
+
+
+def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tmp_path):
+    """The repository, and what the first failure says, are those of the site."""
+    page = (ROOT / "notebooks" / "site" / "python.md").read_text("utf-8")
+    builder, test = re.findall(r"^```python\n# \w+\.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```text\n(.*?)\n^```", page, re.MULTILINE | re.DOTALL)
+    elsewhere = re.search(r"`(in another process, .*?)`", page)[1]
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n', "utf-8")
+    (tmp_path / "tests" / "test_prompts.py").write_text(test, "utf-8")
+
+    def run(text):
+        (tmp_path / "prompts.py").write_text(text, "utf-8")
+        status, output = pytest_in(tmp_path)
+        assert "stable.py" not in output  # the traceback ends in the test
+        return status, "\n".join(re.findall(r"^E {7}(.*)", output, re.MULTILINE))
+
+    status, said = run(builder)
+    assert (status, shown.startswith("AssertionError: prompts:build")) == (1, True)
+    assert [line for line in shown.splitlines() if line not in said] == []
+    timeless = re.sub(r"It is \{.*?\}\. ", "", builder)
+    for text, how in (timeless, elsewhere), (timeless.replace("set(tools)", "tools"), "when tools is in another order"):
+        status, said = run(text)
+        begin = f"AssertionError: prompts:build builds a different prompt (B) {how}.\nThe same words come in a"
+        assert (status, said[: len(begin)]) == (1, begin)
+    assert run(timeless.replace("set(tools)", "sorted(tools)")) == (0, "")
+
+
+LIGHT = """
+import sys
+
+def test_light():
+    assert {name for name in sys.modules if name.split(".")[0] == "minikv"} == {"minikv", "minikv.pytest_plugin"}
+    assert "numpy" not in sys.modules
+
+def test_used(assert_prefix_stable):
+    import minikv.testing
+    assert assert_prefix_stable is minikv.testing.assert_prefix_stable
+"""
+
+
+def test_the_plugin_imports_nothing_until_it_is_used(tmp_path):
+    (tmp_path / "test_it.py").write_text(LIGHT, "utf-8")
+    status, output = pytest_in(tmp_path)
+    assert (status, "2 passed" in output) == (0, True), output
+    assert "assert_prefix_stable -- " in pytest_in(tmp_path, "--fixtures")[1]
+    assert "assert_prefix_stable" in minikv.testing.__all__
