@@ -6,13 +6,17 @@ import functools
 import itertools
 
 import pytest
-from careless_caches import CARELESS, ForgetsTheMatch, SplitForgetsTheLocks, TakesTheNewPages
+from careless_caches import CARELESS, ForgetsTheMatch, NeverJoins, SplitForgetsTheLocks, TakesTheNewPages
 from plain_cache import PlainCache
 
-from minikv import RadixCache
+from minikv import NoCache, RadixCache
 from minikv.testing import attempt as attempt_module
+from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.examine import verify
+from minikv.testing.conformance.playing import find_breach
 from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
+from minikv.testing.conformance.script import scenario_of
+from minikv.testing.conformance.subject import subject_of
 
 pytestmark = pytest.mark.core
 
@@ -143,6 +147,62 @@ def test_what_nothing_could_show_is_not_reached():
     lines = str(verify(Half, examples=FEW)).splitlines()
     assert "  8  not reached  the least recently used goes first: last match, insert or unlock" in lines
     assert lines[-1] == "0 rules hold, 8 are broken, 0 are not claimed, 7 not reached"
+
+
+def test_an_index_that_caches_nothing_shows_nothing():
+    assert states(NoCache, examples=FEW) == {
+        HOLDS: [1], NOT_CLAIMED: [4], NOT_REACHED: [2, 3, *range(5, 16)],
+    }  # fmt: skip
+
+
+FIVE, SIX = "cache.insert([1, 2], [5, 6])", "cache.insert([1, 3], [5, 7])"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reached"),
+    [
+        (["cache.match_prefix([1])", "cache.evict(1)", "cache.reset()"], set()),
+        (["cache.insert([-1], [5])"], {1}),
+        (["cache.insert([1], [5])"], {7, 9}),  # at the end all is evicted
+        (["cache.insert([1], [5])", "cache.insert([2], [6])"], {7, 8, 9}),
+        ([FIVE, "cache.match_prefix([2])"], {7, 9}),
+        ([FIVE, "cache.match_prefix([1])"], {3, 7, 9, 14}),  # a split, so that a join would be seen
+        ([FIVE, SIX], {4, 7, 8, 9, 14}),
+        ([FIVE, "a = cache.acquire([1])"], {3, 5, 7, 9, 14}),
+        ([FIVE, "a = cache.acquire([1, 2])", "cache.evict(1)"], {3, 6, 7}),
+        (["cache.insert([1], [5])", "cache.insert([2], [6])", "a = cache.acquire([1])"], {3, 7, 9}),
+        ([FIVE, "cache.reset()"], {7, 11}),
+        ([FIVE, "cache.insert([1], [7], namespace='a')"], {7, 8, 9, 10}),
+        ([FIVE, "cache.insert([2], [7], namespace='a')"], {7, 8, 9}),
+        (["tokens = [1]", "cache.insert(tokens, [5])", "tokens[0] = 2", "cache.match_prefix([1])"], {2, 3, 7, 9}),
+    ],
+)
+def test_a_rule_is_reached_by_what_happens(lines, reached):
+    found = set()
+    assert find_breach(CacheRun, subject_of(RadixCache, range(1, 16)), scenario_of(*lines), found) is None
+    assert found == reached
+
+
+def test_what_only_follows_from_another_fault_does_not_hold():
+    class Scarred(NeverJoins):
+        def reset(self):
+            self._clear()
+
+    found = states(Scarred)
+    assert (found[BROKEN], found[NOT_REACHED]) == ([11], [14])
+
+
+def test_an_eviction_in_the_wrong_order_is_not_a_shared_namespace():
+    class OneAfterTheOther(PlainCache):
+        """What has a namespace goes last, however long ago it was used."""
+
+        def leaves(self):
+            found = super().leaves()
+            return [key for key in found if key[0] is None] or found
+
+    lines = "cache.insert([1], [5], namespace='a')", "cache.insert([1], [6])", "cache.evict(1)"
+    found = find_breach(CacheRun, subject_of(OneAfterTheOther, range(1, 16)), scenario_of(*lines), set())
+    assert (found.rule, found.words) == (8, "evicts page 6, although page 5 was used less recently")
 
 
 def test_a_join_that_nobody_can_see_is_not_reached():

@@ -23,7 +23,11 @@ from test_manager_mutants import (
 
 from minikv import CacheManager
 from minikv.testing.conformance.examine import verify
+from minikv.testing.conformance.managers import NUM_PAGES, ManagerRun
+from minikv.testing.conformance.playing import find_breach
 from minikv.testing.conformance.rules import BROKEN, HOLDS, MANAGER_RULES
+from minikv.testing.conformance.script import scenario_of
+from minikv.testing.conformance.subject import subject_of
 
 pytestmark = pytest.mark.core
 
@@ -143,3 +147,28 @@ def test_a_manager_that_cannot_be_made_breaks_every_rule():
 def test_a_manager_may_claim_less():
     made = type("Modest", (TakesAPageTooMuch,), {"claims": (8, 11)})
     assert states(made)[HOLDS] == [8, 11]
+
+
+RUN = ["a = manager.start([1, 2, 3])", "manager.advance(a)"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reached"),
+    [
+        (["a = manager.start([1, 2, 3])"], {7}),  # at the end all are aborted, and one needs every page
+        (["a = manager.start([])"], {12}),
+        (["a = manager.start([1, 2])", "b = manager.start([3])"], {1, 7}),
+        (["a = manager.start([1, 2, 3, 4, 5, 6, 7])"], {5}),
+        ([*RUN, "manager.finish(a)", "b = manager.start([1, 2, 3])"], {2, 3, 6, 7}),
+        ([*RUN, "manager.abort(a)", "b = manager.start([1, 2, 3])"], {7, 8}),
+        ([*RUN, "manager.checkpoint(a)", "b = manager.start([1, 2, 3])"], {1, 2, 3, 4, 7, 9}),
+        (["a = manager.start([1, 2, 3])", "manager.extend(a, [4])"], {7, 10}),
+        (["a = manager.start([1], namespace='a')", "manager.advance(a)", "manager.finish(a)",
+          "b = manager.start([1, 2])"], {7, 11}),
+    ],
+)  # fmt: skip
+def test_a_rule_is_reached_by_what_happens(lines, reached):
+    found = set()
+    subject = subject_of(CacheManager, MANAGER_RULES, {"num_pages": NUM_PAGES})
+    assert find_breach(ManagerRun, subject, scenario_of(*lines), found) is None
+    assert found == reached

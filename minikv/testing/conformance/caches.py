@@ -64,10 +64,6 @@ class CacheRun(SideBySide):
     }  # fmt: skip
     words: ClassVar[Mapping[int, str]] = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}
     cases = CASES
-    shows: ClassVar[Mapping[int, str]] = {  # at the end of each scenario, all is evicted
-        3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert",
-        8: "insert.*insert", 9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
-    }  # fmt: skip
     needs = frozenset(["insert", "match_prefix"])
     examples = 1000
     scenarios = staticmethod(scenarios)
@@ -201,8 +197,35 @@ class CacheRun(SideBySide):
         counts_right = sorted(freed.value) != sorted(evictable) and len(freed.value) * self.page_size == sizes[0]
         return 6 if counts_right else 7
 
+    def witness(self, expected: Reply) -> None:
+        """Note what a call could have broken; for an eviction, that is noted where it is judged."""
+        model, refused = self.model, self.refused.get(len(self.lines) - 1)
+        if refused == 1 or (refused == 11 and 7 in self.reached):
+            self.reached.add(refused)
+        if expected.error is not None:
+            return
+        if model.pages:
+            self.reached |= {5, 7} if model.cuts and model.protected_size else {7}
+        elif expected.verb == "reset" and 7 in self.reached:
+            self.reached.add(11)
+        if expected.verb in ("match_prefix", "acquire", "insert"):
+            self._witness_tokens(expected)
+
+    def _witness_tokens(self, expected: Reply) -> None:
+        """Note what is found: by the tokens of a buffer that has changed since, or in another namespace too."""
+        key = expected.options.get("namespace"), tuple(pack(expected.args[0]).tolist()[: self.page_size])
+        if any(first == key[1] and name != key[0] for name, first in self.model.pages):
+            self.reached.add(10)
+        if expected.verb == "insert":
+            self.reached |= {4} if expected.value["prefix_length"] else set()
+        elif expected.value["length"]:
+            self.reached |= {3, 15} if self.page_size > 1 else {3}
+            self.reached |= {2} if any("[0] = " in line for line in self.lines) else set()
+
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
-        """Also buffers that are copied, lists in place of other forms, tokens in place of namespaces, and no splits."""
+        """Also buffers that are copied, lists in place of other forms, namespaces that have no token in common, and no
+        splits. Only a fault that needs equal tokens is one of sharing, and only an error can be that of the name.
+        """
         yield from super().alterations(found)
         scenario, text = found.scenario, "\n".join(found.scenario.lines)
         if "tokens" in text or "pages[" in text:
@@ -210,7 +233,7 @@ class CacheRun(SideBySide):
         if any(form in text for form in ("array", "pack", "deque", "range", "(1,", "b'")):
             yield 1, scenario, _plain
         if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
-            yield 10, scenario, _apart()
+            yield 10, scenario, _apart(found.is_crash)
         if self.model.cuts and self.has_locked and (found.rule in (6, 7) or found.is_crash):
             yield 5, self._cut_before(scenario), None
 
@@ -253,8 +276,8 @@ def _list_of(values: Any) -> Any:
         return values
 
 
-def _apart() -> Change:
-    """Tokens that are different in each namespace, and no namespaces."""
+def _apart(unnamed: bool) -> Change:
+    """Tokens that are different in each namespace, and if `unnamed`, no namespaces."""
     known: dict[Any, int] = {None: 0}
 
     def change(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
@@ -266,6 +289,6 @@ def _apart() -> Change:
             moved = [token + shift for token in pack(args[0]).tolist()]
         except (TypeError, ValueError):
             return args, options
-        return (moved, *args[1:]), {key: value for key, value in options.items() if key != "namespace"}
+        return (moved, *args[1:]), {key: value for key, value in options.items() if not unnamed or key != "namespace"}
 
     return change

@@ -6,8 +6,7 @@ Every page is new, so a page that turns up in the wrong place says where it came
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -220,17 +219,13 @@ MOST_PLAYED, MOST_ENDLESS = 6000, 4  # scenarios that are tried at most, and ope
 class Search:
     """Looks for the smallest scenario that breaks each of the rules that `subject` claims; `best` has what it found.
 
-    `judge` says what is wrong in a scenario. `before` is called with each scenario before it is tried. `reached` are
-    the rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the
-    pattern that `shows` has for it.
+    `judge` says what is wrong in a scenario. `before` is called with each scenario before it is tried.
     """
 
     judge: Callable[[Scenario], Breach | None]
     subject: Subject
-    shows: Mapping[int, str]
     before: Before = lambda scenario: None
     best: dict[int, Breach] = field(default_factory=dict)
-    reached: set[int] = field(default_factory=set)
     played: int = 0
     endless: int = 0
 
@@ -239,8 +234,8 @@ class Search:
         """Return whether enough has been tried, or too much of it did not end."""
         return self.played >= MOST_PLAYED or self.endless >= MOST_ENDLESS
 
-    def play(self, scenario: Scenario, rule: int = 0) -> Breach | None:
-        """Try one scenario, which was picked for a `rule` or made; what it breaks of what is claimed."""
+    def play(self, scenario: Scenario) -> Breach | None:
+        """Try one scenario; what it breaks of what is claimed."""
         if self.is_over:
             return None
         self.played += 1
@@ -248,10 +243,6 @@ class Search:
         found = self.judge(scenario)
         if found is not None and found.endless:  # or the machine was busy for so long
             found = self.judge(scenario)
-        if found is None:
-            text = "\n".join(scenario.lines)
-            self.reached |= {each for each, shows in self.shows.items() if re.search(shows, text, re.DOTALL)}
-            self.reached |= {rule} & self.subject.claims
         if found is None or found.rule not in self.subject.claims:
             return None
         self.endless += found.endless
@@ -260,13 +251,13 @@ class Search:
             self.best[found.rule] = found
         return found
 
-    def through(self, scenarios: Iterable[Scenario], unknown: Iterable[str], rule: int = 0) -> None:
-        """Try those without `unknown` words, with pages of a size that the subject can have; picked for a `rule`."""
+    def through(self, scenarios: Iterable[Scenario], unknown: Iterable[str]) -> None:
+        """Try those without `unknown` words, with pages of a size that the subject can have."""
         words = [*unknown, *(f".{verb}(" for verb in self.subject.lacks)]
         for scenario in scenarios:
             is_known = not any(word in line for word in words for line in scenario.lines)
             if is_known and scenario.page_size in self.subject.page_sizes:
-                self.play(scenario, rule)
+                self.play(scenario)
 
     def beyond(self, strategy: st.SearchStrategy[Scenario], examples: int) -> None:
         """Try what Hypothesis makes, until it finds no rule that it has not shrunk already."""

@@ -39,10 +39,6 @@ class ManagerRun(SideBySide):
     words: ClassVar[Mapping[int, str]] = {11: "namespace="}
     rule_of_making = 12
     cases = MANAGER_CASES
-    shows: ClassVar[Mapping[int, str]] = {  # what a request finds and reads is looked at after every line
-        **dict.fromkeys((1, 2, 3, 4, 5), "start"), 6: "finish", 7: "finish|abort", 8: "abort", 9: "checkpoint",
-        10: "extend", 11: "namespace", 12: r"start\((\[\]|\[-1\]|'text'|5|\[1, (None|2\.5)\])",
-    }  # fmt: skip
     needs = frozenset(["start"])
     examples = 600
     always_given: ClassVar[Mapping[str, Any]] = {"num_pages": NUM_PAGES}
@@ -123,6 +119,26 @@ class ManagerRun(SideBySide):
         if any(other[1] == tokens for other in self.model.published if other[0] != name):
             return 11
         return 8 if (name, tokens) in self.model.aborted else 3 if (name, tokens) in self.model.published else 6
+
+    def witness(self, expected: Reply) -> None:
+        """Note what was refused, who else runs, and what a request has found or could have found."""
+        model, over = self.model, [each for each in self.requests if each.state != "running"]
+        if expected.error is not None:
+            refused = 5 if isinstance(expected.error, OutOfPages) else self.refused[len(self.lines) - 1]
+            self.reached |= {refused} - {7}
+        elif expected.verb != "start":
+            self.reached |= {10} if expected.verb == "extend" else set()
+        else:
+            request = expected.result
+            path = model.path(request.tokens, request.namespace, len(request.tokens))
+            self.reached |= {model.published[key] for key in path[: request.shared // self.page_size]}
+            self.reached |= {2, 3} if request.shared else set()
+            self.reached |= {7} if over else set()
+            self.reached |= {1} if len(model.running) > 1 else set()
+            self.reached |= {4} if any(each.shared for each in model.running[:-1]) else set()
+            self.reached |= {8} if model.aborted.intersection(path) else set()
+            names = {name for name, tokens in model.published if path and tokens == path[0][1]}
+            self.reached |= {11} if names - {request.namespace} else set()
 
     def look_around(self, expected: Reply) -> Breach | None:
         """After each call: the slots of all requests, what they hold, and how much room is left."""

@@ -39,8 +39,8 @@ class SideBySide:
     number of the rule that needs it most; `optional` are the verbs that it may lack. `words` are those by which a
     scenario is known of a rule that need not be claimed, and `rule_of_making` is broken where no object can be made.
 
-    `cases` are the scenarios that were picked for each rule, and `shows` is what any scenario has in it that could
-    break one. `needs` are the verbs of all scenarios that Hypothesis makes, of which `examples` are tried.
+    `cases` are the scenarios that were picked for each rule, and `reached` the rules that the lines so far could have
+    broken. `needs` are the verbs of all scenarios that Hypothesis makes, of which `examples` are tried.
     """
 
     name: ClassVar[str]
@@ -50,7 +50,6 @@ class SideBySide:
     words: ClassVar[Mapping[int, str]]
     rule_of_making = 1
     cases: ClassVar[Mapping[int, list[Scenario]]]
-    shows: ClassVar[Mapping[int, str]]
     needs: frozenset[str]
     examples: int
     always_given: ClassVar[Mapping[str, Any]] = {}
@@ -66,6 +65,7 @@ class SideBySide:
         self.raised: dict[int, str] = {}
         self.refused: dict[int, int] = {}  # the lines that must be refused, with the rule that says so
         self.verbs: set[str] = set()  # that were called
+        self.reached: set[int] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -99,6 +99,10 @@ class SideBySide:
 
     def look_around(self, expected: Reply) -> Breach | None:
         """Return the fault in the object after a call with the model's `expected` result, or `None`."""
+        raise NotImplementedError
+
+    def witness(self, expected: Reply) -> None:
+        """Note which rules a call could have broken, and did not."""
         raise NotImplementedError
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
@@ -138,7 +142,10 @@ class SideBySide:
         self.verbs.add(expected.verb)
         if reply is None:
             return self.end(4, "the handle of a result cannot be read")
-        return self.judge(reply, expected) or self.look_around(expected)
+        found = self.judge(reply, expected) or self.look_around(expected)
+        if found is None:
+            self.witness(expected)
+        return found
 
     def judge(self, reply: Reply, expected: Reply) -> Breach | None:
         """The rule that a reply breaks, or `None` if it is as `expected`."""
@@ -202,8 +209,10 @@ def _suppressed(error: BaseException) -> str:
 # -- which rule is to blame --------------------------------------------------------------------------------------------
 
 
-def find_breach(kind: type[SideBySide], subject: Subject, scenario: Scenario) -> Breach | None:
+def find_breach(kind: type[SideBySide], subject: Subject, scenario: Scenario, reached: set[int]) -> Breach | None:
     """Return the fault of a class in this scenario, under the broken rule; the first of its settings counts.
+
+    The rules that the scenario could have broken are added to `reached`.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.caches import CacheRun
@@ -213,13 +222,15 @@ def find_breach(kind: type[SideBySide], subject: Subject, scenario: Scenario) ->
     ...     def match_prefix(self, tokens, *, limit=None, namespace=None):
     ...         return super().match_prefix(tokens, limit=limit)
     >>> lines = "cache.insert([1], [5], namespace='a')", "cache.match_prefix([1], namespace='a')"
-    >>> found = find_breach(CacheRun, subject_of(Deaf, range(1, 16)), scenario_of(*lines))
+    >>> found = find_breach(CacheRun, subject_of(Deaf, range(1, 16)), scenario_of(*lines), set())
     >>> found.rule, found.words
     (10, 'gives length 0 and pages [], expected length 1 and pages [5]')
     """
     for settings in subject.settings:
         run = kind(subject, scenario.page_size, settings)
-        if (found := run.play(scenario.lines)) is not None:
+        found = run.play(scenario.lines)
+        reached |= run.reached
+        if found is not None:
             is_clear = found.endless or found.rule == 14
             return found if is_clear else dataclasses.replace(found, rule=_rule(found, run))
     return None

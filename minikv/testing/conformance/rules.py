@@ -43,7 +43,7 @@ MANAGER_RULES = {
 
 RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
 HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
-NOT_REACHED = "not reached"  # claimed, but something else went wrong before anything could show it
+NOT_REACHED = "not reached"  # claimed, but nothing happened that could have broken it
 
 
 @dataclass(frozen=True)
