@@ -15,7 +15,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors, and the test pro
 os.environ["MINIKV_MINE"] = os.devnull
 os.environ["MINIKV_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="minikv-"), "progress.json")
 
-collect_ignore = ["notebooks/src"]  # to look for doctests in the source of a chapter is to run the chapter
+# To look for doctests in the source of a chapter is to run the chapter; and adapters need the engines.
+collect_ignore = ["notebooks/src", "assets/adapters"]
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (

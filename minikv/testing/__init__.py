@@ -4,12 +4,14 @@ Nothing here draws or needs a widget, and nothing below knows that it is watched
 engines are sent: the prompts of an application.
 """
 
+from minikv.testing.adapter import Adapter
 from minikv.testing.canary import Canary, CanaryError, CanaryModel, WindowCanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore
 from minikv.testing.ledger import Ledger, LedgerError
 from minikv.traffic.why.stable import assert_prefix_stable
 
 __all__ = [
+    "Adapter",
     "Canary",
     "CanaryError",
     "CanaryModel",
