@@ -7,6 +7,7 @@ import re
 
 import pytest
 from why_pairs import PAIRS, REUSES, text_of
+from why_provider_pairs import PROVIDER_PAIRS
 
 from minikv.cli import main
 from minikv.serving.tokenizer import ByteTokenizer
@@ -17,6 +18,7 @@ from minikv.traffic.why.changes import KINDS
 from minikv.traffic.why.places import read_prompt, text_body
 
 pytestmark = pytest.mark.core
+PAIRS = [*PAIRS, *PROVIDER_PAIRS]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
@@ -31,7 +33,7 @@ def test_the_place_and_the_kind_of_change_are_named(pair, tmp_path, capsys):
     assert pair.place is None or str(spot).startswith(pair.place), str(spot)
     assert main(["why", *map(str, names)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(KINDS[pair.kind].says.rstrip("."))
+    assert " ".join(printed.split()).startswith(KINDS[pair.kind].says.rstrip("."))
     assert str(spot or "") in printed
     assert main(["why", *map(str, names), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == pair.kind

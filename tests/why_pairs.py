@@ -197,7 +197,7 @@ PAIRS = [
         "the id of a tool call",
         chat(*WORK),
         chat(*changed(WORK, 2, tool_call_id="call_9f2c")),
-        "random id",
+        "tool call id",
         "messages[2] (tool), tool_call_id, after 5",
     ),
     Pair(
@@ -287,7 +287,7 @@ PAIRS = [
         told(RULES),
         chat(*TALK),
         "system added",
-        "messages[0] (system), role, after ",
+        "messages[0] (system)",
     ),
     Pair(
         "the order of a set in the system prompt",
@@ -410,14 +410,14 @@ PAIRS = [
         told(RULES),
         chat({"role": "developer", "content": RULES}, *TALK),
         "role changed",
-        "messages[0] (system), role, after ",
+        "messages[0] (system)",
     ),
     Pair(
         "a reminder added to an old message as a part of its own",
         claude(RULES, in_parts("Go."), answer("Done."), user("On.")),
         claude(RULES, in_parts("Go.", "<system-reminder>No tasks.</system-reminder>"), answer("Done."), user("On.")),
         "text appended",
-        "messages[0] (user), after ",
+        "messages[0] (user), content[0].text, after ",
     ),
     Pair(
         "a reminder that is gone from the parts of an old message",
@@ -441,7 +441,7 @@ PAIRS = [
         chat(*TALK[:1], user(RULES), user("Go.")),
         chat(*TALK[:1], system(RULES), user("Go.")),
         "role changed",
-        "messages[1] (user), role, after ",
+        "messages[1] (user)",
     ),
     Pair(
         "another question to the same rules",
@@ -560,10 +560,10 @@ PAIRS = [
         None,
     ),
     Pair(
-        "a cache marker that moved",
-        claude(RULES),
-        {**claude(RULES), "system": [{"type": "text", "text": RULES, "cache_control": {}}]},
-        "nothing",
+        "a cache marker for another provider's model",
+        {**claude(RULES), "model": "gpt-4o"},
+        {**claude(RULES), "model": "gpt-4o", "system": [{"type": "text", "text": RULES, "cache_control": {}}]},
+        "too short for the cache",
         None,
     ),
     Pair(

@@ -12,12 +12,17 @@ from minikv.files import destination, replace
 from minikv.traffic.logs import Units, units_of
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.why import HYBRID, explain, explanation_text
+from minikv.traffic.why.changes import KINDS_TEXT
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import LogWords, log_page, log_text
 from minikv.traffic.why.places import read_prompt
 
 _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
+_ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
+B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
+the model, follow dated rules: breakpoints, least lengths, lifetimes. A time beside a request counts.
+Given a log, rank the places that break the prefix."""
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
   minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
@@ -35,6 +40,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     (16, 784)
     """
     why.epilog = _EXAMPLES
+    why.description = _ABOUT
     why.add_argument(
         "a", metavar="A", help="a file with a prompt or a request body, or FILE:LINE of a log; alone: a log"
     )
@@ -42,6 +48,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
+    why.add_argument("--kinds", action="version", version=KINDS_TEXT, help="list the kinds of change and what to do")
     why.add_argument("--json", action="store_true", help="print one JSON object")
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")

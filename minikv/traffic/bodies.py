@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -33,10 +34,12 @@ _FIRST = (
     "content",
     "tool_calls",
 )  # fields as templates order them
-_NOT_READ = {"role", "cache_control", "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
+_MARKS = ("cache_control", "prompt_cache_breakpoint")
+_NOT_READ = {"role", *_MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", *_NAMESPACE}
 _DEEPEST_WRAP = 3
+_QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 
 
 def bounded_name(name: str, most: int = 40) -> str:
@@ -68,18 +71,23 @@ class Place(NamedTuple):
 
 
 class PromptPiece(NamedTuple):
-    """A part of the prompt's text that comes from one place."""
+    """A part of the prompt's text that comes from one place; `mark`: a cache breakpoint ends it, kept for so long."""
 
     place: Place
     text: str
+    mark: str = ""
 
 
 class Body(NamedTuple):
-    """A prompt in pieces, what sets its cache apart from others, and what is not in the prompt at all."""
+    """A prompt in pieces, what sets its cache apart from others, and what is not in the prompt at all.
+
+    `time` is when the request came, in milliseconds, where a file says it.
+    """
 
     pieces: tuple[PromptPiece, ...]
     namespace: dict[str, str]
     settings: dict[str, Any]
+    time: float | None = None
 
     @property
     def text(self) -> str:
@@ -155,7 +163,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
         if not isinstance(tools, list):
             raise ValueError(f"{part} is {bounded(tools)}: expected a list")
         for index, tool in enumerate(tools):
-            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n")
+            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n", _mark(tool))
 
 
 def _tool_name(tool: Any) -> str:
@@ -179,7 +187,7 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
             if (value := message.get(field)) is not None:
                 yield from _content(value, Place(part, index, role, field))
         if role != "assistant" or index < len(messages) - 1:  # the last one may be the beginning of the answer
-            yield PromptPiece(Place(part, index, role), "<|im_end|>\n")
+            yield PromptPiece(Place(part, index, role), "<|im_end|>\n", _mark(message))
 
 
 def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
@@ -188,9 +196,18 @@ def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
         yield PromptPiece(place, value)
     elif isinstance(value, list):
         for index, part in enumerate(value):
-            yield from _part(part, place._replace(field=f"{place.field}[{index}]"))
+            *pieces, last = _part(part, place._replace(field=f"{place.field}[{index}]"))
+            yield from pieces
+            yield last._replace(mark=_mark(part) or last.mark)
     else:
         yield PromptPiece(place, _text_of(value))
+
+
+def _mark(value: Any) -> str:
+    """How long a cache keeps the prompt up to the end of `value`, where the request sets a breakpoint there."""
+    if isinstance(value, Mapping) and isinstance(control := value.get("cache_control"), Mapping):
+        return str(control.get("ttl") or "5m")
+    return "30m" if isinstance(value, Mapping) and value.get("prompt_cache_breakpoint") else ""
 
 
 def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
@@ -214,15 +231,17 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
 
 
 def _image(part: Any) -> str:
-    """The replacement for an image or another file: a hash of its description, as engines hash the file."""
-    return f"<|{part['type']} {hashlib.sha256(_text_of(part).encode(errors='replace')).hexdigest()[:16]}|>"
+    """The replacement for an image or another file: a hash of its description, and one of its address's query."""
+    address, *query = _QUERY.split(_text_of(part), maxsplit=1)
+    hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
+    return f"<|{part['type']} {'?'.join(hashes)}|>"
 
 
 def _text_of(value: Any) -> str:
     """A value as templates write it: text as it is, anything else as JSON with its keys in their order.
 
-    `cache_control`, which says where to cache, is not in the prompt.
+    `cache_control` and `prompt_cache_breakpoint`, which say where to cache, are not in the prompt.
     """
     if isinstance(value, Mapping):
-        value = {key: inner for key, inner in value.items() if key != "cache_control"}
+        value = {key: inner for key, inner in value.items() if key not in _MARKS}
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,14 @@ from minikv.errors import whole_number
 from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units
 from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
+from minikv.traffic.why.histories import IN_RESULT
 from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
+from minikv.traffic.why.providers import RULES, Prediction, RequestPair, predict, provider_of
 from minikv.traffic.why.texts import PromptChange, shared_length
 
 PAGES = (1, 16, 64)  # tokens
 BLOCK = 16  # tokens: vLLM's default
 HYBRID = (784,)  # tokens: the block of a hybrid model in vllm-project/vllm#54607, whose prompts of 240 never hit
-API_LEAST, API_STEP = 1024, 128  # tokens: what OpenAI's API caches at least, and in which steps
 
 
 class Reused(NamedTuple):
@@ -38,30 +40,27 @@ def reused_by_each(
     tokens: it reuses whole multiples of them all. `apart` says why the two prompts do not meet in one cache, if so.
 
     >>> [row.reused for row in reused_by_each(100, 300)]
-    [100, 96, 64, 96, 0, 0]
+    [100, 96, 64, 96, 0]
     >>> reused_by_each(1600, 1700, blocks=[16, 784])[4]
     Reused(cache='hybrid model, blocks of 784 (the least common multiple of 16 and 784)', reused=1568, why='')
     """
     common = math.lcm(*(whole_number("blocks", size, 1, "a block holds at least 1 token") for size in blocks))
     known = min(shared, max(0, length - scale))  # the last token is computed again: it gives the next one
-    kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size, 0)
+    kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size)
              for size in PAGES]  # fmt: skip
-    kinds.append((f"full blocks of {BLOCK}, less the last token (vLLM)", known, BLOCK, 0))
+    kinds.append((f"full blocks of {BLOCK}, less the last token (vLLM)", known, BLOCK))
     several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
-    kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common, 0))
-    kinds.append((f"steps of {API_STEP} from {API_LEAST:,} on (OpenAI's API)", known, API_STEP, API_LEAST))
+    kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common))
     return [_reuse(*kind, length, scale, apart) for kind in kinds]
 
 
-def _reuse(cache: str, shared: int, size: int, least: int, length: int, scale: int, apart: str) -> Reused:
+def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: str) -> Reused:
     if apart:
         return Reused(cache, 0, apart)
     unit = size * scale
     found = shared // unit * unit
-    if length < max(unit, least * scale):
-        return Reused(cache, 0, f"the prompt is shorter than {'that' if least else 'one block'}")
-    if found < least * scale:
-        return Reused(cache, 0, "less than that is shared")
+    if length < unit:
+        return Reused(cache, 0, "the prompt is shorter than one block")
     if not found and shared:
         return Reused(cache, 0, "what is shared does not fill a block")
     return Reused(cache, found)
@@ -75,8 +74,10 @@ _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the 
 class Explanation:
     """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
 
-    `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a
-    token has `scale`; `apart` names the fields that give the two requests different caches; `image`: one has an image.
+    `also` is a second kind: what the provider's cache makes of the first, or what changed in the prompts where the
+    cache decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
+    `unit`, of which a token has `scale`; `apart` names the fields that give the two requests different caches; `image`:
+    one has an image; `provider` is what the provider's rules predict.
     """
 
     change: PromptChange
@@ -88,11 +89,23 @@ class Explanation:
     caches: tuple[Reused, ...]
     apart: tuple[str, ...] = ()
     image: bool = False
+    also: PromptChange | None = None
+    provider: Prediction | None = None
 
     @property
     def kind(self) -> ChangeKind:
         """The meaning of the kind of change, and what to do about it."""
         return KINDS[self.change.kind]
+
+    @property
+    def remedies(self) -> list[str]:
+        """The advice, the most important first."""
+        found = [change for change in (self.change, self.also) if change and not KINDS[change.kind].harmless]
+        found.sort(key=lambda change: change.kind != "breakpoint on what changes")
+        kinds = ["tool result edited" if change.detail.startswith(IN_RESULT) else change.kind for change in found]
+        if len(found) > 1:
+            return [f"({change.kind}) {KINDS[kind].remedy}" for change, kind in zip(found, kinds)]
+        return [KINDS[kind].remedy for kind in kinds] or [self.kind.remedy]
 
     @property
     def notes(self) -> list[str]:
@@ -108,6 +121,10 @@ class Explanation:
             found.append(f"A cache with full blocks of {BLOCK} {computed}: a block boundary, not a change.")
         if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, and rightly: {hybrid.why}.")
+        if self.provider:
+            rules = RULES[self.provider.rules]
+            price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
+            found.append(f"Rules of {rules['title']}: {rules['source']}, read on {rules['read']}.{price}")
         if self.image:
             found.append("An image counts as a short hash here, not as the tokens that a model makes of it.")
         return found
@@ -119,7 +136,9 @@ class Explanation:
             "says": self.kind.says,
             "detail": self.change.detail,
             "harmless": self.kind.harmless,
-            "remedy": self.kind.remedy,
+            "remedy": " ".join(self.remedies),
+            "also": self.also._asdict() if self.also else None,
+            "provider": self.provider.as_json() if self.provider else None,
             "a": _spot_json(self.spots[0]),
             "b": _spot_json(self.spots[1]),
             "unit": self.unit,
@@ -148,10 +167,48 @@ def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[i
     names = one.namespace.keys() | two.namespace.keys()
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
     why = f"another {', '.join(apart)}: another namespace" if apart else ""
-    caches = tuple(reused_by_each(shared, lengths[1], blocks, units.scale, why))
+    caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
+    predictions = _predictions(one, two, at, units)
+    elsewhere = apart or change.kind == "history at the server"
+    provider = predictions[0] if provider_of(one, two) and not elsewhere else None
+    caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
+    change, also = _headline(change, provider, apart)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots = spot_at(one, at), spot_at(two, at)
-    return Explanation(change, spots, lengths, shared, units.unit, units.scale, caches, apart, image)
+    return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
+                       provider)  # fmt: skip
+
+
+def _predictions(one: Body, two: Body, at: int, units: Units) -> list[Prediction]:
+    """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
+    size = functools.cache(lambda end: units.count(two.text[:end]))
+    age = max(0.0, (two.time or 0) - (one.time or 0)) / 1000 if one.time is not None else 0.0
+    pair = RequestPair(one, two, at, size, units.scale, units.scale == 1, age)
+    raw = any(piece.place.part == "prompt" for piece in two.pieces)
+    keys = [key] if (key := provider_of(one, two)) else ["openai before"] if raw else ["openai before", "openai"]
+    return [predict(key, pair) for key in keys]
+
+
+def _row(found: Prediction) -> Reused:
+    why = f"unsure: {found.detail}" if found.unsure else found.kind or found.detail
+    writes = f"writes {found.written:,}" if found.written else ""
+    return Reused(found.title, found.read, "; ".join(filter(None, (why, writes))))
+
+
+def _headline(
+    change: PromptChange, found: Prediction | None, apart: Sequence[str]
+) -> tuple[PromptChange, PromptChange | None]:
+    """Return the kind that decides, and the other one: a harmless change is none where the cache misses."""
+    kind, harmless = change.kind, KINDS[change.kind].harmless and change.kind != "conversation"
+    changed = None if kind in ("nothing", "settings", "namespace") else change
+    if apart and harmless:
+        return PromptChange("namespace", ", ".join(apart)), changed
+    if found is None or found.kind in ("", kind):
+        free = found and not found.kind and change.detail not in RULES[found.rules].get("perhaps", ())
+        return PromptChange("settings", change.detail) if free and kind == "template settings" else change, None
+    cache = PromptChange(found.kind, found.detail)
+    decides = found.kind != "too short for the cache" or kind in ("nothing", "settings")
+    return (cache, changed) if harmless and decides else (change, cache)
 
 
 def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
@@ -170,12 +227,16 @@ def explanation_text(found: Explanation) -> str:
     >>> print(explanation_text(explain(hi, hi)).splitlines()[0])
     Nothing changed.
     """
-    detail = f" ({found.change.detail})" if found.change.detail else ""
-    lines = [f"{found.kind.says.rstrip('.')}{detail}.", ""]
+    lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
+    lines += [*textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH), ""] if found.also else [""]
     lines += [*differing_places(found), *_lengths(found), "", *_caches(found), ""]
-    for paragraph in (*found.notes, f"What to do: {found.kind.remedy}"):
+    for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
         lines += textwrap.wrap(paragraph, _WIDTH)
     return "\n".join(lines)
+
+
+def _said(change: PromptChange) -> str:
+    return f"{KINDS[change.kind].says.rstrip('.')}{f' ({change.detail})' if change.detail else ''}."
 
 
 def differing_places(found: Explanation) -> Iterator[str]:

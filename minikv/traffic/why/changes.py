@@ -22,9 +22,13 @@ from minikv.traffic.why.texts import PromptChange, text_change
 
 _HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
+_AT_SERVER = ("previous_response_id", "conversation")  # the history, of which the prompt holds the end
+_HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
+            "messages reordered", "question", "conversation", "extended", "shortened", "nothing"}  # fmt: skip
 _TEMPLATED = {
     "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
-    "enable_thinking", "reasoning", "reasoning_effort", "thinking", "tool_choice",
+    "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking", "tool_choice",
+    "verbosity",
 }  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
 _PARTS = ("tools", "functions", "response_format", "system")
 
@@ -42,7 +46,8 @@ def _read(text: str) -> tuple[str, ChangeKind]:
     return name.removesuffix(_HARMLESS), ChangeKind(says, " ".join(remedy), name.endswith(_HARMLESS))
 
 
-KINDS = dict(map(_read, Path(__file__).with_name("kinds.txt").read_text("utf-8").split("\n\n")))
+KINDS_TEXT = Path(__file__).with_name("kinds.txt").read_text("utf-8")
+KINDS = dict(map(_read, KINDS_TEXT.split("\n\n")))
 
 
 def items_of(body: Body) -> list[PromptItem]:
@@ -70,6 +75,12 @@ def change_between(one: Body, two: Body) -> PromptChange:
     >>> change_between(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
     PromptChange(kind='clock', detail='')
     """
+    found = _change(one, two)
+    known = [name for name in _AT_SERVER if two.settings.get(name)]
+    return PromptChange("history at the server", known[0]) if known and found.kind in _HISTORY else found
+
+
+def _change(one: Body, two: Body) -> PromptChange:
     if one.text == two.text:
         return _beside(one, two)
     if two.text.startswith(one.text):
@@ -101,6 +112,8 @@ def _beside(one: Body, two: Body) -> PromptChange:
     """Return the differences outside of two equal prompts."""
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        if "prompt_cache_key" in names:
+            return PromptChange("cache key changed")
         if kind == "settings" and _TEMPLATED.intersection(names):
             kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
         if names:

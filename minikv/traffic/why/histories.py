@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -10,8 +11,13 @@ from minikv.traffic.bodies import PromptPiece, bounded_name
 from minikv.traffic.why.texts import PromptChange, shared_length, text_change
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
+IN_RESULT = "in the result of a tool"
 _REASONING = ("reasoning_content", "reasoning", "thinking")
+_CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
+_TEMPLATES = {"ChatML": "<|im_start|>", "Llama 3": "<|start_header_id|>", "Llama 2 or Mistral": "[INST]",
+              "Gemma": "<start_of_turn>", "Phi or Zephyr": "<|user|>", "DeepSeek": "<｜User｜>",
+              "Harmony": "<|start|>", "Command": "<|START_OF_TURN_TOKEN|>"}  # fmt: skip
 _PROBE = 64  # characters by which a text is found again where it moved to
 _MOST = 4096  # messages that are looked through for one that moved
 
@@ -85,12 +91,14 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
         return PromptChange("message edited")
     left, right = one.pieces[at], two.pieces[at]
     field, other = left.place.field, right.place.field
-    if kind := _of_field(field, other):
-        return PromptChange(kind)
+    if kind := _of_field(field, other) or _of_call(left.text, right.text):
+        signed = kind == "image changed" and "?" in left.text and left.text.split("?")[0] == right.text.split("?")[0]
+        return PromptChange("signed URL" if signed else kind)
     found = text_change(left.text, right.text) if field == other else None
-    if found and (_decides_last(found) if last else found.whole or similar(left.text, right.text)):
-        return found
     kind = _edited(one.name, field)
+    if found and (_decides_last(found) if last else found.whole or similar(left.text, right.text)):
+        result = kind == "tool result edited" and not last
+        return PromptChange(found.kind, f"{IN_RESULT} {found.detail}".rstrip()) if result else found
     return PromptChange(_ends(left.text, right.text, kind) if kind == "message edited" and field == other else kind)
 
 
@@ -114,8 +122,15 @@ def _of_field(one: str, two: str) -> str | None:
         gone = any(name in field.split(".") for name in _REASONING for field in (one, two))
         return "reasoning removed" if gone else None
     if one.endswith(("tool_call_id", "tool_use_id", "call_id")):
-        return "random id"
+        return "tool call id"
     return "image changed" if "image" in one.rsplit(".", 1)[-1] else None
+
+
+def _of_call(one: str, two: str) -> str | None:
+    """Return whether two calls of tools, as JSON, differ in their ids only."""
+    found = [_CALL_ID.findall(text) for text in (one, two)]
+    same = all(found) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
+    return "tool call id" if same and ('"function"' in one or '"tool_use"' in one) else None
 
 
 def _ends(one: str, two: str, edited: str) -> str:
@@ -160,6 +175,9 @@ def prompt_change(one: str, two: str) -> PromptChange:
     >>> prompt_change("abcXdef", "abcdef").kind
     'text removed'
     """
+    styles = [{name for name, marker in _TEMPLATES.items() if marker in text} for text in (one, two)]
+    if styles[0] and styles[1] and not styles[0] & styles[1]:
+        return PromptChange("chat template changed", " to ".join(min(style) for style in styles))
     found, at = text_change(one, two), shared_length(one, two)
     if found and (found.whole or similar(one, two)):
         return found

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
 from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body
+from minikv.traffic.logs import time_of
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
 
@@ -110,7 +111,7 @@ def _line(path: str, number: int) -> Body:
 
 def _body(entry: dict[str, object], name: str) -> Body:
     try:
-        return read_body(entry)
+        return read_body(entry)._replace(time=time_of(entry))
     except ValueError as error:
         raise TraceError(f"{name}: {bounded(str(error), 300)[1:-1]}") from None
 
@@ -120,17 +121,24 @@ _BEFORE, _AFTER = 36, 44  # characters that are shown of a text around a place
 
 
 class Spot(NamedTuple):
-    """A place of a prompt to the character: how many characters of the field come before it, and what is around it."""
+    """A place of a prompt to the character: how many characters of the field come before it, and what is around it.
+
+    `within` counts all characters of the message before it, where that has several fields or parts.
+    """
 
     place: Place
     at: int
     before: str
     after: str
     key: str = ""  # of JSON: the path of the value there
+    within: int = 0
 
     def __str__(self) -> str:
+        if self.place.field == "role":
+            return str(self.place._replace(field=""))
         key = f", {self.key}" if self.key else ""
-        return f"{self.place}{key}, after {self.at:,} character{'' if self.at == 1 else 's'}"
+        within = f" ({self.within:,} of the message)" if self.within > self.at else ""
+        return f"{self.place}{key}, after {self.at:,} character{'' if self.at == 1 else 's'}{within}"
 
 
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
@@ -144,10 +152,14 @@ def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     number = bisect_right(ends, at)
     if number == len(ends):
         return None
+    while number and body.pieces[number].place == body.pieces[number - 1].place._replace(field=""):
+        number -= 1  # a marker after a message: the end of its text
     piece, begin = body.pieces[number], ends[number] - len(body.pieces[number].text)
     text = body.text if text is None else text
     before, after = text[max(0, at - _BEFORE) : at], text[at : at + _AFTER]
-    return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))
+    same = [one.text for one in body.pieces[:number] if one.place[:3] == piece.place[:3] and one.place.field != "role"]
+    within = sum(map(len, same)) + at - begin if piece.place.item is not None else 0
+    return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin), within)
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')

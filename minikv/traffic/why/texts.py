@@ -161,6 +161,10 @@ _ID = re.compile(
 )
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
+_SIGNED = re.compile(
+    r"(https?://[^\s?\"<>)]{1,2048})\?[^\s\"<>)]*(?i:signature|sig=|token|expires|credential)[^\s\"<>)]*"
+)
+_LONGEST_ADDRESS = 4096
 _AROUND = 200  # characters of a text that are looked at on each side of a place
 _PATTERNS = {"clock": _CLOCK, "random id": _ID, "number": _NUMBER}
 
@@ -182,6 +186,8 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
     >>> volatile_at("It is 14:05.", "It is 14:06.", 10), volatile_at("a cat", "a cow", 3)
     ('clock', None)
     """
+    if (signed := _signed(text, at)) and signed == _signed(other, at):
+        return "signed URL"
     begin = max(0, at - _AROUND)
     one, two = (side[begin : at + _AROUND] for side in (text, other))
     for kind, pattern in _PATTERNS.items():
@@ -192,6 +198,13 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
         if all(found) and found[0] != found[1]:
             return _number_kind(*found) if kind == "number" else kind
     return None
+
+
+def _signed(text: str, at: int) -> str:
+    """Return the address around character `at`, up to its query, where that is signed and has the character."""
+    begin = text.rfind("http", max(0, at - _LONGEST_ADDRESS), at)
+    found = _SIGNED.match(text, begin) if begin >= 0 else None
+    return found[1] if found and found.end(1) < at <= found.end() else ""
 
 
 def _covering(pattern: re.Pattern[str], text: str, at: int) -> str:

@@ -1,0 +1,129 @@
+"""Pairs of requests to the providers' APIs, in which the cache decides: breakpoints, lifetimes, keys, least lengths.
+
+Each expected answer follows from the provider's documentation, as `providers.json` names it; the texts are ours.
+"""
+
+from __future__ import annotations
+
+from why_pairs import FIRST, RULES, TALK, Pair, answer, tool, user
+
+LONG = "The door on the left leads to the cellar. " * 100  # about 1,050 tokens
+CACHE, HOUR = {"cache_control": {"type": "ephemeral"}}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+POINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}
+
+
+def text(said, **mark):
+    return {"type": "text", "text": said, **mark}
+
+
+def opus(*blocks, messages=TALK, **more):
+    return {"model": "claude-opus-5", "max_tokens": 9, "system": list(blocks), "messages": list(messages), **more}
+
+
+def gpt(*messages, model="gpt-5.6-sol", **more):
+    return {"model": model, "messages": list(messages), **more}
+
+
+def rules(said=LONG, **mark):
+    return {"role": "developer", "content": [text(said, **mark)]}
+
+
+def turns(count, said="Turn"):
+    return [message for n in range(count) for message in (user(f"{said} {n}?"), answer(f"Yes, {n}."))]
+
+
+def part(said, **mark):
+    return {"role": "user", "content": [text(said, **mark)]}
+
+
+MARKED = opus(text(LONG, **CACHE))
+CLOCKS = [opus(text(LONG), text(f"It is 14:0{n}.", **CACHE)) for n in (5, 6)]
+
+PROVIDER_PAIRS = [
+    Pair("a breakpoint that is gone", MARKED, opus(text(LONG)), "breakpoint removed", None),
+    Pair("a breakpoint that is new", opus(text(LONG)), MARKED, "breakpoint added", None),
+    Pair("no breakpoint in a conversation", opus(text(LONG)), opus(text(LONG), messages=[*TALK, answer("Open.")]),
+         "no breakpoint", None),
+    Pair("the same without a breakpoint", opus(text(LONG)), opus(text(LONG)), "no breakpoint", None),
+    Pair("the same with a breakpoint", MARKED, MARKED, "nothing", None),
+    Pair("another temperature with a breakpoint", MARKED, {**MARKED, "temperature": 1}, "settings", None),
+    Pair("a breakpoint that moved up", opus(text(LONG), text("Be brief.", **CACHE)),
+         opus(text(LONG, **CACHE), text("Be brief.")), "breakpoint moved", None),
+    Pair("a breakpoint that moved down", opus(text(LONG, **CACHE), text("Be brief.")),
+         opus(text(LONG), text("Be brief.", **CACHE)), "nothing", None),
+    Pair("five minutes, then an hour", MARKED, opus(text(LONG, **HOUR)), "cache lifetime changed", None),
+    Pair("sixty blocks after the last breakpoint", opus(text(LONG), **CACHE),
+         opus(text(LONG), messages=[*TALK, *turns(30)], **CACHE), "breakpoint too far", None),
+    Pair("nineteen blocks after it", opus(text(LONG), **CACHE),
+         opus(text(LONG), messages=[*TALK, answer("."), *turns(9)], **CACHE), "extended", None),
+    Pair("a breakpoint after the clock", *CLOCKS, "clock", "system[1].text, after 10"),
+    Pair("questions behind one automatic breakpoint", opus(text(LONG), messages=[user("Is it open?")], **CACHE),
+         opus(text(LONG), messages=[user("Who is there?")], **CACHE), "breakpoint on what changes", "messages[0]"),
+    Pair("a long history behind a breakpoint", opus(text(LONG, **CACHE), messages=[user(LONG * 3)]),
+         opus(text(LONG, **CACHE), messages=[user(LONG * 3), answer("Yes."), user("And?")]),
+         "breakpoint too early", None),
+    Pair("five breakpoints", opus(*(text(LONG, **CACHE) for _ in range(4)), text("Be brief.")),
+         opus(*(text(LONG, **CACHE) for _ in range(4)), text("Be brief.", **CACHE)), "breakpoints refused", None),
+    Pair("an hour after five minutes", opus(text(LONG, **CACHE), text("Be brief.", **CACHE)),
+         opus(text(LONG, **CACHE), text("Be brief.", **HOUR)), "breakpoints refused", None),
+    Pair("too short for Haiku 4.5", {**MARKED, "model": "claude-haiku-4-5"}, {**MARKED, "model": "claude-haiku-4-5"},
+         "too short for the cache", None),
+    Pair("ten minutes later", {"timestamp": "2026-11-23T10:00:00Z", "request": MARKED},
+         {"timestamp": "2026-11-23T10:10:00Z", "request": MARKED}, "cache expired", None),
+    Pair("four minutes later", {"timestamp": "2026-11-23T10:00:00Z", "request": MARKED},
+         {"timestamp": "2026-11-23T10:04:00Z", "request": MARKED}, "nothing", None),
+    Pair("ten minutes later, kept for an hour", {"ts": 0, "request": opus(text(LONG, **HOUR))},
+         {"ts": 600, "request": opus(text(LONG, **HOUR))}, "nothing", None),
+    Pair("another tool_choice", opus(text("Be brief."), messages=[part(LONG, **CACHE)]),
+         opus(text("Be brief."), messages=[part(LONG, **CACHE)], tool_choice={"type": "any"}),
+         "template settings", None),
+    Pair("another tool_choice behind the breakpoint", MARKED, {**MARKED, "tool_choice": {"type": "any"}},
+         "settings", None),
+    Pair("a first image in a later message", opus(text("Be brief."), messages=[part(LONG)], **CACHE),
+         opus(text("Be brief."), messages=[part(LONG), answer("Yes."), {"role": "user", "content": [
+             {"type": "image", "source": {"type": "base64", "data": "AA"}}, text("And this?")]}], **CACHE),
+         "image added", None),
+    Pair("another model of Anthropic's, and a turn more", MARKED,
+         {**MARKED, "model": "claude-sonnet-5", "messages": [*TALK, answer("Yes."), user("Why?")]}, "namespace", None),
+    Pair("a tool at the end of the tools", opus(text(LONG, **CACHE), tools=[tool("a")]),
+         opus(text(LONG, **CACHE), tools=[tool("a"), tool("b")]), "tool added", None),
+    Pair("other last messages since GPT-5.6", gpt(rules(), user("Is it open?")), gpt(rules(), user("Who is there?")),
+         "breakpoint on what changes", "messages[1] (user)"),
+    Pair("other last messages before", gpt(rules(), user("Is it open?"), model="gpt-5.4"),
+         gpt(rules(), user("Who is there?"), model="gpt-5.4"), "question", FIRST + "0"),
+    Pair("an explicit breakpoint before them", gpt(rules(**POINT), user("Is it open?")),
+         gpt(rules(**POINT), user("Who is there?")), "question", FIRST + "0"),
+    Pair("a conversation since GPT-5.6", gpt(rules(), *TALK), gpt(rules(), *TALK, answer("Yes."), user("Why?")),
+         "extended", None),
+    Pair("the explicit mode without a mark", gpt(rules(), *TALK, **EXPLICIT), gpt(rules(), *TALK, **EXPLICIT),
+         "no breakpoint", None),
+    Pair("from implicit to explicit mode", gpt(rules(), *TALK), gpt(rules(**POINT), *TALK, answer("Yes."), **EXPLICIT),
+         "breakpoint moved", None),
+    Pair("a message that grew", gpt(rules(), user("Is it open?")), gpt(rules(), user("Is it open? Now?")),
+         "breakpoint on what changes", None),
+    Pair("another cache key", gpt(rules(), *TALK, prompt_cache_key="a"), gpt(rules(), *TALK, prompt_cache_key="b"),
+         "cache key changed", None),
+    Pair("another cache key before", gpt(rules(), *TALK, model="gpt-4o", prompt_cache_key="a"),
+         gpt(rules(), *TALK, answer("Yes."), model="gpt-4o", prompt_cache_key="b"), "cache key changed", None),
+    Pair("another effort", gpt(rules(), *TALK, reasoning_effort="low"), gpt(rules(), *TALK, reasoning_effort="high"),
+         "template settings", None),
+    Pair("no tools may be called", gpt(rules(), *TALK), gpt(rules(), *TALK, tool_choice="none"), "settings", None),
+    Pair("a prompt below 1,024 tokens", gpt(rules(RULES), *TALK), gpt(rules(RULES), *TALK), "too short for the cache",
+         None),
+    Pair("an hour later since GPT-5.6", {"ts": 0, "request": gpt(rules(), *TALK)},
+         {"ts": 3600, "request": gpt(rules(), *TALK)}, "cache expired", None),
+    Pair("the history is at the server", {"model": "gpt-5.4", "input": [user("A?"), answer("B."), user("C?")]},
+         {"model": "gpt-5.4", "previous_response_id": "resp_1", "input": [user("D?")]}, "history at the server", None),
+    Pair("the marks of another model", f"<|im_start|>system\n{RULES}<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n",
+         f"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{RULES}<|eot_id|>", "chat template changed",
+         "prompt, after 2"),
+    Pair("the address of an image was signed again", *(
+        {"model": "m", "messages": [{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": f"https://files.example/cat.png?X-Amz-Date={n}&sig=a{n}"}}]},
+            answer("A cat."), user("Sure?")]} for n in (1, 2)), "signed URL", "messages[0] (user), content[0]"),
+    Pair("the id of a call and nothing else", *(
+        {"model": "m", "messages": [user("Go."), answer(None, tool_calls=[{"id": f"call_{n}", "type": "function",
+            "function": {"name": "f", "arguments": "{}"}}]), user("And?")]} for n in ("a", "b")), "tool call id",
+         "messages[1] (assistant), tool_calls"),
+]  # fmt: skip
