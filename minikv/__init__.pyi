@@ -84,9 +84,12 @@ from minikv.testing import CanaryModel as CanaryModel
 from minikv.testing import Ledger as Ledger
 from minikv.testing import LedgerError as LedgerError
 from minikv.testing import WindowCanaryModel as WindowCanaryModel
+from minikv.testing import assert_prefix_stable as assert_prefix_stable
 from minikv.testing import explore as explore
 from minikv.tokens import PackedTokens as PackedTokens
 from minikv.tokens import common_prefix as common_prefix
 from minikv.tokens import pack as pack
+from minikv.traffic.replay import Replay as Replay
+from minikv.traffic.replay import replay as replay
 
 __version__: str

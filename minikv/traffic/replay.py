@@ -8,6 +8,7 @@ all of them cached. A capacity may be written as 20k, 1e6 or unlimited.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, bounded, whole_number
+from minikv.files import FileName
 from minikv.manager import CacheManager
 from minikv.pools.contract import PAGE_LIMIT, Pages, SlotPool, page_id, pages_to_free, request
-from minikv.prefix import PrefixCache
-from minikv.traffic.traces import TraceRequest
+from minikv.prefix import PrefixCache, RadixCache
+from minikv.traffic.traces import TraceRequest, open_traffic
 
 UNLIMITED = "unlimited"
 _RULE = "expected a whole number of at least 1, such as 20000, 20k (k is 1,000), 1.5M or 1e6"
@@ -64,6 +66,9 @@ class Replay:
 
     `hits` were cached when their request arrived; `evicted` made room for others; `peak_size` is the most that was
     cached at once; `uncached_requests` were larger than the capacity and served without the cache.
+
+    >>> replay("synthetic:chat?requests=100", capacity="1k")
+    Replay(requests=100, blocks=4997, hits=2985, evicted=1016, peak_size=1000, uncached_requests=0)
     """
 
     requests: int = 0
@@ -89,22 +94,29 @@ class Replay:
         return {**sizes, "hit_rate": round(self.hit_rate, 6), **found}
 
 
-def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int | None = None) -> Replay:
+def replay(
+    requests: FileName | Iterable[TraceRequest], cache: PrefixCache | None = None, capacity: int | str | None = None
+) -> Replay:
     """Serve every request through `cache`, which holds at most `capacity` blocks, in whole pages; `None`: no limit.
 
-    `cache` must be empty. A request larger than the capacity is served uncached. Raises `ValueError` when the capacity
-    is smaller than a page.
+    `requests` may be the name of a trace, as `open_traffic` takes it. `cache` must be empty; without one, a
+    `RadixCache` serves. `capacity` may be a text such as "20k". A request larger than the capacity is served uncached.
+    Raises `ValueError` when the capacity is smaller than a page; for a trace, `OSError` and `TraceError` too.
 
+    >>> round(replay("synthetic:chat?requests=100", capacity="2k").hit_rate, 3)
+    0.632
     >>> from minikv import RadixCache
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
     >>> trace = [TraceRequest(0, 1000, 10, pack(blocks)) for blocks in ([1, 2], [1, 2, 3], [4, 5], [1, 2])]
     >>> replay(trace, RadixCache())
     Replay(requests=4, blocks=9, hits=4, evicted=0, peak_size=5, uncached_requests=0)
-    >>> replay(trace, RadixCache(), capacity=3).evicted
-    5
     """
-    (result,) = replay_each(requests, [Replayer(cache, capacity)])
+    if isinstance(requests, (str, os.PathLike)):
+        with open_traffic(requests) as traffic:
+            return replay(traffic.requests, cache, capacity)
+    size = read_capacity("capacity", capacity) if isinstance(capacity, str) else capacity
+    (result,) = replay_each(requests, [Replayer(RadixCache() if cache is None else cache, size)])
     return result
 
 

@@ -37,6 +37,7 @@ GROUPS = {
     "managers": ("Managers and keys and values", "manager", "store"),
     "serving": ("Serving", "serving", "measure"),
     "checking": ("Checking", "testing", "errors"),
+    "traffic": ("Your own traffic", "traffic"),
     "course": ("Pictures, films, exercises", "course", "files"),
 }
 ELSEWHERE = {"../../assets/readme/": "pictures/", "../": ""}  # where a link leads in the checkout, and on the site
