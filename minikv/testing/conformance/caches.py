@@ -223,8 +223,9 @@ class CacheRun(SideBySide):
             self.reached |= {2} if any("[0] = " in line for line in self.lines) else set()
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
-        """Also buffers that are copied, lists in place of other forms, namespaces that have no token in common, and no
-        splits. Only a fault that needs equal tokens is one of sharing, and only an error can be that of the name.
+        """Also copied buffers, lists in place of other forms, tokens in place of namespaces, and no splits.
+
+        What is evicted or counted wrong is a namespace's fault only if it needs equal tokens in two of them.
         """
         yield from super().alterations(found)
         scenario, text = found.scenario, "\n".join(found.scenario.lines)
@@ -233,7 +234,7 @@ class CacheRun(SideBySide):
         if any(form in text for form in ("array", "pack", "deque", "range", "(1,", "b'")):
             yield 1, scenario, _plain
         if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
-            yield 10, scenario, _apart(found.is_crash)
+            yield 10, scenario, _apart(found.is_crash or found.rule in (3, 4))
         if self.model.cuts and self.has_locked and (found.rule in (6, 7) or found.is_crash):
             yield 5, self._cut_before(scenario), None
 
