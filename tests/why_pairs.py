@@ -585,6 +585,12 @@ PAIRS = [
 ]
 
 
+PAIRS += [
+    Pair("messages dropped from a history that ended in an answer", told(RULES, *LONG, answer("No.")),
+         told(RULES, *LONG[2:], answer("No."), user("Good.")), "history truncated", "messages[1] (user)"),
+]  # fmt: skip
+
+
 class Reuse(NamedTuple):
     """A pair in which not the change decides but the cache: what each kind reuses, and a word of the note on it.
 

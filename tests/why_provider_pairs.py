@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from why_pairs import FIRST, RULES, TALK, Pair, answer, tool, user
 
-LONG = "The door on the left leads to the cellar. " * 100  # about 1,050 tokens
+LONG = "The door on the left leads to the cellar. " * 150  # about 1,580 tokens
 CACHE, HOUR = {"cache_control": {"type": "ephemeral"}}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 POINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}
@@ -79,7 +79,7 @@ PROVIDER_PAIRS = [
          opus(text("Be brief."), messages=[part(LONG, **CACHE)], tool_choice={"type": "any"}),
          "template settings", None),
     Pair("another tool_choice behind the breakpoint", MARKED, {**MARKED, "tool_choice": {"type": "any"}},
-         "settings", None),
+         "template settings", None),
     Pair("a first image in a later message", opus(text("Be brief."), messages=[part(LONG)], **CACHE),
          opus(text("Be brief."), messages=[part(LONG), answer("Yes."), {"role": "user", "content": [
              {"type": "image", "source": {"type": "base64", "data": "AA"}}, text("And this?")]}], **CACHE),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -101,7 +100,8 @@ class Explanation:
     def remedies(self) -> list[str]:
         """The advice, the most important first."""
         found = [change for change in (self.change, self.also) if change and not KINDS[change.kind].harmless]
-        found.sort(key=lambda change: change.kind != "breakpoint on what changes")
+        if self.change.kind in ("clock", "random id", "number"):
+            found.sort(key=lambda change: change.kind != "breakpoint on what changes")
         kinds = ["tool result edited" if change.detail.startswith(IN_RESULT) else change.kind for change in found]
         if len(found) > 1:
             return [f"({change.kind}) {KINDS[kind].remedy}" for change, kind in zip(found, kinds)]
@@ -168,7 +168,7 @@ def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[i
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
     why = f"another {', '.join(apart)}: another namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
-    predictions = _predictions(one, two, at, units)
+    predictions = _predictions(one, two, shared, lengths[1], units)
     elsewhere = apart or change.kind == "history at the server"
     provider = predictions[0] if provider_of(one, two) and not elsewhere else None
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
@@ -179,18 +179,17 @@ def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[i
                        provider)  # fmt: skip
 
 
-def _predictions(one: Body, two: Body, at: int, units: Units) -> list[Prediction]:
+def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
-    size = functools.cache(lambda end: units.count(two.text[:end]))
     age = max(0.0, (two.time or 0) - (one.time or 0)) / 1000 if one.time is not None else 0.0
-    pair = RequestPair(one, two, at, size, units.scale, units.scale == 1, age)
+    pair = RequestPair(one, two, shared, length, units.count, units.scale, units.scale == 1, age)
     raw = any(piece.place.part == "prompt" for piece in two.pieces)
     keys = [key] if (key := provider_of(one, two)) else ["openai before"] if raw else ["openai before", "openai"]
     return [predict(key, pair) for key in keys]
 
 
 def _row(found: Prediction) -> Reused:
-    why = f"unsure: {found.detail}" if found.unsure else found.kind or found.detail
+    why = f"unsure: {found.kind}" if found.unsure else found.kind
     writes = f"writes {found.written:,}" if found.written else ""
     return Reused(found.title, found.read, "; ".join(filter(None, (why, writes))))
 
@@ -204,10 +203,14 @@ def _headline(
     if apart and harmless:
         return PromptChange("namespace", ", ".join(apart)), changed
     if found is None or found.kind in ("", kind):
-        free = found and not found.kind and change.detail not in RULES[found.rules].get("perhaps", ())
-        return PromptChange("settings", change.detail) if free and kind == "template settings" else change, None
+        free = (
+            found
+            and kind == "template settings"
+            and not set(change.detail.split(", ")) & set(RULES[found.rules]["from"])
+        )
+        return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
-    decides = found.kind != "too short for the cache" or kind in ("nothing", "settings")
+    decides = kind in ("nothing", "settings") or not (found.unsure or found.kind == "too short for the cache")
     return (cache, changed) if harmless and decides else (change, cache)
 
 

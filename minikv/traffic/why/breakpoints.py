@@ -8,7 +8,7 @@ the end of the latest message of the user, or of the tools, unless the mode is e
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -16,11 +16,12 @@ from minikv.traffic.bodies import Body, Place
 
 RUNS = ("tool_use", "tool_result")  # kinds of which several in a row count as one block when Anthropic looks back
 _BLOCK = re.compile(r"(content)?\[\d+\]|\w*")
+_KINDS = {"tool_use_id": "tool_result", '"tool_use"': "tool_use", ".thinking": "thinking", "_thinking": "thinking"}
 _RESULTS = ("tool", "function", "function_call_output")
 
 
 class PromptBlock(NamedTuple):
-    """A part of a prompt that ends at character `end`; `mark` is the lifetime of a breakpoint there."""
+    """A part of a prompt that ends after `end` units; `mark` is the lifetime of a breakpoint there."""
 
     end: int
     place: Place
@@ -35,8 +36,8 @@ class PromptBlock(NamedTuple):
         return 0 if self.place.part in ("tools", "functions", "response_format") else 2
 
 
-def prompt_blocks(body: Body) -> list[PromptBlock]:
-    """The blocks of a prompt, in their order.
+def prompt_blocks(body: Body, count: Callable[[str], int] = len) -> list[PromptBlock]:
+    """The blocks of a prompt, in their order; `count` says how many units a text has.
 
     >>> from minikv.traffic.bodies import read_body
     >>> text = {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}
@@ -47,13 +48,14 @@ def prompt_blocks(body: Body) -> list[PromptBlock]:
     found: list[PromptBlock] = []
     at = 0
     for place, text, mark in body.pieces:
-        at, field = at + len(text), place.field
+        at, field = at + count(text), place.field
         if field in ("", "role") and text.startswith("<|im_"):  # a marker between messages
             if mark and found:
                 found[-1] = found[-1]._replace(mark=mark)
             continue
         place = place._replace(field=match[0] if (match := _BLOCK.match(field)) else "")
-        kind = next((kind for kind in (*RUNS, "thinking") if kind in field or f'"{kind}"' in text[:99]), "")
+        said = text[:99] if field.endswith("]") else field  # JSON, of which no text is taken
+        kind = next((kind for name, kind in _KINDS.items() if name in said), "")
         if found and found[-1].place == place:  # a block of several pieces, as the result of a tool is
             _, _, kind, earlier = found.pop()
             mark = mark or earlier
@@ -61,20 +63,20 @@ def prompt_blocks(body: Body) -> list[PromptBlock]:
     return found
 
 
-def breakpoints(body: Body, blocks: Sequence[PromptBlock], most: int | None = None) -> dict[int, str]:
+def breakpoints(body: Body, blocks: Sequence[PromptBlock], latest: int | None = None) -> dict[int, str]:
     """The numbers of the blocks at which a request writes to the cache, in order, and for how long.
 
-    `most` breakpoints are taken by OpenAI, the latest ones; `None` stands for Anthropic, which refuses more.
+    OpenAI takes the `latest` ones, its own included; where that is `None`, the top of the request may ask for one.
 
     >>> from minikv.traffic.bodies import read_body
     >>> body = read_body({"cache_control": {"type": "ephemeral"}, "messages": [{"role": "user", "content": "Hi"}]})
-    >>> breakpoints(body, prompt_blocks(body)), breakpoints(body, prompt_blocks(body), most=4)
+    >>> breakpoints(body, prompt_blocks(body)), breakpoints(body, prompt_blocks(body), latest=4)
     ({0: '5m'}, {0: '30m'})
     """
     found = {number: block.mark for number, block in enumerate(blocks) if block.mark}
-    if most is not None:
+    if latest is not None:
         implicit = endings(body, blocks)[-1:]
-        return dict.fromkeys(sorted({*list(found)[len(implicit) - most :], *implicit}), "30m")
+        return dict.fromkeys(sorted({*list(found)[len(implicit) - latest :], *implicit}), "30m")
     automatic = body.settings.get("cache_control")
     eligible = [number for number, block in enumerate(blocks) if block.kind != "thinking"]
     if isinstance(automatic, Mapping) and eligible:

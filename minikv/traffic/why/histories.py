@@ -14,6 +14,7 @@ _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and
 IN_RESULT = "in the result of a tool"
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
+_END = "<|im_end|>\n"
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
 _TEMPLATES = {"ChatML": "<|im_start|>", "Llama 3": "<|start_header_id|>", "Llama 2 or Mistral": "[INST]",
               "Gemma": "<start_of_turn>", "Phi or Zephyr": "<|user|>", "DeepSeek": "<｜User｜>",
@@ -40,7 +41,7 @@ def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: 
     >>> print(*history_change([a, b, c], [b, c]), *history_change([a, b], [c, a, b]), sep=", ")
     history truncated, 1 message dropped, message inserted, 1 message
     """
-    before, after = [item.text for item in one], [item.text for item in two]
+    before, after = ([item.text.removesuffix(_END) for item in items] for items in (one, two))  # the last may have none
     if moved := _moved(before, after, begun):
         return moved
     last = len(one) == len(two) == 1
