@@ -91,5 +91,7 @@ from minikv.tokens import common_prefix as common_prefix
 from minikv.tokens import pack as pack
 from minikv.traffic.replay import Replay as Replay
 from minikv.traffic.replay import replay as replay
+from minikv.traffic.why import Explanation as Explanation
+from minikv.traffic.why import explain as explain
 
 __version__: str

@@ -50,6 +50,12 @@ def sorted_tools(tools): return {"tools": sorted(tools, key=lambda tool: tool["n
 def facts(facts): return "\\n".join(f"{key}: {value}" for key, value in facts.items())
 def late_clock(question): return f"Be brief. {question} It is {datetime.now()}."
 def metadata(): return {"prompt": "Be brief.", "metadata": {"id": str(uuid.uuid4())}}
+def marked(turn=itertools.count()):
+    parts = [{"type": "text", "text": "Be brief. " * 9000}, {"type": "text", "text": "Be kind."}]
+    parts[1 - next(turn) % 2]["cache_control"] = {"type": "ephemeral"}
+    return {"model": "claude-opus-5", "messages": [{"role": "user", "content": parts}]}
+def key(): return {"model": "gpt-4o", "prompt_cache_key": str(uuid.uuid4()), "messages": []}
+def short(): return {"model": "gpt-4o", "metadata": {"id": str(uuid.uuid4())}, "messages": []}
 def salt(): return {"prompt": "Be brief.", "cache_salt": str(uuid.uuid4())}
 def messages(): return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{date.today()}"}]
 def grows(said): said.append("more"); return " ".join(said)
@@ -86,7 +92,7 @@ def said(name, *args, seeds=2, **options):
     return None
 
 
-@pytest.mark.parametrize("name", ["same", "later", "prints", "logs", "metadata", "tools", "Model.build"])
+@pytest.mark.parametrize("name", ["same", "later", "prints", "logs", "metadata", "short", "tools", "Model.build"])
 def test_a_builder_that_always_builds_the_same_prompt_passes(builders, name):
     assert said(name) is None
 
@@ -112,6 +118,8 @@ def test_a_clock_in_the_prompt_is_found_however_it_is_read(builders, name):
         ("request_id", "when it is called twice", "A random id"),
         ("count", "when it is called twice", "A number changed"),
         ("dice", "when it is called twice", "The same words come in a different order"),
+        ("key", "when it is called twice", "The prompt_cache_key changed"),
+        ("marked", "when it is called twice", "The cache breakpoint moved"),
         ("salt", "when it is called twice", "The cache is another one"),
     ],
 )

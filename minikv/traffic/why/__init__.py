@@ -13,7 +13,7 @@ from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units
 from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
 from minikv.traffic.why.histories import IN_RESULT
-from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
+from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
 from minikv.traffic.why.providers import RULES, Prediction, RequestPair, predict, provider_of
 from minikv.traffic.why.texts import PromptChange, shared_length
 
@@ -69,14 +69,17 @@ _WIDTH = 100
 _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
 
     `also` is a second kind: what the provider's cache makes of the first, or what changed in the prompts where the
     cache decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
     `unit`, of which a token has `scale`; `apart` names the fields that give the two requests different caches; `image`:
-    one has an image; `provider` is what the provider's rules predict.
+    one has an image; `provider` is what the provider's rules predict. Its repr says all of it in words.
+
+    >>> print(str(explain("It is 14:05.", "It is 14:06."))[:25])
+    A date or a time changed.
     """
 
     change: PromptChange
@@ -90,6 +93,9 @@ class Explanation:
     image: bool = False
     also: PromptChange | None = None
     provider: Prediction | None = None
+
+    def __repr__(self) -> str:
+        return explanation_text(self)
 
     @property
     def kind(self) -> ChangeKind:
@@ -150,15 +156,18 @@ class Explanation:
         }
 
 
-def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
-    """Compare two prompts; `blocks` are the sizes of a hybrid model's blocks in tokens.
+def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
+    """Compare two prompts: why does the second find no more of the first in a cache?
 
-    >>> from minikv.traffic.bodies import read_body
-    >>> found = explain(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
+    Each is the text of a prompt, a list of messages, a request body, or an entry of a log that holds one. They are
+    counted in bytes, or in the tokens of `units`; `blocks` are the sizes of a hybrid model's blocks in tokens.
+    `TypeError` and `ValueError` say why something is not a prompt.
+
+    >>> found = explain("It is 14:05.", "It is 14:06.")
     >>> found.change.kind, str(found.spots[0]), found.shared
     ('clock', 'prompt, after 10 characters', 10)
     """
-    units = units or Units()
+    one, two, units = as_body(one), as_body(two), units or Units()
     change = change_between(one, two)
     at = shared_length(one.text, two.text)
     first, second = units.packed([one.text]), units.packed([two.text])
@@ -224,10 +233,7 @@ def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
 def explanation_text(found: Explanation) -> str:
     """The findings, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
 
-    >>> from minikv.traffic.bodies import read_body
-    >>> from minikv.traffic.why import explain, explanation_text
-    >>> hi = read_body({"prompt": "Hi"})
-    >>> print(explanation_text(explain(hi, hi)).splitlines()[0])
+    >>> print(explanation_text(explain("Hi", "Hi")).splitlines()[0])
     Nothing changed.
     """
     lines = [*textwrap.wrap(_said(found.change), _WIDTH)]

@@ -51,7 +51,7 @@ def text_body(text: str) -> Body:
 
 
 def as_body(prompt: Any) -> Body:
-    """A prompt as a body: its text, a list of messages, or a request body (a dict); a `Body` is returned as it is.
+    """A prompt as a body: its text, a list of messages, or a request body, or an entry of a log that holds one.
 
     >>> as_body([{"role": "user", "content": "Hi"}]).text
     '<|im_start|>user\\nHi<|im_end|>\\n'
@@ -65,7 +65,7 @@ def as_body(prompt: Any) -> Body:
         return text_body(prompt)
     if not isinstance(prompt, (list, Mapping)):
         raise TypeError(f"the prompt is {bounded(prompt)}: expected a text, a list of messages or a request body")
-    return read_body({"messages": prompt} if isinstance(prompt, list) else prompt)
+    return _body({"messages": prompt} if isinstance(prompt, list) else dict(prompt), "the prompt")
 
 
 def _whole(content: bytes, name: str) -> Body:

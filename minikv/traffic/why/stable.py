@@ -16,7 +16,7 @@ from typing import Any
 from minikv.errors import bounded, whole_number
 from minikv.traffic.bodies import Body
 from minikv.traffic.why import Explanation, differing_places, explain
-from minikv.traffic.why.changes import KINDS
+from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
 from minikv.traffic.why.places import as_body
 from minikv.traffic.why.texts import shared_length
 
@@ -70,8 +70,8 @@ def assert_prefix_stable(
     one = as_body(first)
     _end(one, until)
     for how, prompt in others:
-        if prompt != first and (found := _miss(one, as_body(prompt), until)):
-            raise AssertionError(f"{name} builds a different prompt (B) {how}{_words(found, how)}")
+        if prompt != first and (words := _miss(one, as_body(prompt), until, how)):
+            raise AssertionError(f"{name} builds a different prompt (B) {how}{words}")
 
 
 def _name_of(build: str | Callable[..., Any]) -> str:
@@ -111,20 +111,27 @@ def _prompts(job: tuple[int, str, list[_Call]]) -> list[tuple[str, Any]]:
     return list(zip((call[0] for call in calls), answer))
 
 
-def _miss(one: Body, two: Body, until: str | None) -> Explanation | None:
-    """The explanation, if the second prompt would miss the cache of the first."""
-    found = explain(one, two)
-    missed = not found.kind.harmless if one.text == two.text else bool(found.apart)
-    parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
-    return found if missed or parted else None
+def _miss(one: Body, two: Body, until: str | None, how: str) -> str:
+    """Return why the second prompt misses the cache of the first, as the rest of the message; empty where it does not.
+
+    That a provider caches no short prompt does not matter here, so its rules say only which breakpoint has moved.
+    """
+    found, kind = explain(one, two), KINDS[change_between(one, two).kind]
+    if one.text == two.text:
+        kind = found.kind if kind.harmless and one.pieces != two.pieces else kind
+        missed = not kind.harmless
+    else:
+        parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
+        missed = parted or one.namespace != two.namespace
+    return _words(found, kind, how) if missed else ""
 
 
-def _words(found: Explanation, how: str) -> str:
-    """The rest of the message; what was different about the call may say more than a comparison of the prompts."""
+def _words(found: Explanation, kind: ChangeKind, how: str) -> str:
+    """The kind, the place and the advice; what was different about the call may say more than the two prompts."""
     known = {_LATER: "clock", _TWICE: "random id"}.get(how, "order")
-    kind = KINDS[known] if known == "clock" or found.kind.harmless else found.kind
-    says = "" if found.kind.harmless and known != "clock" else f"\n{kind.says}"
-    return "\n".join([f".{says}", "", *differing_places(found), f"What to do: {kind.remedy}"])
+    kind, says = (KINDS[known], "") if kind.harmless or known == "clock" else (kind, kind.says)
+    says = KINDS[known].says if known == "clock" else says
+    return "\n".join([f".\n{says}".rstrip(), "", *differing_places(found), f"What to do: {kind.remedy}"])
 
 
 def _end(body: Body, until: str | None) -> int:
