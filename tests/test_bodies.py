@@ -119,7 +119,7 @@ def test_what_is_not_a_body_is_none(entry):
 
 
 @pytest.mark.parametrize(("body", "why"), [
-    ({"prompt": [1, 2]}, r"prompt is \[1, 2\]: expected text"),
+    ({"prompt": [1, "2"]}, r"prompt is \[1, '2'\]: expected text or a list of token ids"),
     ({"prompt": ["a", "b"]}, "prompt is .*: expected text"),
     ({"messages": ["x" * 1000]}, r"messages\[0\] is 'xxx.*…: expected a message"),
     ({"messages": [{"role": 3}]}, r"messages\[0\] has the role 3: expected text"),

@@ -38,6 +38,9 @@ FORMS = [
                                                    "ephemeral_5m_input_tokens": 1}}, Usage(350, None, 1, 9)),
     ({"promptTokenCount": 20, "cachedContentTokenCount": 16, "totalTokenCount": 30}, Usage(20, 16)),  # Gemini
     ({"input_tokens": 5000, "cached_input_tokens": 4000, "output_tokens": 3, "total_tokens": 5003}, Usage(5000, 4000)),
+    ({"input_tokens": 500, "cached_input_tokens": 0, "cache_write_input_tokens": 400}, Usage(500, 0, 400)),  # Codex
+    ({"gen_ai.usage.input_tokens": 97, "gen_ai.usage.cache_read.input_tokens": 47,
+      "gen_ai.usage.cache_write.input_tokens": 50}, Usage(97, 47, 50)),  # an example of the conventions
 ]  # fmt: skip
 
 

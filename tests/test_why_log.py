@@ -147,10 +147,11 @@ def test_a_log_with_too_much_text_is_read_in_part(monkeypatch, tmp_path, capsys)
 
 @pytest.mark.parametrize(("content", "why"), [
     (b"", "holds no request"), (b"\n\n", "holds no request"), (b'{"hash_ids": [1]}', "holds no request"),
-    (b'{"prompt": "a"}\n{"prompt": "b', "line 2: the line is not JSON"), (b"[1]", "line 1: the line holds a list"),
+    (b'{"prompt": "a"}\n{"prompt": "b', "line 2: the line is not JSON"), (b'[["a"]]', "line 1: the line holds text"),
     (bytes(range(256)), "line 1: the line is not"), (b"[" * 10**5, "nested too deeply"),
     (b'{"prompt": "' + b"a" * 2**24 + b'"}', "the line has over 16777216 bytes"),
-    (b'{"prompt": [1, 2]}', "line 1: prompt is [1, 2]: expected text"),
+    (b'{"prompt": [1, "a"]}', "line 1: prompt is [1, 'a']: expected text"),
+    (b'\n{"hash_ids": [1], "a": 2}\n{"b": 1}', "holds no request: its first line has the fields hash_ids, a"),
     (b'{"messages": [3]}', "line 1: messages[0] is 3"),
     (gzip.compress(b'{"prompt": "a"}\n' * 99, mtime=0)[:-9], "cannot be unpacked to its end"),
 ])  # fmt: skip

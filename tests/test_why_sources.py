@@ -16,8 +16,9 @@ BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
 @pytest.mark.parametrize(("content", "text"), [
-    (b"Hi\n", "Hi\n"), (b"", ""), (b"\xef\xbb\xbfHi", "\ufeffHi"), (b'{"a": 1}', '{"a": 1}'),
-    (b"{not JSON", "{not JSON"),
+    (b"Hi\n", "Hi\n"), (b"", ""), (b"\xef\xbb\xbfHi", "\ufeffHi"), (b"[sic] Hi", "[sic] Hi"), (b"3", "3"),
+    (b"{not JSON", "{not JSON"), (b"{'a': 1}", "{'a': 1}"), (b'[{"role": "user", "content": "Hi"}]',
+                                                              "<|im_start|>user\nHi<|im_end|>\n"),
     (b'{"prompt": "Hi"}', "Hi"), (b'\xef\xbb\xbf{"prompt": "Hi"}', "Hi"), (b'{\n "prompt": "Hi"\n}\n', "Hi"),
     (gzip.compress(b'{"prompt": "Hi"}', mtime=0), "Hi"),
 ])  # fmt: skip
@@ -44,9 +45,14 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
     (b'{"prompt": "a"}', ":0", "has no line 0"),
     (b"\n\n", ":1", "has no line 1, or nothing is in it"),
     (b"Hi", ":1", "line 1: it is not JSON"),
-    (b"[1]", ":1", "line 1: it holds a list"),
+    (b"[null]", ":1", "line 1: it holds null: expected an object"),
+    (b"[null]", "", "holds a list of None: expected a request"),
+    (b'{"a": 1}', "", "expected a request, not the fields a"),
+    (b'{"prompt": "a", "prompt": "b"}', "", "has the key 'prompt' twice"),
+    (b'{"prompt": NaN}', "", "has the number NaN"),
+    (b'{"a": 1}\n{"a": 2}', "", "is a log: name one of its lines, such as "),
     (b'{"hash_ids": [1]}', ":1", "line 1: there are no messages and no prompt"),
-    (b'{"prompt": [1, 2]}', "", "prompt is [1, 2]: expected text"),
+    (b'{"prompt": [1, "a"]}', "", "prompt is [1, 'a']: expected text or a list of token ids"),
     (b'{"messages": [' + b"[" * 5000 + b"]" * 5000 + b"]}", ":1", "nested too deeply"),
     (b"\x1f\x8bbroken", "", "cannot be unpacked"),
 ])  # fmt: skip

@@ -9,6 +9,7 @@ from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.traffic import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
+from minikv.traffic.exports import request_lines
 from minikv.traffic.logs import Units, units_of
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.why import HYBRID, explain, explanation_text
@@ -104,7 +105,7 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         with open_trace(options.a) as file:
-            report = survey(behind_bar(file, file=file), file.name)
+            report = survey(request_lines(behind_bar(file, file=file)), file.name)
     except OSError as error:
         return cannot_read(options.a, error)
     words = LogWords(report, unit)

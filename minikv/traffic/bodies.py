@@ -2,7 +2,7 @@
 
 A body is a JSON object as the common APIs take it: `messages` with `tools` (OpenAI's chat, most servers), `system`
 beside `messages` (Anthropic's), `instructions` and `input` (OpenAI's responses), or a plain `prompt`. A log may wrap it
-in another object (`{"request": {...}}`).
+in another object (`{"request": {...}}`), or write it down in a form of its own (see `formats`).
 
     tools, output schema, system, messages       the order of the prompt; ChatML's markers are between the messages
 
@@ -10,6 +10,9 @@ Every model has its own template. The markers, and whether tools come before or 
 therefore differ from yours; the order of the messages and what is in them does not. What an API does not put into the
 prompt (`temperature`, `cache_control`) makes no piece. What keeps two caches apart although the prompts agree
 (`model`, `cache_salt`, a LoRA adapter) is the body's `namespace`.
+
+A prompt may be a list of token ids, which is what a cache compares. Its text has one character for each, of the planes
+above the first, so that a token takes four bytes of UTF-8 and places and lengths are exact.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
+from minikv.traffic.formats import fields_of, message_of, request_in
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
-_WRAPPERS = ("request", "body", "request_body", "payload", "kwargs", "data", "params", "input")
 _NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
               "extra_key")  # fmt: skip
 _FIRST = (
@@ -38,8 +41,9 @@ _MARKS = ("cache_control", "prompt_cache_breakpoint")
 _NOT_READ = {"role", *_MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", *_NAMESPACE}
-_DEEPEST_WRAP = 3
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
+_IDS = "token ids"  # the name of the place of such a prompt
+_FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
 
 
 def bounded_name(name: str, most: int = 40) -> str:
@@ -62,6 +66,11 @@ class Place(NamedTuple):
     item: int | None = None
     name: str = ""
     field: str = ""
+
+    @property
+    def has_ids(self) -> bool:
+        """Return whether it is the place of a list of token ids."""
+        return self.name == _IDS
 
     def __str__(self) -> str:
         if self.item is None:
@@ -94,6 +103,11 @@ class Body(NamedTuple):
         """The whole prompt."""
         return "".join(piece.text for piece in self.pieces)
 
+    @property
+    def has_ids(self) -> bool:
+        """Return whether the prompt is a list of token ids."""
+        return any(piece.place.has_ids for piece in self.pieces)
+
 
 def read_body(entry: Mapping[str, Any]) -> Body:
     """The prompt of a request body, or of an entry of a log that holds one; `ValueError` where there is none.
@@ -103,31 +117,32 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     ('<|im_start|>user\\nHi<|im_end|>\\n', {'model': 'm'}, {'temperature': 0})
     >>> read_body({"hash_ids": [1]})
     Traceback (most recent call last):
-    ValueError: there are no messages and no prompt: expected a request body
+    ValueError: there are no messages and no prompt: expected a request, not the fields hash_ids
     """
-    body = _unwrapped(entry)
+    body = request_in(entry)
     if body is None:
-        raise ValueError("there are no messages and no prompt: expected a request body")
+        rule = f"expected a request, not the fields {fields_of(entry)}"
+        raise ValueError(f"there are no messages and no prompt: {rule}")
     namespace = {key: _text_of(body[key]) for key in _NAMESPACE if body.get(key) not in (None, "")}
     settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
     return Body(tuple(piece for piece in _pieces(body) if piece.text), namespace, settings)
 
 
 def is_body(entry: Mapping[str, Any]) -> bool:
-    """Return whether `entry` is a request body, or holds one.
+    """Return whether `entry` holds a request with its whole prompt: not one whose history only the server has.
 
     >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
     (True, False)
     """
-    return _unwrapped(entry) is not None
+    body = request_in(entry)
+    return body is not None and not _continues(body)
 
 
-def _unwrapped(entry: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any] | None:
-    if isinstance(entry.get("messages"), list) or isinstance(entry.get("prompt"), (str, list)):
-        return entry
-    inner = [entry[key] for key in _WRAPPERS if isinstance(entry.get(key), Mapping)] if depth < _DEEPEST_WRAP else []
-    found = next((body for body in (_unwrapped(value, depth + 1) for value in inner) if body is not None), None)
-    return entry if found is None and isinstance(entry.get("input"), (str, list)) else found
+def _continues(body: Mapping[str, Any]) -> bool:
+    """Return whether a request of OpenAI's responses leaves its history to the server."""
+    stored = body.get("conversation")
+    stored = stored.get("id") if isinstance(stored, Mapping) else stored
+    return bool(body.get("previous_response_id")) or (isinstance(stored, str) and stored.startswith("conv_"))
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
@@ -150,11 +165,35 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
 
 
 def _prompt(prompt: Any) -> Iterator[PromptPiece]:
-    if isinstance(prompt, list) and len(prompt) == 1:  # a batch of one
+    if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):  # a batch of one
         prompt = prompt[0]
+    if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
+        yield PromptPiece(Place("prompt", name=_IDS), ids_text(prompt))
+        return
     if not isinstance(prompt, str):
-        raise ValueError(f"prompt is {bounded(prompt)}: expected text")
+        raise ValueError(f"prompt is {bounded(prompt)}: expected text or a list of token ids")
     yield PromptPiece(Place("prompt"), prompt)
+
+
+def ids_text(ids: Sequence[int]) -> str:
+    """The text that stands for token ids: one character for each, whose order is that of the ids.
+
+    >>> [ord(character) - 0x10000 for character in ids_text([0, 128000])]
+    [0, 128000]
+    """
+    odd = next((token for token in ids if not 0 <= token < _MOST_IDS), None)
+    if odd is not None:
+        raise ValueError(f"prompt has the token id {bounded(odd)}: expected one from 0 to {_MOST_IDS - 1:,}")
+    return "".join([chr(_FIRST_ID + token) for token in ids])
+
+
+def text_ids(text: str) -> list[int]:
+    """The token ids for which a text stands.
+
+    >>> text_ids(ids_text([7, 11]))
+    [7, 11]
+    """
+    return [ord(character) - _FIRST_ID for character in text]
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
@@ -176,6 +215,8 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
     if not isinstance(messages, list):
         raise ValueError(f"{part} is {bounded(messages)}: expected a list of messages")
     for index, message in enumerate(messages):
+        if not isinstance(message, Mapping) or "role" not in message or "content" not in message:
+            message = message_of(message)
         if not isinstance(message, Mapping):
             raise ValueError(f"{part}[{index}] is {bounded(message)}: expected a message")
         role = message.get("role", message.get("type", ""))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
@@ -30,8 +31,9 @@ from typing import TYPE_CHECKING, Any
 from minikv.errors import shown
 from minikv.files import FileName
 from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
-from minikv.traffic.bodies import read_body
+from minikv.traffic.bodies import Body, read_body
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
+from minikv.traffic.usage import attributes_of
 from minikv.untrusted import refusal
 
 if TYPE_CHECKING:
@@ -47,16 +49,18 @@ class Units:
     r"""Cuts texts into units, packed in `width` bytes each: with a `tokenizer`, else into bytes.
 
     `unit` is "tokens" or "bytes", and a token is taken to have `scale` of them; `block_size` is what a block holds
-    where nobody says otherwise.
+    where nobody says otherwise. With `ids`, prompts are lists of token ids, which are the units.
 
     >>> units = Units()
     >>> units.unit, units.scale, units.block_size, units.packed(["Grö", "ße"])
     ('bytes', 4, 64, b'Gr\xc3\xb6\xc3\x9fe')
     """
 
-    def __init__(self, tokenizer: Tokenizer | None = None):
+    def __init__(self, tokenizer: Tokenizer | None = None, ids: bool = False):
         self._tokens: Callable[[str], bytes] | None = None
-        self.unit, self.width, self.scale = "bytes", 1, BYTES_OF_A_TOKEN
+        self.unit, self.width, self.scale, self.ids = "bytes", 1, BYTES_OF_A_TOKEN, ids
+        if ids:
+            self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
         if tokenizer is not None:
             encode = tokenizer.encode
             self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
@@ -65,6 +69,8 @@ class Units:
 
     def packed(self, texts: Iterable[str]) -> bytes:
         """The units of a prompt that is made of `texts`, each in `width` bytes."""
+        if self.ids:
+            return "".join(texts).encode("utf-32-le", "surrogatepass")
         if self._tokens is None:
             return _well_formed("".join(texts))
         parts = (text[at : at + _LONGEST] for text in texts for at in range(0, len(text), _LONGEST))
@@ -77,6 +83,19 @@ class Units:
         7
         """
         return len(self.packed([text])) // self.width
+
+
+def units_for(units: Units, *bodies: Body) -> Units:
+    """Return `units`, or the tokens themselves where the prompts of `bodies` are token ids.
+
+    >>> from minikv.traffic.bodies import Body, read_body
+    >>> units_for(Units(), read_body({"prompt": [5, 7]})).unit
+    'tokens'
+    """
+    kinds = {body.has_ids for body in bodies if body.pieces}
+    if len(kinds) > 1:
+        raise ValueError("one prompt is a list of token ids and the other is text: expected the same for both")
+    return Units(ids=True) if True in kinds else units
 
 
 def units_of(folder: FileName | None) -> Units:
@@ -122,6 +141,8 @@ def read_log(
     def request(entry: dict[str, Any]) -> TraceRequest:
         nonlocal begin, now
         body = read_body(entry)
+        if body.pieces and body.has_ids != units.ids:
+            raise ValueError("the log has prompts of text and lists of token ids: expected one of them")
         packed = units.packed(piece.text for piece in body.pieces)
         blocks = ids.of(packed, block_size * units.width, body.namespace)
         place = conversation(conversation_of(entry))
@@ -143,19 +164,23 @@ def answer_tokens(entry: Mapping[str, Any]) -> int:
     return next((value for value in said if type(value) is int and 0 < value <= LARGEST), 0)
 
 
-_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session")
-_TIMES = ("timestamp", "timestamp_ms", "time", "ts", "created_at", "created", "start_time", "date")
-_INNER = ("metadata", "request", "body", "request_body", "payload", "data")  # where a log may hide them
+_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session", "sessionId",
+                  "gen_ai.conversation.id")  # fmt: skip
+_TIMES = ("timestamp", "timestamp_ms", "time", "ts", "created_at", "created", "start_time", "date", "startTime",
+          "startTimeUnixNano", "timeUnixNano")  # fmt: skip
+_INNER = ("metadata", "request", "body", "request_body", "payload", "data", "extra", "attributes")  # that may hide them
 _EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number counts ns, µs or ms, and its ms
 _LATEST = 1e19
+_DIGITS = re.compile("[0-9]{10,20}")  # a date has fewer
 
 
 def _objects(entry: Mapping[str, Any], keys: Sequence[str] = _INNER, depth: int = 2) -> Iterator[Mapping[str, Any]]:
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
     for key in keys if depth else ():
-        if isinstance(entry.get(key), Mapping):
-            yield from _objects(entry[key], keys, depth - 1)
+        inner = entry.get(key) if key != "attributes" else attributes_of(entry.get(key))
+        if isinstance(inner, Mapping):
+            yield from _objects(inner, keys, depth - 1)
 
 
 def conversation_of(entry: Mapping[str, Any]) -> str | None:
@@ -165,7 +190,7 @@ def conversation_of(entry: Mapping[str, Any]) -> str | None:
     ('7', None)
     """
     for part in _objects(entry):
-        for key in _CONVERSATIONS:
+        for key in _CONVERSATIONS if "run_type" not in part else ():  # LangSmith's session is a project
             value = part.get(key)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
                 return str(value) if isinstance(value, str) or abs(value) < LARGEST else None
@@ -184,6 +209,7 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
     for part in _objects(entry):
         for key in _TIMES:
             value = part.get(key)
+            value = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
             found = _date(value) if isinstance(value, str) else _number(value, key.endswith("_ms"))
             if found is not None:
                 return found

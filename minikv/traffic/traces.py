@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.files import FileName
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
-from minikv.traffic.bodies import is_body
-from minikv.traffic.logs import Units, read_log, time_of, units_of
+from minikv.traffic.bodies import is_body, read_body
+from minikv.traffic.exports import request_lines
+from minikv.traffic.logs import Units, read_log, time_of, units_for, units_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
@@ -125,7 +126,7 @@ def _synthetic(name: str, size: int) -> Traffic:
 
 def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[bytes], int]:
     """Look at the first lines of a trace; `TraceError` where there is none, or where the first is no JSON object."""
-    lines, start, sample, total = iter(file), 1, list[bytes](), 0
+    lines, start, sample, total = request_lines(file), 1, list[bytes](), 0
     for line in itertools.islice(lines, MOST_BLANK_LINES):
         if not sample and not line.strip():
             start += 1
@@ -186,6 +187,8 @@ def _of_agents(source: _Source) -> Traffic:
 
 def _of_log(source: _Source) -> Traffic:
     file, units = source.file, source.units
+    with contextlib.suppress(ValueError):  # which is raised again where the requests are read
+        units = units_for(units, read_body(source.first))
     size = source.block_size or units.block_size
     requests = read_log(source.lines, units, size, file.name, source.start, source.salt)
     note = "bytes of UTF-8: no tokenizer was given" if units.unit == "bytes" else ""

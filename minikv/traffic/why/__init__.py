@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import whole_number
 from minikv.traffic.bodies import Body
-from minikv.traffic.logs import Units
+from minikv.traffic.logs import Units, units_for
 from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
 from minikv.traffic.why.histories import IN_RESULT
 from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
@@ -167,7 +167,8 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     >>> found.change.kind, str(found.spots[0]), found.shared
     ('clock', 'prompt, after 10 characters', 10)
     """
-    one, two, units = as_body(one), as_body(two), units or Units()
+    one, two = as_body(one), as_body(two)
+    units = units_for(units or Units(), one, two)
     change = change_between(one, two)
     at = shared_length(one.text, two.text)
     first, second = units.packed([one.text]), units.packed([two.text])

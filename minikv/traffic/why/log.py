@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.traffic.bodies import is_body, read_body
+from minikv.traffic.formats import fields_of
 from minikv.traffic.logs import conversation_of
 from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
@@ -100,7 +101,7 @@ class _Survey:
 
     def __init__(self, name: str):
         self.report = LogReport(name)
-        self._line = 0
+        self._line, self._fields = 0, ""  # the fields of the first line without a request
         self._turns, self._breaks = Turns(), Breaks()
         self._latest = [-1]  # of the tree's nodes: the latest request through each
         self._places: dict[tuple[str, str], BreakingPlace] = {}
@@ -114,6 +115,7 @@ class _Survey:
         """One line of the log."""
         report, conversation = self.report, conversation_of(entry)
         if not is_body(entry):
+            self._fields = self._fields or fields_of(entry)
             report.other_lines += 1
             return
         turn = LoggedRequest(report.requests, self._line, read_body(entry))
@@ -155,7 +157,7 @@ class _Survey:
         """The findings, with the places that lose the most first."""
         if not self.report.requests:
             raise TraceError(
-                f"{self.report.name} holds no request: expected a body with messages or a prompt in each line"
+                f"{self.report.name} holds no request: its first line has the fields {self._fields or 'none'}"
             )
         self.report.places = sorted(
             self._places.values(), key=lambda place: (-place.lost, -place.breaks, place.place, place.kind)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
-from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body
+from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
+from minikv.traffic.exports import entries_of, request_lines
 from minikv.traffic.logs import time_of
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
@@ -73,29 +74,36 @@ def _whole(content: bytes, name: str) -> Body:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError(f"{name} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
-    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+    if not text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
         return text_body(text)
     try:
-        entry = json_object(content, name)
-    except ValueError:
+        found = [*entries_of(parse_json(content, name))]
+    except ValueError as error:
         if _is_log(text):
             raise TraceError(f"{name} is a log: name one of its lines, such as {name}:1") from None
+        if " is not JSON: " not in str(error):
+            raise TraceError(str(error)) from None
         return text_body(text)  # a prompt may begin with a brace
-    return _body(entry, name) if is_body(entry) else text_body(text)
+    bodies = [entry for entry in found if isinstance(entry, dict) and is_body(entry)]
+    if len(bodies) > 1:
+        raise TraceError(f"{name} holds {len(bodies)} requests: name one of them, such as {name}:1")
+    entry = (bodies or found or [{}])[0]
+    if not isinstance(entry, dict):
+        raise TraceError(f"{name} holds a list of {bounded(entry)}: expected a request")
+    return _body(entry, name)
 
 
 def _is_log(text: str) -> bool:
-    """Return whether the first line is a request body by itself."""
+    """Return whether the first line is a JSON object by itself."""
     try:
-        entry = parse_json(text.lstrip("\ufeff").split("\n", 1)[0], "it")
+        return isinstance(parse_json(text.lstrip("\ufeff").split("\n", 1)[0], "it"), dict)
     except ValueError:
         return False
-    return isinstance(entry, dict) and is_body(entry)
 
 
 def _line(path: str, number: int) -> Body:
     with open_trace(path) as file:
-        line = next(islice(file, max(0, number - 1), number), None) if number else None
+        line = next(islice(request_lines(file), max(0, number - 1), number), None) if number else None
         if line is None or not line.strip():
             raise TraceError(f"{shown(path)} has no line {number}, or nothing is in it")
         name = f"{file.name}, line {number}"
@@ -118,6 +126,7 @@ def _body(entry: dict[str, object], name: str) -> Body:
 
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
 _BEFORE, _AFTER = 36, 44  # characters that are shown of a text around a place
+_IDS = 8  # and token ids
 
 
 class Spot(NamedTuple):
@@ -138,7 +147,8 @@ class Spot(NamedTuple):
             return str(self.place._replace(field=""))
         key = f", {self.key}" if self.key else ""
         within = f" ({self.within:,} of the message)" if self.within > self.at else ""
-        return f"{self.place}{key}, after {self.at:,} character{'' if self.at == 1 else 's'}{within}"
+        unit = "token" if self.place.has_ids else "character"
+        return f"{self.place}{key}, after {self.at:,} {unit}{'' if self.at == 1 else 's'}{within}"
 
 
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
@@ -217,9 +227,13 @@ def shown_text(text: str) -> str:
 
 def shown_before(spot: Spot | None) -> str:
     """The text of both prompts before a place, in one line; it begins with … where it is cut."""
+    if spot is not None and spot.place.has_ids:
+        return " ".join([*(["…"] if len(spot.before) > _IDS else []), *map(str, text_ids(spot.before[-_IDS:]))])
     return "" if spot is None else ("…" if len(spot.before) == _BEFORE else "") + shown_text(spot.before)
 
 
 def shown_after(spot: Spot | None) -> str:
     """The text of one prompt after a place, in one line; it ends in … where it is cut."""
+    if spot is not None and spot.place.has_ids:
+        return " ".join([*map(str, text_ids(spot.after[:_IDS])), *(["…"] if len(spot.after) > _IDS else [])])
     return "(its end)" if spot is None else shown_text(spot.after) + ("…" if len(spot.after) == _AFTER else "")

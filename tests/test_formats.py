@@ -1,0 +1,241 @@
+"""What people log: the same request in every form is the same prompt, and anything else is refused by its fields."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log_forms import BODY, FORMS, IDS, LANGFUSE, LITELLM, OTEL, OTHERS, QUESTION, RUN, TOKENS, VLLM, WHOLE, otlp_span
+
+from minikv.cli import main
+from minikv.traffic import TraceError
+from minikv.traffic.bodies import is_body, read_body, text_ids
+from minikv.traffic.exports import entries_of, request_lines
+from minikv.traffic.formats import message_of, request_in
+from minikv.traffic.logs import Units, conversation_of, read_log, time_of
+from minikv.traffic.usage import read_usage
+from minikv.traffic.why.places import read_prompt
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_request_is_found_in_every_form(name):
+    entry = json.loads(json.dumps(FORMS[name]))
+    assert is_body(entry)
+    body = read_body(entry)
+    said = [text for text in WHOLE if text not in body.text]
+    assert not said
+    assert body.namespace["model"] == "m"
+    assert "It rains." not in body.text, "the answer is not in the prompt"
+    assert not {"run-9", "token_usage"} & set(body.text.split('"')), "nor is what the tracer adds"
+    assert not {"id", "trace_id", "start_time", "startTime", "traceId", "timestamp"} & body.settings.keys()
+
+
+def test_the_roles_and_tools_of_a_form_are_those_of_the_body():
+    places = [(str(piece.place), piece.text) for piece in read_body(FORMS["LiteLLM"]).pieces]
+    assert places == [(str(piece.place), piece.text) for piece in read_body(BODY).pieces]
+    for name in ("LangSmith", "LangSmith, dicts", "OpenLLMetry"):
+        roles = [piece.place.name for piece in read_body(FORMS[name]).pieces if piece.place.field == "role"]
+        assert roles == ["system", "user", "assistant", "tool"]
+
+
+def test_the_settings_of_a_form_are_settings():
+    for name in ("LangSmith", "LiteLLM", "Langfuse", "OpenTelemetry"):
+        assert read_body(FORMS[name]).settings["temperature"] == 0
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_request_is_left_out(name):
+    assert not is_body(OTHERS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if not name.startswith("continued")])
+def test_what_is_no_request_is_refused_by_its_fields(name, tmp_path):
+    with pytest.raises(ValueError, match="not the fields " + ", ".join(list(OTHERS[name])[:2])):
+        read_body(OTHERS[name])
+    for content in (json.dumps(OTHERS[name]), json.dumps(OTHERS[name], indent=2), json.dumps([OTHERS[name]])):
+        (tmp_path / "a.json").write_text(content, "utf-8")
+        with pytest.raises(TraceError, match="not the fields " + next(iter(OTHERS[name]))):
+            read_prompt(str(tmp_path / "a.json"))
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_token_ids_are_compared_as_they_are(name):
+    body = read_body(TOKENS[name])
+    assert body.has_ids
+    assert (text_ids(body.text), body.namespace) == (IDS, {"model": "m"})
+
+
+@given(st.lists(st.integers(0, 2**20 - 1), min_size=1), st.lists(st.integers(0, 2**20 - 1), min_size=1))
+def test_units_count_token_ids(one, two):
+    first, second = (request for request in read_log(
+        [json.dumps({"prompt": ids}) for ids in (one, two)], Units(ids=True), block_size=1))  # fmt: skip
+    assert (first.input_length, second.input_length) == (len(one), len(two))
+    shared = next((at for at, (a, b) in enumerate(zip(one, two)) if a != b), min(len(one), len(two)))
+    assert sum(a == b for a, b in zip(first.blocks, second.blocks)) >= shared
+    assert list(first.blocks)[:shared] == list(second.blocks)[:shared]
+
+
+@pytest.mark.parametrize(("entry", "why"), [
+    ({"prompt": [2**20]}, "the token id 1048576: expected one from 0 to 1,048,575"), ({"prompt": [-1]}, "token id -1"),
+    ({"prompt": [1, True]}, "expected text or a list of token ids"), ({"prompt": [1, "..."]}, "expected text"),
+    ({"input_ids": [1, "...", 2], "sampling_params": {}}, "expected text or a list of token ids"),  # cut by SGLang
+])  # fmt: skip
+def test_wrong_token_ids_are_named(entry, why):
+    with pytest.raises(ValueError, match=why):
+        read_body(entry)
+
+
+def test_two_prompts_of_token_ids_are_compared_in_tokens(tmp_path, capsys):
+    for name, last in (("a", [7]), ("b", [8, 9])):
+        (tmp_path / name).write_text(json.dumps({"input_ids": [*range(1000), *last]}), "utf-8")
+    (tmp_path / "c").write_text("text", "utf-8")
+    assert main(["why", *(str(tmp_path / name) for name in "ab")]) == 0
+    said = capsys.readouterr().out
+    assert "after 1,000 tokens" in said
+    assert "… 992 993 994 995 996 997 998 999" in said
+    assert "1,000 tokens, 99.8% of B" in said
+    assert main(["why", *(str(tmp_path / name) for name in "ac")]) == 1
+    assert "one prompt is a list of token ids and the other is text" in capsys.readouterr().err
+
+
+def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):
+    log = tmp_path / "log"
+    log.write_text("".join(json.dumps({"prompt": [*range(40), at]}) + "\n" for at in range(3)), "utf-8")
+    assert main(["replay", str(log), "--capacity", "10"]) == 0
+    assert "blocks of 16 tokens" in capsys.readouterr().err
+    log.write_text('{"prompt": [1]}\n{"prompt": "Hi"}\n', "utf-8")
+    assert main(["replay", str(log), "--capacity", "10"]) == 1
+    assert "line 2: the log has prompts of text and lists of token ids" in capsys.readouterr().err
+
+
+# -- times, conversations and bills of the forms ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "conversation"), [
+    ("OpenTelemetry", "conv_5"), ("OTLP", "conv_5"), ("LangSmith", "t"), ("Langfuse", None),
+])  # fmt: skip
+def test_the_conversation_of_a_form_is_found(name, conversation):
+    assert conversation_of(FORMS[name]) == conversation
+
+
+@pytest.mark.parametrize(("name", "time"), [
+    ("OTLP", 1770000000000.0), ("LangSmith", 1770026400000.0), ("LiteLLM", 1770000000500.0),
+    ("Langfuse", 1770026400000.0), ("OpenTelemetry, flat", 1770026400000.0),
+])  # fmt: skip
+def test_the_time_of_a_form_is_found(name, time):
+    assert time_of(FORMS[name]) == time
+
+
+@pytest.mark.parametrize("name", ["OpenTelemetry", "OTLP", "LiteLLM", "Langfuse"])
+def test_the_bill_of_a_form_is_found(name):
+    assert read_usage(FORMS[name])[:2] == (97, 47)
+
+
+# -- files of other forms ---------------------------------------------------------------------------------------------
+
+
+def lines_of(text):
+    return [json.loads(line) for line in request_lines(text.encode().splitlines(keepends=True))]
+
+
+def prompts(text):
+    return [read_body(entry).text for entry in lines_of(text) if is_body(entry)]
+
+
+def test_lines_of_json_are_passed_on_as_they_are():
+    lines = [b'{"prompt": "Hi"}\n', b"\n", b"{broken\n", b'{"prompt": "Ho"}']
+    assert [*request_lines(lines)] == lines
+    assert [*request_lines([])] == []
+    assert [*request_lines([b"\n", b" "])] == [b"\n", b" "]
+
+
+def test_the_spans_of_a_batch_are_requests_of_their_own():
+    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [otlp_span(OTEL)] * 2}]}]}
+    assert len(prompts(f"{json.dumps(batch)}\n{json.dumps(batch)}\n")) == 4
+    assert len(prompts(json.dumps(batch, indent=1))) == 2
+    assert QUESTION in prompts(json.dumps(batch))[0]
+
+
+def test_one_list_or_page_holds_requests():
+    assert len(prompts(json.dumps([BODY, RUN, LITELLM]))) == 3
+    assert len(prompts(f"{json.dumps(BODY['messages'])}\n" * 2)) == 2, "a list of messages in each line"
+    assert len(prompts(json.dumps({"data": [LANGFUSE, {**LANGFUSE, "type": "SPAN"}], "meta": {}}, indent=2))) == 1
+
+
+def test_rows_of_csv_are_requests():
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerows([["timestamp", "Request_JSON", "cached"], [1770000000, json.dumps(BODY, indent=1), 3], [6, "", 0]])
+    found = lines_of(file.getvalue())
+    assert found[0] == {}, "the header keeps its line"
+    assert read_body(found[1]) == read_body(BODY)
+    assert time_of(found[1]) == 1770000000000.0
+    assert not is_body(found[2])
+
+
+def test_the_log_of_a_vllm_server_is_read_and_its_lines_keep_their_numbers():
+    found = lines_of("\n".join(VLLM))
+    assert [is_body(entry) for entry in found] == [False, True, True, False, False]
+    assert found[1] == {"prompt": "It's\n1 \"o'clock\"", "prompt_token_ids": [1, 22, 333]}
+    assert text_ids(read_body(found[2]).text) == [1, 22]
+
+
+def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):
+    (tmp_path / "vllm.log").write_text("\n".join(VLLM), "utf-8")
+    assert main(["why", f"{tmp_path}/vllm.log:2", f"{tmp_path}/vllm.log:3"]) == 0
+    assert "2 tokens, 100.0% of B" in capsys.readouterr().out
+    assert main(["why", f"{tmp_path}/vllm.log"]) == 0
+    assert "2 requests" in capsys.readouterr().out
+    (tmp_path / "one.json").write_text(json.dumps([FORMS["OTLP"]]), "utf-8")
+    assert QUESTION in read_prompt(f"{tmp_path}/one.json").text
+    (tmp_path / "two.json").write_text(json.dumps([RUN, BODY], indent=1), "utf-8")
+    with pytest.raises(TraceError, match=r"holds 2 requests: name one of them, such as .*two\.json:1"):
+        read_prompt(f"{tmp_path}/two.json")
+    assert read_prompt(f"{tmp_path}/two.json:2").text == read_body(BODY).text
+
+
+# -- any JSON at all --------------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(
+    ["messages", "prompt", "input", "inputs", "run_type", "attributes", "key", "value", "stringValue", "arrayValue",
+     "values", "gen_ai.input.messages", "gen_ai.prompt.0.role", "gen_ai.prompt.x", "llm.request.functions.0.name",
+     "gen_ai.tool.definitions", "gen_ai.system_instructions", "model_parameters", "proxy_server_request", "traceId",
+     "type", "modelParameters", "contents", "systemInstruction", "parts", "role", "content", "kwargs", "data", "id",
+     "event", "obj", "text", "input_ids", "sampling_params", "extra", "metadata", "tools", "conversation", "body"]
+)  # fmt: skip
+LEAVES = st.sampled_from(
+    [None, True, 3, -1, 2.5, "", "Hi", "llm", "GENERATION", "human", "chat", "[", '{"messages": []}', '[{"role": 3}]',
+     "request.received", "tool_call_response", "\ud800"]
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=12
+)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=5))
+def test_any_object_is_refused_by_its_fields_or_is_a_body_whose_text_has_its_messages(entry):
+    request, refused = request_in(entry), ""
+    try:
+        text = read_body(entry).text
+    except ValueError as error:
+        text, refused = "", str(error)
+    assert (request is None) == ("not the fields" in refused)
+    messages = request.get("messages") if request and not refused else None
+    for message in messages if isinstance(messages, list) else ():
+        content = message_of(message).get("content")
+        assert not isinstance(content, str) or content in text
+    time_of(entry), conversation_of(entry), read_usage(entry)
+
+
+@given(VALUES)
+def test_any_value_in_a_file_is_read_or_refused(value):
+    for line in request_lines([json.dumps(value).encode(), b"\n", json.dumps(value, indent=1).encode()]):
+        assert line.strip() in (b"", json.dumps(value).encode()) or isinstance(json.loads(line), object)
+    for entry in entries_of(value):
+        assert not isinstance(entry, list) or not entry
