@@ -136,7 +136,7 @@ def _escapes(one: str, two: str) -> PromptChange | None:
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
-_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
+_TIME = r"(?<![\d.])\d{1,2}:\d{2}(?!\d)(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
 _ZONE = r"(?: ?(?:Z\b|UTC|GMT|[+-]\d{2}:?\d{2}))?"
 _DATES = (
     rf"\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?:[T ,]{{1,2}}{_TIME}{_ZONE})?",  # 2026-11-22T14:05:07Z
@@ -149,11 +149,17 @@ _DATES = (
     r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b",  # seconds since 1970, or milli-, micro-, nanoseconds
     rf"\b{_DAY}\b",
     r"\b(?:morning|afternoon|evening|night)\b",
+    r"\b(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?\b",  # 20261122T140507Z
+    r"\b\d{4}-?W\d{1,2}\b",
+    rf"\b(?:{_MONTH}|Q[1-4]) (?:19|20)\d{{2}}\b",
+    r"(?:\b[^\W\d]{3,12},? )?\b\d{1,2}\.? [^\W\d]{3,12}\.? (?:19|20)\d{2}\b",  # in any language
+    r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
 _CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
 _ID = re.compile(
     r"(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
     r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
+    r"|\beyJ[\w-]{8,512}(?:\.[\w-]{1,2048}){1,2}"  # a signed token
     r"|(?:/tmp|/var/folders|/private/var|[A-Z]:\\[^ ]{0,100}\\Temp)[/\\][\w./\\+-]{1,200}"  # a temporary path
     r"|(?i:\b(?:[a-z]{2,12}[_-]){1,4}(?=[a-z]{0,64}\d)[0-9a-z]{4,64}\b)"  # call_8f3a, toolu_01AbC, req-77f1
     r"|(?i:\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{5,64}\b)"  # a hash
