@@ -273,6 +273,7 @@ def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tm
         assert "stable.py" not in output  # the traceback ends in the test
         return status, "\n".join(re.findall(r"^E {7}(.*)", output, re.MULTILINE))
 
+    assert "RuntimeError: prompts:build failed in a process of its own:" in run("")[1]
     status, said = run(builder)
     assert (status, shown.startswith("AssertionError: prompts:build")) == (1, True)
     assert [line for line in shown.splitlines() if line not in said] == []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,10 @@ def assert_prefix_stable(
     whole_number("seeds", seeds, 2, "a set has the same order in one process")
     kwargs = kwargs or {}
     same = pickle.dumps((args, kwargs))
-    jobs = [(seed, name, [(_ELSEWHERE, later, same)]) for seed in range(seeds)]
-    jobs[0][2][:] = ("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)
-    jobs[-1][2].extend(_reordered(args, kwargs, [unordered] if isinstance(unordered, str) else unordered, later))
-    with ThreadPoolExecutor(min(seeds, os.cpu_count() or 1)) as threads:
-        (_, first), *others = [each for found in threads.map(_prompts, jobs) for each in found]
+    jobs = [[(_ELSEWHERE, later, same)] for _ in range(seeds)]
+    jobs[0] = [("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)]
+    jobs[-1] += _reordered(args, kwargs, [unordered] if isinstance(unordered, str) else unordered, later)
+    (_, first), *others = _prompts(name, jobs)
     one = as_body(first)
     _end(one, until)
     for how, prompt in others:
@@ -98,17 +98,24 @@ def _reordered(args: Sequence[Any], kwargs: Mapping[str, Any], unordered: Sequen
     return found
 
 
-def _prompts(job: tuple[int, str, list[_Call]]) -> list[tuple[str, Any]]:
-    """Return for each call of a process what is different about it, and the prompt."""
-    seed, name, calls = job
+def _prompts(name: str, jobs: list[list[_Call]]) -> Iterator[tuple[str, Any]]:
+    """Yield for each call what is different about it, and the prompt; each job is a process."""
+    __tracebackhide__ = True
+    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as threads:
+        answers = list(threads.map(_answer, itertools.count(1), itertools.repeat(name), jobs))
+    for calls, answer in zip(jobs, answers):
+        if isinstance(answer, str):
+            raise RuntimeError(f"{name} failed in a process of its own:\n{answer.rstrip()}")
+        yield from zip((how for how, _, _ in calls), answer)
+
+
+def _answer(seed: int, name: str, calls: list[_Call]) -> Any:
+    """The prompts that a process with this hash seed builds, or the text of an error."""
     path = [os.path.abspath(folder) for folder in sys.path]
     asked = pickle.dumps((path, *name.split(":"), [call[1:] for call in calls]))
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed + 1)}
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     done = subprocess.run([sys.executable, _SCRIPT], input=asked, env=environment, capture_output=True, check=False)
-    answer = json.loads(done.stdout or "0") or done.stderr.decode(errors="replace")[-2000:]
-    if isinstance(answer, str):
-        raise RuntimeError(f"{name} failed in a process of its own:\n{answer.rstrip()}")
-    return list(zip((call[0] for call in calls), answer))
+    return json.loads(done.stdout or "0") or done.stderr.decode(errors="replace")[-2000:]
 
 
 def _miss(one: Body, two: Body, until: str | None, how: str) -> str:
