@@ -159,7 +159,7 @@ class Explanation:
 def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
     """Compare two prompts: why does the second find no more of the first in a cache?
 
-    Each is the text of a prompt, a list of messages, a request body, or an entry of a log that holds one. They are
+    Each is a text, a list of token ids or of messages, a request body, or an entry of a log that holds one. They are
     counted in bytes, or in the tokens of `units`; `blocks` are the sizes of a hybrid model's blocks in tokens.
     `TypeError` and `ValueError` say why something is not a prompt.
 

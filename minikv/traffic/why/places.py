@@ -52,7 +52,7 @@ def text_body(text: str) -> Body:
 
 
 def as_body(prompt: Any) -> Body:
-    """A prompt as a body: its text, a list of messages, or a request body, or an entry of a log that holds one.
+    """A prompt as a body: text, token ids, a list of messages, a request body, or an entry of a log that holds one.
 
     >>> as_body([{"role": "user", "content": "Hi"}]).text
     '<|im_start|>user\\nHi<|im_end|>\\n'
@@ -66,7 +66,9 @@ def as_body(prompt: Any) -> Body:
         return text_body(prompt)
     if not isinstance(prompt, (list, Mapping)):
         raise TypeError(f"the prompt is {bounded(prompt)}: expected a text, a list of messages or a request body")
-    return _body({"messages": prompt} if isinstance(prompt, list) else dict(prompt), "the prompt")
+    if isinstance(prompt, list):
+        prompt = {"prompt" if prompt and isinstance(prompt[0], int) else "messages": prompt}
+    return _body(dict(prompt), "the prompt")
 
 
 def _whole(content: bytes, name: str) -> Body:

@@ -1,0 +1,80 @@
+"""From Python: `explain` and `replay` take plain things, and return the objects that the commands print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from minikv import Explanation, Replay, explain, replay
+from minikv.cli import main
+from minikv.traffic.why.places import as_body
+
+pytestmark = pytest.mark.core
+
+
+def body(time):
+    system = {"role": "system", "content": f"It is {time}. Be brief."}
+    return {"model": "m", "messages": [system, {"role": "user", "content": "Hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "place"),
+    [
+        ("It is 14:05.", "It is 14:06.", "prompt, after 10 characters"),
+        ([5, 6, 7], [5, 6, 8], "prompt, after 2 tokens"),
+        (body("14:05")["messages"], body("14:06")["messages"], "messages[0] (system), content, after 10 characters"),
+        (body("14:05"), {"request": body("14:06")}, "messages[0] (system), content, after 10 characters"),
+        (as_body(body("14:05")), body("14:06"), "messages[0] (system), content, after 10 characters"),
+    ],
+)
+def test_prompts_are_compared_as_they_are(one, two, place):
+    found = explain(one, two)
+    assert isinstance(found, Explanation)
+    assert str(found.spots[1]) == place
+    assert f"  where    {place}\n" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("thing", "error", "message"),
+    [
+        (None, TypeError, "the prompt is None: expected a text, "),
+        ({"hash_ids": [1]}, ValueError, "the prompt: "),
+        ([{"content": 7, "role": 7}], ValueError, "the prompt: messages\\[0\\] has the role 7: expected text"),
+    ],
+)
+def test_what_is_not_a_prompt_is_refused(thing, error, message):
+    for pair in (thing, "Hi"), ("Hi", thing):
+        with pytest.raises(error, match=message):
+            explain(*pair)
+
+
+def test_the_command_prints_what_explain_returns(tmp_path, capsys):
+    names = []
+    for time in ("14:05", "14:06"):
+        path = tmp_path / f"{time[-1]}.json"
+        path.write_text(json.dumps(body(time)), "utf-8")
+        names.append(str(path))
+    assert main(["why", *names]) == 0
+    assert capsys.readouterr().out == f"{explain(body('14:05'), body('14:06'))!r}\n"
+    assert main(["why", *names, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == explain(body("14:05"), body("14:06")).as_json()
+
+
+TRAFFIC = "synthetic:chat?requests=60"
+
+
+def test_the_command_prints_what_replay_returns(capsys):
+    found = replay(TRAFFIC, capacity="500")
+    assert isinstance(found, Replay)
+    assert main(["replay", TRAFFIC, "--capacity", "500", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).items() >= found.row().items()
+
+
+def test_minikv_itself_stays_light():
+    code = "import sys, minikv; print('numpy' in sys.modules, 'minikv.traffic' in sys.modules, *dir(minikv))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert said[:2] == ["False", "False"]
+    assert {"explain", "replay", "assert_prefix_stable"} <= set(said)
