@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 
 import pytest
@@ -12,9 +13,11 @@ from why_provider_pairs import CACHE, HOUR, LONG, POINT, gpt, opus, part, rules,
 from minikv.cli import main
 from minikv.traffic.bodies import read_body
 from minikv.traffic.logs import Units
+from minikv.traffic.usage import read_usage
 from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.breakpoints import breakpoints, endings, prompt_blocks
 from minikv.traffic.why.changes import KINDS
+from minikv.traffic.why.places import read_prompt
 from minikv.traffic.why.providers import RULES, RequestPair, predict, provider_of
 from minikv.traffic.why.texts import shared_length
 
@@ -261,6 +264,19 @@ def test_a_length_near_to_the_least_one_is_unsure_where_bytes_are_counted():
     assert (found.change.kind, found.change.detail[:20]) == ("too short for the cache", "perhaps: about 1,007")
     assert "unsure: too short for the cache" in explanation_text(found)
     assert not explain(body, body, Units(Letters())).provider.unsure
+
+
+def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
+    body = opus(text(LONG, **CACHE))
+    for read, says in ((1000, "The bill agrees: of 1,100 tokens 1,000 were read"),
+                       (0, "The bill differs: of 1,100 tokens 0 were read, and about 1,07")):  # fmt: skip
+        usage = {"input_tokens": 100, "cache_read_input_tokens": read, "cache_creation_input_tokens": 1000 - read}
+        (tmp_path / "log.jsonl").write_text(
+            "\n".join(json.dumps({"request": body, "response": {"usage": usage}, "ts": n}) for n in range(2)), "utf-8"
+        )
+        assert read_prompt(f"{tmp_path}/log.jsonl:1").usage == read_usage({"usage": usage})
+        assert main(["why", *(f"{tmp_path}/log.jsonl:{line}" for line in (1, 2))]) == 0
+        assert says in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_output_says_the_day_of_the_rules_and_the_json_has_the_row():

@@ -22,7 +22,7 @@ _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
 B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
-the model, follow dated rules: breakpoints, least lengths, lifetimes. A time beside a request counts.
+the model, follow dated rules: breakpoints, least lengths, lifetimes. A time and a usage beside a request count.
 Given a log, rank the places that break the prefix."""
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first

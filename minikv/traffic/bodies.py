@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
 from minikv.traffic.formats import fields_of, message_of, request_in
+from minikv.traffic.usage import Usage
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
 _NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
@@ -90,13 +91,14 @@ class PromptPiece(NamedTuple):
 class Body(NamedTuple):
     """A prompt in pieces, what sets its cache apart from others, and what is not in the prompt at all.
 
-    `time` is when the request came, in milliseconds, where a file says it.
+    `time` is when the request came, in milliseconds, and `usage` its bill, where an entry of a log says them.
     """
 
     pieces: tuple[PromptPiece, ...]
     namespace: dict[str, str]
     settings: dict[str, Any]
     time: float | None = None
+    usage: Usage | None = None
 
     @property
     def text(self) -> str:

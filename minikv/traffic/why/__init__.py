@@ -14,7 +14,7 @@ from minikv.traffic.logs import Units, units_for
 from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
 from minikv.traffic.why.histories import IN_RESULT
 from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
-from minikv.traffic.why.providers import RULES, Prediction, RequestPair, predict, provider_of
+from minikv.traffic.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
 from minikv.traffic.why.texts import PromptChange, shared_length
 
 PAGES = (1, 16, 64)  # tokens
@@ -93,6 +93,7 @@ class Explanation:
     image: bool = False
     also: PromptChange | None = None
     provider: Prediction | None = None
+    bill: str = ""
 
     def __repr__(self) -> str:
         return explanation_text(self)
@@ -131,6 +132,8 @@ class Explanation:
             rules = RULES[self.provider.rules]
             price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
             found.append(f"Rules of {rules['title']}: {rules['source']}, read on {rules['read']}.{price}")
+        if self.bill:
+            found.append(self.bill)
         if self.image:
             found.append("An image counts as a short hash here, not as the tokens that a model makes of it.")
         return found
@@ -144,7 +147,7 @@ class Explanation:
             "harmless": self.kind.harmless,
             "remedy": " ".join(self.remedies),
             "also": self.also._asdict() if self.also else None,
-            "provider": self.provider.as_json() if self.provider else None,
+            "provider": {**self.provider.as_json(), "bill": self.bill} if self.provider else None,
             "a": _spot_json(self.spots[0]),
             "b": _spot_json(self.spots[1]),
             "unit": self.unit,
@@ -184,15 +187,17 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
     change, also = _headline(change, provider, apart)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
-    spots = spot_at(one, at), spot_at(two, at)
+    spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
-                       provider)  # fmt: skip
+                       provider, bill)  # fmt: skip
 
 
 def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
     age = max(0.0, (two.time or 0) - (one.time or 0)) / 1000 if one.time is not None else 0.0
-    pair = RequestPair(one, two, shared, length, units.count, units.scale, units.scale == 1, age)
+    tokens = two.usage.prompt if two.usage else 0
+    scale = length / tokens if tokens else units.scale
+    pair = RequestPair(one, two, shared, length, units.count, scale, bool(tokens) or units.scale == 1, age)
     raw = any(piece.place.part == "prompt" for piece in two.pieces)
     keys = [key] if (key := provider_of(one, two)) else ["openai before"] if raw else ["openai before", "openai"]
     return [predict(key, pair) for key in keys]

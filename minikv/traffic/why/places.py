@@ -15,6 +15,7 @@ from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_bod
 from minikv.traffic.exports import entries_of, request_lines
 from minikv.traffic.logs import time_of
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
+from minikv.traffic.usage import read_usage
 from minikv.untrusted import json_object, parse_json
 
 LARGEST_PROMPT = 2**26  # bytes of a file
@@ -121,7 +122,7 @@ def _line(path: str, number: int) -> Body:
 
 def _body(entry: dict[str, object], name: str) -> Body:
     try:
-        return read_body(entry)._replace(time=time_of(entry))
+        return read_body(entry)._replace(time=time_of(entry), usage=read_usage(entry))
     except ValueError as error:
         raise TraceError(f"{name}: {bounded(str(error), 300)[1:-1]}") from None
 

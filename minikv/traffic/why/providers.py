@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv.traffic.bodies import Body, Place
+from minikv.traffic.usage import Usage
 from minikv.traffic.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
 from minikv.untrusted import read_json
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
+_TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
 _GPT = re.compile(r"gpt-(\d+)(?:[.-](\d)\b)?|\bo[134]\b|codex")
 _CAUSES = ("too short for the cache", "cache expired", "cache lifetime changed", "template settings",
            "breakpoint too far", "breakpoint moved")  # fmt: skip  # that hide an entry, as they are taken away in turn
@@ -115,6 +117,23 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     if key != "anthropic" and pair.changed(["prompt_cache_key"]):
         return Prediction(key, 0, 0, "cache key changed")
     return _Api(key, pair).predict()
+
+
+def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
+    """Compare a prediction for a prompt of `length` units with its bill; empty where the bill says nothing of a cache.
+
+    >>> compared(Prediction("anthropic", read=4000), Usage(prompt=1200, read=1000), 4800)
+    'The bill agrees: of 1,200 tokens 1,000 were read, and about 1,000 were expected.'
+    """
+    if found is None or bill is None or bill.read is None or not length:
+        return ""
+    expected = found.read * bill.prompt / length
+    said = f"of {bill.prompt:,} tokens {bill.read:,} were read, and about {expected:,.0f} were expected."
+    if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
+        return f"The bill agrees: {said}"
+    why = ("an earlier request than A wrote what was read" if bill.read > expected else "A had not begun to answer, "
+           "its entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
+    return f"The bill differs: {said} Perhaps {why}."
 
 
 class _Api:
