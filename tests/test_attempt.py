@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -190,3 +192,28 @@ def test_nothing_arrives_after_the_stop():
     for _ in range(20):
         run(forever, 0.01)
         sum(range(100_000))
+
+
+STOPPED = """
+import time
+from minikv.testing.attempt import attempt
+def act():
+    print("running", file=sys.__stdout__, flush=True)
+    begun = time.process_time()
+    while time.process_time() < begun + 0.1:
+        pass
+    return "done"
+import sys
+print(attempt(act, seconds=2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal here")
+def test_time_in_which_a_process_may_not_run_does_not_count():
+    """As on a machine that is far too busy: the process is paused for longer than its limit."""
+    process = subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(4)
+    process.send_signal(signal.SIGCONT)
+    assert process.communicate()[0] == "'done'\n"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import queue
 import subprocess
 import sys
 import textwrap
 import time
+from xml.etree import ElementTree
 
 import pytest
 from project import ROOT
 
 from minikv import cli
 from minikv.testing.conformance import apart
+from minikv.testing.conformance.caches import CacheRun
+from minikv.testing.conformance.managers import ManagerRun
 from minikv.testing.conformance.subject import classes_in, load_module
 
 pytestmark = pytest.mark.core
@@ -40,7 +45,7 @@ def verify(tmp_path, monkeypatch, capsys):
 def verify_here(verify, monkeypatch):
     """The same in this process, where nothing depends on there being another one."""
 
-    def messages(judge, *arguments):
+    def messages(judge, *arguments, seconds):
         said = []
         apart.judge_classes(lambda **message: said.append(message), *arguments)
         return said
@@ -140,9 +145,9 @@ def test_a_class_that_ends_the_process_is_not_judged(verify):
 
 
 def test_a_call_into_c_that_never_returns_is_not_waited_for(verify, monkeypatch):
-    monkeypatch.setattr(apart, "SILENCE", 4.0)
+    monkeypatch.setattr(apart, "PATIENCE", 2)
     text = "import time\n" + RIGHT.replace("pass", "def evict(self, n):\n        time.sleep(1000)")
-    status, out, _ = verify(text)
+    status, out, _ = verify(text, "--timeout", "2")
     assert status == 1
     assert "the process was silent for 4 seconds (it may be waiting, or this machine is busy) in these" in out
 
@@ -242,10 +247,34 @@ def test_memory_is_limited(verify, monkeypatch):
 
 
 def test_time_counts_while_the_process_computes(verify, monkeypatch):
-    allow(monkeypatch, "MOST_COMPUTING", 1)
-    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"))
+    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"), "--timeout", "1")
     assert status == 1
-    assert "the process computes for 1 seconds without a word in these lines:" in out
+    assert "the process computed for 1 seconds without a result in these lines:" in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of CPU time")
+def test_an_import_has_the_same_limit(verify):
+    said = "minikv: cannot verify theirs.py: its import computed for 1 seconds without a result\n"
+    assert verify("10 ** 10 ** 9", "--timeout", "1") == (2, "", said)
+
+
+def test_only_time_in_which_anything_can_run_counts_as_silence(monkeypatch):
+    """A clock says an hour; the judge has looked three times."""
+    waits = []
+
+    class Said:
+        def get(self, timeout):
+            waits.append(timeout)
+            if len(waits) < 4:
+                raise queue.Empty
+            return b"{}"
+
+    clock = itertools.count(0, 3600)
+    monkeypatch.setattr(apart.time, "monotonic", lambda: next(clock))
+    process = type("Process", (), {"poll": lambda self: None, "pid": "none"})()
+    assert apart._next_line(process, Said(), 300) == b"{}"
+    assert waits == [1, 1, 1, 1]
+    assert apart._next_line(process, queue.Queue(), 1) is None
 
 
 CHECKS = """from minikv.course.pieces import check
@@ -278,6 +307,115 @@ def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"homework", "theirs.py"}
+
+
+def test_a_process_that_computes_is_not_silent(monkeypatch):
+    computed = iter("aabbbb")
+    monkeypatch.setattr(apart, "_computing", lambda process: next(computed))
+    monkeypatch.setattr(queue.Queue, "get", lambda self, timeout: raises(queue.Empty))
+    process = type("Process", (), {"poll": lambda self: None})()
+    assert apart._next_line(process, queue.Queue(), 4) is None
+    assert list(computed) == []
+
+
+def raises(error):
+    raise error
+
+
+NOSY = RIGHT.replace(
+    "pass",
+    """def match_prefix(self, tokens, **options):
+        assert type(tokens) is list and options.get("limit", 0) >= 0
+        return super().match_prefix(tokens, **options)
+    def evict(self, num_tokens):
+        assert num_tokens >= 0
+        return super().evict(num_tokens)
+    def unlock(self, handle):
+        assert self.protected_size or not handle.length
+        return super().unlock(handle)""",
+)
+
+
+def test_what_trusts_its_input_is_judged_by_its_behavior(verify_here):
+    assert verify_here(NOSY)[0] == 1
+    status, out, _ = verify_here(NOSY, "--trusting")
+    assert (status, out.splitlines()[-1]) == (0, "14 rules hold, 0 are broken, 0 are not claimed, 1 not reached")
+    assert "  1  not reached  tokens and pages are checked" in out
+    assert verify_here(WRONG, "--trusting")[0] == 0  # it resets under a lock, which is to be refused
+    assert verify_here(NOSY.replace("return super().evict(num_tokens)", "return []"), "--trusting")[0] == 1
+
+
+def test_the_template_is_a_class_to_fill_in(verify_here, capsys):
+    assert cli.main(["verify", "--template"]) == 0
+    template = capsys.readouterr().out
+    assert len(template.splitlines()) < 40
+    assert verify_here(template)[0] == 1
+    for old, new in {
+        "self.cache = ...": "self.cache = RadixCache(self.page_size)",
+        "pages, node = ...": "node = self.cache.match_prefix(tokens, namespace=namespace); pages = node.pages",
+        "num_tokens, node = ...": "node = self.cache.insert(tokens, pages, namespace=namespace); "
+                                  "num_tokens = node.prefix_length",
+        "...  # lock it": "self.cache.lock(node)  #", "...  # unlock it": "self.cache.unlock(node)  #",
+        "return ...  # evict": "return self.cache.evict(num_tokens)  #",
+        "return ...  # how": "return self.cache.evictable_size, self.cache.protected_size  #",
+    }.items():  # fmt: skip
+        assert template.count(old) == 1
+        template = template.replace(old, new)
+    status, out, _ = verify_here("from minikv import RadixCache\n" + template)
+    assert (status, out.splitlines()[-1]) == (0, "10 rules hold, 0 are broken, 5 are not claimed")
+
+
+def test_without_a_target_there_is_nothing_to_judge(capsys):
+    assert cli.main(["verify"]) == 2
+    assert capsys.readouterr().err == "minikv: name a file or a module to verify, or --template\n"
+
+
+def suites_in(path):
+    """The suites of a report in XML: the counts, and each case with the kind of its result and the words of it."""
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == "testsuites"
+    for suite in root:
+        assert (suite.tag, suite.attrib.keys()) == (
+            "testsuite",
+            {"name", "tests", "failures", "errors", "skipped", "time"},
+        )
+        cases = []
+        for case in suite:
+            assert (case.tag, case.attrib.keys()) == ("testcase", {"classname", "name", "time"})
+            results = [(each.tag, each.get("message"), each.text) for each in case]
+            assert len(results) <= 1
+            cases.append((case.get("name"), *(results[0] if results else ())))
+        yield suite.attrib, cases
+
+
+def test_a_report_for_ci_has_a_case_for_each_rule(verify_here, tmp_path):
+    text = WRONG.replace("def reset", "claims = (1, 6, 7, 11)\n    def reset")
+    status, out, _ = verify_here(RIGHT + text.replace("Mine", "Other"), "--junit", "report.xml")
+    assert status == 1
+    (mine, right), (other, wrong) = suites_in(tmp_path / "report.xml")
+    assert (mine["name"], mine["tests"], mine["failures"], mine["skipped"]) == ("Mine", "15", "0", "0")
+    assert {len(case) for case in right} == {1}
+    assert (other["tests"], other["failures"], other["skipped"], other["errors"]) == ("15", "1", "11", "0")
+    assert wrong[1] == ("rule 2: keys and pages are copied in", "skipped", "not claimed", None)
+    name, kind, said, script = wrong[10]
+    assert (name[:9], kind, said) == ("rule 11: ", "failure", "gives None, expected a LockError: locked")
+    assert all(f"    {line}\n" in out for line in script.splitlines())
+
+
+def test_ci_learns_that_there_was_nothing_to_judge(verify_here, tmp_path):
+    assert verify_here("raise ValueError('\\0\\ud800 <&>')", "--junit", "report.xml")[0] == 2
+    ((suite, cases),) = suites_in(tmp_path / "report.xml")
+    assert (suite["tests"], suite["failures"]) == ("1", "1")
+    assert cases == [("rule 0: can be judged", "failure", "not judged", "ValueError: ?? <&>")]
+
+
+def test_the_help_says_what_to_write(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["verify", "--help"])
+    out = capsys.readouterr().out
+    for kind in CacheRun, ManagerRun:
+        assert all(verb in out for verb in kind.rule_of.keys() - kind.optional)
+    assert "--template prints a class to fill in" in out
 
 
 def test_the_help_says_that_the_file_is_executed(capsys):

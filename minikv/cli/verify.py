@@ -6,15 +6,25 @@ import argparse
 import json
 import os
 
-from minikv.cli.command import complain, lacking, say, whole
+from minikv.cli.command import complain, lacking, positive, say, whole
 from minikv.errors import shown
+from minikv.files import asset, replace
 
-_EXAMPLES = """The file is executed, in a process of its own but with your rights: verify only code that you would run.
+_EXAMPLES = """A prefix cache is a class with match_prefix, acquire, insert, lock, unlock, evict, reset and check,
+and the properties evictable_size, protected_size and total_size. A cache manager has start, advance, extend,
+checkpoint, finish and abort. help(minikv.PrefixCache) and help(minikv.CacheManager) say what they take and return.
+For the cache of an engine that has other methods, --template prints a class to fill in: seven methods of a line or
+two, and the base class checks all input. The attribute `claims` of a class has the numbers of the rules that it keeps;
+the others are not judged. A rule is "not reached" if nothing happened that could have broken it.
+
+The file is executed, in a process of its own but with your rights: verify only code that you would run.
 
 examples:
   minikv verify my_minikv.py                          the caches and managers that a file defines
   minikv verify my_minikv.py:RadixCache               one of its classes
   minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object
+  minikv verify --template > my_engine.py             a class to fill in, for the cache of an engine
+  minikv verify my_engine.py --junit verify.xml       for CI: a test case for each rule
 
 The exit status is 0 if no rule that is claimed is broken, 1 if one is, and 2 if there is nothing to judge."""
 
@@ -27,10 +37,15 @@ def add_verify(verify: argparse.ArgumentParser) -> None:
     ('my_minikv.py', 'RadixCache')
     """
     verify.epilog = _EXAMPLES
-    verify.add_argument("target", type=target, metavar="FILE_OR_MODULE[:CLASS]",
+    verify.add_argument("target", nargs="?", type=target, metavar="FILE_OR_MODULE[:CLASS]",
                         help="default: every class there that is a prefix cache or a cache manager")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
+    verify.add_argument("--junit", metavar="FILE", help="also write the report as JUnit's XML")
     verify.add_argument("--examples", type=whole, metavar="N", help="how many random scenarios to try (default 1000)")
+    verify.add_argument("--trusting", action="store_true", help="give it valid input only, as lists")
+    verify.add_argument("--timeout", type=positive, default=60, metavar="SECONDS",
+                        help="of CPU time that its import, or one scenario, may take (default 60)")  # fmt: skip
+    verify.add_argument("--template", action="store_true", help="print a class to fill in, and nothing else")
 
 
 def target(text: str) -> tuple[str, str]:
@@ -46,18 +61,28 @@ def target(text: str) -> tuple[str, str]:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Judge what `options` name and print the report: 0 if nothing that is claimed is broken, else 1."""
+    """Judge what `options` name and print the report: 0 if nothing that is claimed is broken, 1 if something is."""
+    if options.template:
+        say(asset("adapter.txt").read_text("utf-8").rstrip())
+        return 0
+    if options.target is None:
+        return complain("name a file or a module to verify, or --template", 2)
     if missing := lacking("minikv verify", "hypothesis"):
         return complain(missing, 2)
     from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
+    from minikv.testing.conformance.rules import Conformance, junit
 
     place, name = options.target
-    status = 0
+    file, judged, trouble = os.path.basename(place), list[Conformance](), ""
     try:
-        for number, found in enumerate(verify_apart(place, name, options.examples)):
-            report = {"file": os.path.basename(place), **found.as_json()}
-            say(json.dumps(report) if options.json else f"{chr(10) if number else ''}{found}")
-            status = status if found.is_clean else 1
+        for found in verify_apart(place, name, options.examples, options.trusting, options.timeout):
+            report = {"file": file, **found.as_json()}
+            say(json.dumps(report) if options.json else f"{chr(10) if judged else ''}{found}")
+            judged.append(found)
     except NothingToJudgeError as error:
-        return complain(f"cannot verify {shown(place)}: {error}", 2)
-    return status
+        trouble = str(error)
+    if options.junit:
+        replace(options.junit, junit(file, judged, trouble))
+    if trouble:
+        return complain(f"cannot verify {shown(place)}: {trouble}", 2)
+    return 0 if all(found.is_clean for found in judged) else 1

@@ -24,6 +24,7 @@ class TooLong(BaseException):
 class TimeLimit:
     """Between `start` and `stop`, code of this thread that takes more than `seconds` is stopped by a `TooLong`.
 
+    Time counts while this process computes or waits, but not while a busy machine, or a paused one, lets it do neither.
     In the main thread a signal ends what waits, such as `time.sleep`; not on Windows. A call into C that never returns
     cannot be stopped, nor on Python 3.10 a loop that catches everything: only a restart helps. Where threads cannot be
     started nothing is stopped, and a `RuntimeWarning` says so.
@@ -35,12 +36,13 @@ class TimeLimit:
 
     seconds: float
     thread: int = field(default_factory=threading.get_ident)
-    deadline: float = 0.0
+    begun: float = 0.0
+    left: float = 0.0
     times_told: int = 0
 
     def start(self) -> None:
         """The time runs from now on."""
-        self.deadline = time.monotonic() + self.seconds
+        self.begun, self.left = time.monotonic(), self.seconds
         _WATCHDOG.start(self)
 
     def stop(self) -> None:
@@ -79,20 +81,23 @@ class _Watchdog:
                 warnings.warn(said, RuntimeWarning, stacklevel=3)
 
     def _watch(self) -> None:
-        idle = 0
+        idle, then = 0, (time.monotonic(), time.process_time())
         while True:
             time.sleep(_TICK)
+            now = time.monotonic(), time.process_time()
+            most = max(2 * _TICK, now[1] - then[1])  # a tick takes longer only where this process computes meanwhile
             with self._lock:
                 for limit in self._limits:
-                    if time.monotonic() > limit.deadline:
+                    limit.left -= min(most, now[0] - max(then[0], limit.begun))
+                    if limit.left < 0:
                         limit.times_told += 1
                         if limit.times_told <= _PATIENT:
-                            limit.deadline = time.monotonic() + _PATIENCE
+                            limit.left = _PATIENCE
                         _throw(ctypes.c_ulong(limit.thread), ctypes.py_object(TooLong))
                         is_main = limit.thread == threading.main_thread().ident
                         if _WAKE and self._has_signal and is_main and limit.times_told > 1:
                             signal.pthread_kill(limit.thread, _WAKE)
-                idle = 0 if self._limits else idle + 1
+                idle, then = 0 if self._limits else idle + 1, now
                 if idle == _TICKS_IDLE:
                     self._is_awake = False
                     return

@@ -26,7 +26,7 @@ from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, RULES, Con
 from minikv.testing.conformance.subject import claimed, classes_in, load_module
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
-SILENCE = 300.0  # seconds without a message: far more than a slow machine needs
+PATIENCE = 5  # and so many times as many seconds while it waits
 MOST_BYTES = 8 * 2**30  # of memory
 _MOST_LETTERS = 2**20  # in a message
 _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
@@ -39,10 +39,13 @@ class NothingToJudgeError(ValueError):
     """There is no such module or class, or it cannot be imported; the message says why."""
 
 
-def verify_apart(target: str, name: str = "", examples: int | None = None) -> Iterator[Conformance]:
+def verify_apart(
+    target: str, name: str = "", examples: int | None = None, trusting: bool = False, seconds: int = MOST_COMPUTING
+) -> Iterator[Conformance]:
     """The verdicts on the class `name` of a file or a module, or on each class there that can be judged.
 
-    `examples` is how many scenarios Hypothesis makes for each. Raises `NothingToJudgeError` where there is no class to
+    `examples` is how many scenarios Hypothesis makes for each, and `trusting` gives it valid input only. It may compute
+    for so many `seconds` at a time. Raises `NothingToJudgeError` where there is no class to
     judge. Whatever the code does, it does in another process, with the rights of this one.
 
     >>> [each.name for each in verify_apart("minikv.prefix", "NoCache", examples=0)]
@@ -50,7 +53,8 @@ def verify_apart(target: str, name: str = "", examples: int | None = None) -> It
     """
     waiting: list[Message] | None = None
     lines: list[str] = []
-    for message in messages_apart(f"{__name__}:judge_classes", target, name, "" if examples is None else str(examples)):
+    arguments = target, name, "" if examples is None else str(examples), "trusting" * trusting
+    for message in messages_apart(f"{__name__}:judge_classes", *arguments, seconds=seconds):
         if "error" in message:
             raise NothingToJudgeError(message["error"])
         if "classes" in message:
@@ -96,16 +100,19 @@ def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
     return Conformance(about["class"], tuple(verdicts), note)
 
 
-def messages_apart(judge: str, *arguments: str, most_bytes: int | None = None) -> Iterator[Message]:
+def messages_apart(
+    judge: str, *arguments: str, most_bytes: int | None = None, seconds: int = MOST_COMPUTING
+) -> Iterator[Message]:
     """Yield what `judge`, "module:function", says in a process of its own, and how that ends if it does not finish.
 
-    The function is called with a `Say` and the `arguments`. In such a process nobody's marks and answers are recorded,
+    The function is called with a `Say` and the `arguments`. Between two messages it may compute for so many `seconds`,
+    or wait for `PATIENCE` times as many. In such a process nobody's marks and answers are recorded,
     and sets always have the same order.
 
-    >>> list(messages_apart("minikv.testing.conformance.apart:judge_classes", "no_such_file.py", "", ""))
+    >>> list(messages_apart("minikv.testing.conformance.apart:judge_classes", "no_such_file.py", "", "", ""))
     [{'error': 'ImportError: there is no such file'}]
     """
-    command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), judge, *arguments]
+    command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), str(seconds), judge, *arguments]
     nobodys = dict.fromkeys(("MINIKV_MINE", "MINIKV_PROGRESS", "HYPOTHESIS_STORAGE_DIRECTORY"), os.devnull)
     environment = {**os.environ, **nobodys, "PYTHONHASHSEED": "0"}
     process = subprocess.Popen(
@@ -114,18 +121,16 @@ def messages_apart(judge: str, *arguments: str, most_bytes: int | None = None) -
     said: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
     try:
-        while line := _next_line(process, said):
+        while line := _next_line(process, said, PATIENCE * seconds):
             message = _parsed(line)
             if "finished" in message:
                 return
             yield message
-        yield {"end": _end_of(process) if line is not None else f"was silent for {SILENCE:g} seconds ({_WAITS})"}
+        silent = f"was silent for {PATIENCE * seconds} seconds (it may be waiting, or this machine is busy)"
+        yield {"end": silent if line is None else _end_of(process, seconds)}
     finally:
         process.kill()
         process.wait()
-
-
-_WAITS = "it may be waiting, or this machine is busy"
 
 
 def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
@@ -134,16 +139,30 @@ def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
     said.put(b"")
 
 
-def _next_line(process: Any, said: queue.Queue[bytes]) -> bytes | None:
-    """The next line that the process says; an empty one at its end, `None` where none comes for too long."""
-    deadline = time.monotonic() + SILENCE
-    while time.monotonic() < deadline:
+def _next_line(process: Any, said: queue.Queue[bytes], seconds: int) -> bytes | None:
+    """The next line that the process says; an empty one at its end, `None` where it only waits for too long.
+
+    A second in which it computes anything does not count, nor one in which this process could not look.
+    """
+    before, left = "", seconds
+    while left:
         is_over = process.poll() is not None
         with suppress(queue.Empty):
             return said.get(timeout=1)
         if is_over:  # a process that it left running holds the pipe
             return b""
+        now = _computing(process)
+        left, before = left - (now == before), now
     return None
+
+
+def _computing(process: Any) -> str:
+    """How much the process has computed, where the system tells: the text changes with it."""
+    try:
+        with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
+            return " ".join(file.read().rpartition(")")[2].split()[11:13])
+    except OSError:
+        return ""
 
 
 def _parsed(line: bytes) -> Message:
@@ -156,13 +175,13 @@ def _parsed(line: bytes) -> Message:
     return {}
 
 
-def _end_of(process: Any) -> str:
+def _end_of(process: Any, seconds: int) -> str:
     try:
         status = process.wait(10)
     except subprocess.TimeoutExpired:
         return "closes the pipe to its judge"
     if status == -24:  # SIGXCPU
-        return f"computes for {MOST_COMPUTING} seconds without a word"
+        return f"computed for {seconds} seconds without a result"
     return f"ends with status {status}"
 
 
@@ -174,12 +193,13 @@ def serve() -> None:
     os.dup2(nowhere, 2)
 
     def say(**message: Any) -> None:
-        _limit("CPU", int(time.process_time()) + MOST_COMPUTING)
+        _limit("CPU", int(time.process_time()) + int(seconds))
         os.write(out, f"{_encode(message)}\n".encode())
 
+    most_bytes, seconds, judge, *arguments = sys.argv[1:]
     status = 1
     try:
-        most_bytes, judge, *arguments = sys.argv[1:]
+        _limit("CPU", int(time.process_time()) + int(seconds))
         _limit("DATA", int(most_bytes))
         module, _, name = judge.partition(":")
         getattr(importlib.import_module(module), name)(say, *arguments)
@@ -198,10 +218,10 @@ def _limit(what: str, most: int) -> None:
         resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
 
 
-def judge_classes(say: Say, target: str, name: str, examples: str) -> None:
+def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str) -> None:
     """Judge the classes of a file or a module, or the one called `name`: in the other process.
 
-    >>> judge_classes(lambda **message: print(message), "no_such_file.py", "", "")
+    >>> judge_classes(lambda **message: print(message), "no_such_file.py", "", "", "")
     {'error': 'ImportError: there is no such file'}
     """
     try:
@@ -216,7 +236,7 @@ def judge_classes(say: Say, target: str, name: str, examples: str) -> None:
     say(classes=about)
     for kind, made in classes.values():
         how = int(examples) if examples else None
-        found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines))
+        found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
         say(rules=[each.as_json() for each in found.verdicts])
 
 

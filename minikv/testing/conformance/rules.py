@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from xml.etree import ElementTree
 
 from minikv.testing.conformance.script import Findings
 
@@ -104,6 +106,32 @@ class Conformance:
         """
         return {"class": self.name, "rules": [each.as_json() for each in self.verdicts]}
 
+    def as_junit(self, place: str) -> ElementTree.Element:
+        """A test suite with a test case for each rule, as JUnit and its readers have it; `place` names the file.
+
+        >>> found = Conformance("Mine", (RuleVerdict(7, "sizes", HOLDS), RuleVerdict(8, "recency", NOT_REACHED)))
+        >>> print(ElementTree.tostring(found.as_junit("mine.py")).decode().replace("><", ">\\n<"))
+        <testsuite name="Mine" tests="2" failures="0" errors="0" skipped="1" time="0">
+        <testcase classname="mine.py:Mine" name="rule 7: sizes" time="0" />
+        <testcase classname="mine.py:Mine" name="rule 8: recency" time="0">
+        <skipped message="not reached" type="not reached" />
+        </testcase>
+        </testsuite>
+        """
+        kinds = {BROKEN: "failure", NOT_JUDGED: "failure", NOT_CLAIMED: "skipped", NOT_REACHED: "skipped"}
+        found = [kinds.get(each.state) for each in self.verdicts]
+        counts = {"failures": found.count("failure"), "errors": 0, "skipped": found.count("skipped"), "time": 0}
+        suite = ElementTree.Element("testsuite", name=self.name, tests=str(len(found)))
+        suite.attrib |= {key: str(n) for key, n in counts.items()}
+        for each, kind in zip(self.verdicts, found):
+            title = f"rule {each.rule}: {each.name}"
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{place}:{self.name}", name=title, time="0")
+            if kind is not None:
+                said = each.script[-1].removeprefix("# ") if each.script else each.state
+                text = "\n".join(each.script) or (self.note if each.state == NOT_JUDGED else "")
+                ElementTree.SubElement(case, kind, message=_printable(said), type=each.state).text = _printable(text)
+        return suite
+
     def __str__(self) -> str:
         lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
         for each in self.broken:
@@ -119,6 +147,29 @@ class Conformance:
         hold = f"{counts[HOLDS]} rule holds" if counts[HOLDS] == 1 else f"{counts[HOLDS]} rules hold"
         broken, unclaimed = (f"{n} {'is' if n == 1 else 'are'}" for n in (counts[BROKEN], counts[NOT_CLAIMED]))
         return f"{hold}, {broken} broken, {unclaimed} not claimed{more}"
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _printable(text: str) -> str:
+    return _NOT_XML.sub("?", text)
+
+
+def junit(place: str, found: Iterable[Conformance], trouble: str = "") -> bytes:
+    """The report on a file as JUnit's XML; `trouble` says why it could not be judged, which is a failed test too.
+
+    >>> junit("mine.py", []).decode().splitlines()[1]
+    '<testsuites />'
+    """
+    suites = ElementTree.Element("testsuites")
+    suites.extend(each.as_junit(place) for each in found)
+    if trouble:
+        unjudged = RuleVerdict(0, "can be judged", NOT_JUDGED)
+        suites.append(Conformance(place, (unjudged,), trouble).as_junit(place))
+    ElementTree.indent(suites)
+    text: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], found: Findings) -> Conformance:

@@ -24,6 +24,7 @@ from minikv.tokens import pack
 _NAMES = {"array": array, "deque": deque, "np": np, "pack": pack}
 _IMPORTS = {"array": "from array import array", "deque": "from collections import deque", "np": "import numpy as np",
             "pack": "from minikv import pack", "suppress": "from contextlib import suppress"}  # fmt: skip
+OTHER_FORMS = ["array(", "np.", "pack(", "deque(", "range(", "b'", "None", "(1,", "(7,"]  # of input: not lists
 Change = Callable[[str, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 Before = Callable[["Scenario"], None]  # is called with each scenario before it is tried
 Readers = Mapping[str, Callable[[Any], Any]]  # what to read off the result of a verb

@@ -98,7 +98,7 @@ class Subject:
 
     `page_sizes` are the sizes of a page that it can have; a choice of them is an argument. `fixed` are arguments that
     are always given. `claims` are the numbers of the rules that it says it keeps, and `lacks` the verbs that it does
-    not have.
+    not have. If it is `trusting`, it is given only valid input.
 
     >>> from minikv import RadixCache
     >>> subject = subject_of(RadixCache, range(1, 16))
@@ -114,6 +114,7 @@ class Subject:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     home: str = ""
     lacks: frozenset[str] = frozenset()
+    trusting: bool = False
     whole_nodes: dict[tuple[int, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def arguments(self, page_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
