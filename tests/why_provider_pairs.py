@@ -109,6 +109,9 @@ PROVIDER_PAIRS = [
     Pair("another effort", gpt(rules(), *TALK, reasoning_effort="low"), gpt(rules(), *TALK, reasoning_effort="high"),
          "template settings", None),
     Pair("no tools may be called", gpt(rules(), *TALK), gpt(rules(), *TALK, tool_choice="none"), "settings", None),
+    Pair("another schema in the responses' form", *(
+        {"model": "gpt-5.4", "input": TALK, "text": {"format": {"type": "json_schema", "schema": {"title": title}}}}
+        for title in ("A", "B")), "schema edited", "response_format"),
     Pair("a prompt below 1,024 tokens", gpt(rules(RULES), *TALK), gpt(rules(RULES), *TALK), "too short for the cache",
          None),
     Pair("an hour later since GPT-5.6", {"ts": 0, "request": gpt(rules(), *TALK)},

@@ -41,7 +41,7 @@ _FIRST = (
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
 _NOT_READ = {"role", *_MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
-_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", *_NAMESPACE}
+_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", *_NAMESPACE}
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
@@ -149,8 +149,11 @@ def _continues(body: Mapping[str, Any]) -> bool:
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
     yield from _tools(body)
-    if (schema := body.get("response_format")) is not None:
-        yield PromptPiece(Place("response_format"), _text_of(schema) + "\n")
+    schemas = [body.get("response_format"), body.get("output_format")]
+    schemas += [part.get("format") for key in ("text", "output_config") if isinstance(part := body.get(key), Mapping)]
+    for schema in schemas:
+        if schema is not None and schema != {"type": "text"}:
+            yield PromptPiece(Place("response_format"), _text_of(schema) + "\n")
     for part in ("system", "instructions"):
         if body.get(part) is not None:
             yield PromptPiece(Place(part), "<|im_start|>system\n")

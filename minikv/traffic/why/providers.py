@@ -170,7 +170,10 @@ class _Api:
         end = self.blocks[max(self.marks)].end if self.marks else 0
         if not (self.before and self.marks):
             kind = "breakpoint added" if self.marks else "breakpoint removed" if self.before else "no breakpoint"
-            return Prediction(self.key, 0, end if end >= self.low else 0, kind)
+            places = [self.blocks[number].place for number in self.marks] or [
+                place for _, place in self.written.values()
+            ]
+            return Prediction(self.key, 0, end if end >= self.low else 0, kind, f"at {places[-1]}" if places else "")
         read = max(self._found(0), default=0)
         kind, detail = self._cause(read)
         size, old = self.pair.shared if "step" in self.rules else read or end, self.rules.get("surely", self.pair.age)
@@ -233,9 +236,9 @@ class _Api:
         return {
             "too short for the cache": self._about(size),
             "cache expired": f"{self._later()}, kept for {kept}",
-            "cache lifetime changed": f"{kept} to {self.marks[last]}",
+            "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
             "template settings": ", ".join(self.lost),
-            "breakpoint too far": f"{last - number} blocks after what was written; {self.rules['back']} are looked at",
+            "breakpoint too far": f"{last - number} blocks after {place}; {self.rules['back']} are looked at",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 
