@@ -109,6 +109,11 @@ PROVIDER_PAIRS = [
     Pair("another effort", gpt(rules(), *TALK, reasoning_effort="low"), gpt(rules(), *TALK, reasoning_effort="high"),
          "template settings", None),
     Pair("no tools may be called", gpt(rules(), *TALK), gpt(rules(), *TALK, tool_choice="none"), "settings", None),
+    Pair("a cache point of Bedrock's that is gone", *(
+        {"modelId": "us.anthropic.claude-opus-5-v1:0", "system": [{"text": LONG}, *point],
+         "toolConfig": {"tools": [{"toolSpec": {"name": "f"}}]},
+         "messages": [{"role": "user", "content": [{"text": "Hi"}]}]}
+        for point in ([{"cachePoint": {"type": "default"}}], [])), "breakpoint removed", None),
     Pair("another schema in the responses' form", *(
         {"model": "gpt-5.4", "input": TALK, "text": {"format": {"type": "json_schema", "schema": {"title": title}}}}
         for title in ("A", "B")), "schema edited", "response_format"),

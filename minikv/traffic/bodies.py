@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
-from minikv.traffic.formats import fields_of, message_of, request_in
+from minikv.traffic.formats import MARKS, fields_of, message_of, point_of, points_of, request_in
 from minikv.traffic.usage import Usage
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
@@ -38,10 +38,9 @@ _FIRST = (
     "content",
     "tool_calls",
 )  # fields as templates order them
-_MARKS = ("cache_control", "prompt_cache_breakpoint")
-_NOT_READ = {"role", *_MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
+_NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
-_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", *_NAMESPACE}
+_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId", "toolConfig", *_NAMESPACE}
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
@@ -125,7 +124,8 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     if body is None:
         rule = f"expected a request, not the fields {fields_of(entry)}"
         raise ValueError(f"there are no messages and no prompt: {rule}")
-    namespace = {key: _text_of(body[key]) for key in _NAMESPACE if body.get(key) not in (None, "")}
+    named = {"model": body.get("modelId"), **body}
+    namespace = {key: _text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
     settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
     return Body(tuple(piece for piece in _pieces(body) if piece.text), namespace, settings)
 
@@ -202,16 +202,18 @@ def text_ids(text: str) -> list[int]:
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
+    bedrock = body.get("toolConfig")
     for part in ("tools", "functions"):
-        tools = body.get(part) or []
+        tools = body.get(part) or (part == "tools" and isinstance(bedrock, Mapping) and bedrock.get("tools")) or []
         if not isinstance(tools, list):
             raise ValueError(f"{part} is {bounded(tools)}: expected a list")
-        for index, tool in enumerate(tools):
-            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n", _mark(tool))
+        for index, (tool, mark) in enumerate(zip(tools, points_of(tools))):
+            if mark is not None:
+                yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n", mark)
 
 
 def _tool_name(tool: Any) -> str:
-    inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    inner = tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else None
     name = inner.get("name") if isinstance(inner, Mapping) else None
     return name if isinstance(name, str) else ""
 
@@ -233,7 +235,7 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
             if (value := message.get(field)) is not None:
                 yield from _content(value, Place(part, index, role, field))
         if role != "assistant" or index < len(messages) - 1:  # the last one may be the beginning of the answer
-            yield PromptPiece(Place(part, index, role), "<|im_end|>\n", _mark(message))
+            yield PromptPiece(Place(part, index, role), "<|im_end|>\n", point_of(message))
 
 
 def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
@@ -241,19 +243,15 @@ def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
     if isinstance(value, str):
         yield PromptPiece(place, value)
     elif isinstance(value, list):
-        for index, part in enumerate(value):
-            *pieces, last = _part(part, place._replace(field=f"{place.field}[{index}]"))
-            yield from pieces
-            yield last._replace(mark=_mark(part) or last.mark)
+        for index, (part, mark) in enumerate(zip(value, points_of(value))):
+            pieces = _part(part, place._replace(field=f"{place.field}[{index}]"))
+            if mark:
+                *before, last = pieces
+                yield from (*before, last._replace(mark=mark))
+            elif mark is not None:
+                yield from pieces
     else:
         yield PromptPiece(place, _text_of(value))
-
-
-def _mark(value: Any) -> str:
-    """How long a cache keeps the prompt up to the end of `value`, where the request sets a breakpoint there."""
-    if isinstance(value, Mapping) and isinstance(control := value.get("cache_control"), Mapping):
-        return str(control.get("ttl") or "5m")
-    return "30m" if isinstance(value, Mapping) and value.get("prompt_cache_breakpoint") else ""
 
 
 def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
@@ -289,5 +287,5 @@ def _text_of(value: Any) -> str:
     `cache_control` and `prompt_cache_breakpoint`, which say where to cache, are not in the prompt.
     """
     if isinstance(value, Mapping):
-        value = {key: inner for key, inner in value.items() if key not in _MARKS}
+        value = {key: inner for key, inner in value.items() if key not in MARKS}
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

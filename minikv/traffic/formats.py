@@ -20,7 +20,7 @@ docs.litellm.ai (StandardLoggingPayload), langfuse.com and its API, LangChain's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minikv.errors import printable, truncated
@@ -225,3 +225,35 @@ def _part(part: Any) -> Any:
     if kind in ("blob", "uri", "file"):
         return {**part, "type": str(part.get("modality", "file"))}
     return part
+
+
+MARKS = ("cache_control", "prompt_cache_breakpoint")  # that say where to cache, and are not in the prompt
+
+_POINTS = {*MARKS, "cachePoint"}
+
+
+def point_of(value: Mapping[str, Any]) -> str:
+    """How long a cache keeps the prompt up to the end of `value`, where the request sets a breakpoint there.
+
+    >>> point_of({"text": "Hi", "cache_control": {"type": "ephemeral"}}), point_of({"text": "Hi"})
+    ('5m', '')
+    """
+    for key in sorted(_POINTS & value.keys()):
+        if isinstance(control := value[key], Mapping):
+            return str(control.get("ttl") or ("30m" if key == MARKS[1] else "5m"))
+    return ""
+
+
+def points_of(values: Sequence[Any]) -> list[str | None]:
+    """The breakpoint at the end of each of `values`; `None` for one of Bedrock's, which is a value of its own.
+
+    >>> points_of([{"text": "Hi"}, {"cachePoint": {"type": "default"}}, {"text": "Go."}])
+    ['5m', None, '']
+    """
+    found: list[str | None] = []
+    for value in values:
+        mark = point_of(value) if isinstance(value, Mapping) else ""
+        if mark and "cachePoint" in value:
+            found[-1:] = [mark] * bool(found)
+        found.append(None if mark and "cachePoint" in value else mark)
+    return found
