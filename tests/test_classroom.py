@@ -16,12 +16,13 @@ from test_house import chapters_that_need_torch
 
 from minikv import cli
 from minikv.course import classroom
-from minikv.course.classroom import is_as_printed, judge_class, judge_student, student_files
+from minikv.course.classroom import judge_class, judge_student, student_files
 from minikv.course.pieces import checking
 from minikv.course.pieces.guessing import guesses, progress
-from minikv.course.pieces.mine import assembled
+from minikv.course.pieces.mine import _with_failed, assembled
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.record import opened, remember
+from minikv.course.pieces.stored import is_as_printed
 from minikv.course.pieces.trial import judge
 from minikv.course.playground import GOALS, playground
 from minikv.testing import attempt
@@ -111,12 +112,13 @@ PRINTS = "import os\nfor _ in range(100):\n    print('x' * 10**6)\n    os.write(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
 def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(classroom, "MOST_BYTES", 2**29)
-    dies = PRINTS + assembled({"2.1": teachers.other_right("2.1"), "2.2": DIES})
+    kept = {"2.1": teachers.other_right("2.1"), "3.2": teachers.other_right("3.2")}
+    dies = PRINTS + _with_failed(assembled(kept), {"2.2": DIES})
     for name, text in {"anna": dies, "bela": FILLS}.items():
         (tmp_path / f"{name}.py").write_text(text, "utf-8")
     anna, bela = judge_class(tmp_path).students
     assert anna.trouble == "the process ends with status 9 while 2.2 was judged"
-    assert (marks(anna), anna.solved) == ({"solved"}, 1)
+    assert (marks(anna), anna.solved) == ({"solved"}, 2)
     assert bela.trouble == "does not run: MemoryError"
 
 
@@ -158,6 +160,36 @@ def test_a_failing_answer_that_check_has_kept_is_judged(judged_here, tmp_path, m
     assert {id: judged[::2] for id, judged in found.pieces.items()} == {
         piece.id: ("wrong", piece.wrong[0].hint) for piece in pieces
     }
+
+
+BEFORE = "def common(a, b):\n    raise NotImplementedError\n    return 0\n"
+RIGHT = find_piece("3.1").solution
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("id", "text", "words", "hint"),
+    [
+        ("3.7", BEFORE, "delete the line `raise NotImplementedError`; ", "none of the stored mistakes; "),
+        ("3.1", RIGHT, "", classroom.ALONE),
+        ("3.1", "def split(node, at):\n    return nobody", "cut ", ""),
+    ],
+)  # fmt: skip
+def test_a_failing_answer_is_wrong_whatever_is_in_it(one, id, text, words, hint, end):
+    found = one(_with_failed(ALLOC, {id: text}).replace("\n", end)).pieces
+    assert found["2.1"].mark == "solved"
+    assert found[id].mark == "wrong"
+    assert found[id].words.startswith(words)
+    assert found[id].hint.startswith(hint)
+
+
+def test_unknown_mistakes_are_all_shown(judged_here, tmp_path):
+    for name, text in {"anna": teachers.BY_HAND, "bela": teachers.BY_HAND.replace("len(a)", "a and len(b)")}.items():
+        (tmp_path / f"{name}.py").write_text(assembled({"3.7": text}), "utf-8")
+    report = str(judge_class(tmp_path))
+    assert "2 × 3.7 common: none of the stored mistakes" in report
+    assert "\n    anna: common of " in report
+    assert "\n    bela: common of " in report
 
 
 def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
@@ -222,8 +254,8 @@ def test_what_a_file_writes_into_the_pipe_cannot_stop_the_report(monkeypatch, tm
 def test_a_printed_solution_of_more_than_six_lines_is_recognized_and_nothing_else_is():
     for piece in all_pieces():
         is_long = len([line for line in teachers.bare(piece.solution).splitlines() if line]) > 6
-        assert is_as_printed(teachers.with_other_names(piece.id), piece) == is_long, piece.id
-        assert not is_as_printed(teachers.other_right(piece.id), piece), piece.id
+        assert is_as_printed(teachers.with_other_names(piece.id), piece.name, piece.solution) == is_long, piece.id
+        assert not is_as_printed(teachers.other_right(piece.id), piece.name, piece.solution), piece.id
 
 
 @pytest.mark.parametrize(
@@ -233,7 +265,7 @@ def test_a_printed_solution_of_more_than_six_lines_is_recognized_and_nothing_els
 def test_what_differs_by_more_than_names_of_locals_is_not_as_printed(old, new):
     piece = find_piece("3.1")
     assert old in piece.solution
-    assert not is_as_printed(piece.solution.replace(old, new), piece)
+    assert not is_as_printed(piece.solution.replace(old, new), piece.name, piece.solution)
 
 
 # -- the files of a folder, and wrong calls ---------------------------------------------------------------------------
@@ -247,6 +279,24 @@ def test_two_students_of_one_name_are_both_in_the_report(tmp_path):
     (older / "my_minikv_1.py").write_text("")
     assert list(student_files(tmp_path)) == ["anna", "anna_my_minikv.py", "cem", "my_minikv.py", "bela"]
     assert student_files(tmp_path)["cem"] is None
+
+
+def test_names_as_course_systems_give_them(tmp_path):
+    names = [
+        "bela_1234_5678_my_minikv-1.py",
+        "ana_12_my_minikv-2.py",
+        "HW3 - Cem - my_minikv (1).py",
+        "my_minikv_dana.py",
+    ]
+    for name in (*names, "eli.zip", "fay.ipynb"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "gus").mkdir()
+    for name in ("my_minikv (1).py", "my_minikv.py"):
+        (tmp_path / "gus" / name).write_text("")
+    found = student_files(tmp_path)
+    assert list(found) == ["HW3 - Cem", "ana_12", "bela_1234_5678", "eli.zip", "fay.ipynb", "gus", "dana"]
+    assert found["gus"].name == "my_minikv.py"
+    assert judge_student("eli.zip", found["eli.zip"]).trouble == "no my_minikv.py was handed in; is one in this file?"
 
 
 @pytest.mark.parametrize("name", ["my_minikv", "my_minikv (1)", "my_minikv-2", "03_my_minikv"])

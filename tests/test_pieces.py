@@ -26,6 +26,7 @@ from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
+from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play_case, reference_world
@@ -697,7 +698,7 @@ def test_the_last_failing_answer_stands_in_the_file_as_a_comment_until_one_passe
     failed = failed_in(file)
     assert list(failed) == ["3.1", "3.2"]
     assert "def half(run, at):" in failed["3.1"]
-    assert failed["3.1"].endswith("def split(node, at):\n\n    node.tokens = half(node.tokens, at)\n    return node\n")
+    assert failed["3.1"].endswith("def split(node, at):\n\n    node.tokens = half(node.tokens, at)\n    return node")
     names = load_file(file.read_text("utf-8"))
     assert "half" not in names
     assert names["split"].__code__ == ours("4.3", {}).__code__
@@ -734,14 +735,42 @@ def test_a_failing_answer_that_was_made_code_again_is_the_learners(file, noteboo
     assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == text
 
 
-@given(st.text("# %\n\r\t\f\u2028x'\"\\", max_size=30))
-def test_no_answer_escapes_from_its_comment(text):
+def test_what_the_learner_writes_below_a_failing_answer_stays(file, notebook):
+    """A failing answer ends at its last line, and that is found at once, however many signs of a comment it has."""
+    banner = f"# {'#' * 200}\n"
+    notebook.answer(find_piece("3.1"), banner * 50 + WRONG_SPLIT)
+    file.write_text(file.read_text("utf-8") + "# MY NOTES\nprint(1)\n", "utf-8")
+    notebook.answer(find_piece("3.1"), banner * 50 + WRONG_SPLIT.replace("[:at]", "[at:]"))
+    text = file.read_text("utf-8")
+    assert "# MY NOTES\nprint(1)\n" in text
+    assert text.count("my last failing answer") == 1
+    assert "[at:]" in failed_in(file)["3.1"]
+
+
+def test_a_right_answer_that_cannot_be_kept_takes_the_failing_one_out(file, notebook, capsys):
+    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    notebook.run("seen = []")
+    notebook.answer(find_piece("3.1"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
+    assert "Not saved yet" in capsys.readouterr().out
+    assert failed_in(file) == {}
+
+
+def test_a_failing_answer_with_much_data_is_left_out(file, notebook):
+    notebook.run("book = 'x' * 10**6")
+    notebook.answer(find_piece("3.1"), "def split(node, at):\n    return book")
+    assert not file.exists()
+
+
+@given(st.text("# %e\n\r\t\f\u2028\x85'\"\\ ", max_size=30), st.sampled_from(["\n", "\r\n"]))
+def test_no_answer_escapes_from_its_comment(text, end):
     """Whatever characters are in it, as in a text of several lines, nothing of it runs or begins a section."""
-    file = _with_failed(assembled({}), {"3.1": f"x = {text}", "3.2": "def walk(): ..."})
+    own = f"x = {text}"
+    file = _with_failed(assembled({}), {"3.1": own, "3.2": "def walk(): ..."}).replace("\n", end)
     assert ast.dump(ast.parse(file)) == ast.dump(ast.parse(assembled({})))
-    begins_a_section = any(line.startswith("%%") for line in f"x = {text}".splitlines())
-    assert list(failed_sections(file)) == ["3.2"] if begins_a_section else ["3.1", "3.2"]
-    assert _with_failed(file, failed_sections(file)) == file
+    begins_a_section = any(line.startswith("%%") for line in lines_of(own))
+    expected = {"3.2": "def walk(): ..."} if begins_a_section else {"3.1": own, "3.2": "def walk(): ..."}
+    assert failed_sections(file) == {id: "\n".join(lines_of(each)) for id, each in expected.items()}
+    assert _with_failed(assembled({}), failed_sections(file)) == file.replace("\r\n", "\n")
 
 
 # -- the learner's file ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ solution says nothing about how it came about.
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import os
@@ -25,6 +24,7 @@ from minikv.course.pieces.mine import failed_sections, kept_sections, load, worl
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, find_piece, pieces_of
 from minikv.course.pieces.record import RIGHT
 from minikv.course.pieces.record import WRONG as FAILED
+from minikv.course.pieces.stored import is_as_printed
 from minikv.course.pieces.trial import NO_END
 from minikv.engine import World, engine_world
 from minikv.errors import one_line
@@ -36,14 +36,15 @@ from minikv.untrusted import read_text
 MOST_BYTES = 2 * 2**30  # of memory, for one file
 LARGEST_FILE = 2**20  # bytes
 WIDTH = 88  # columns of text
-SHORT = 6  # lines: two people often write a piece that has no more in the same way
 SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "no answer"
 NO_HINT = "none of the stored mistakes; the first hint is: {}"
 NOT_MARKED = "has no answer: hand in the file that `check` writes, or put `# %% 3.1 split · mine` above a function"
+ALONE = "it failed in the notebook but passes when it runs alone: was something else changed there?"
+PACKED = (".zip", ".ipynb")
 NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy
-_FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*")
+_FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*(?:\(?\d{1,2}\)?$)?")  # with the number of an attempt or a copy
 
 
 class Judged(NamedTuple):
@@ -95,7 +96,11 @@ def student_files(folder: Path) -> dict[str, Path | None]:
             continue
         if entry.is_dir():
             inside = [path for path in entry.rglob("*my_minikv*.py") if not path.parent.name.endswith("_older")]
-            found[entry.name] = min(inside, key=lambda path: (len(path.parts), path.as_posix()), default=None)
+            found[entry.name] = min(
+                inside, key=lambda path: (len(path.parts), path.stem != "my_minikv", path.as_posix()), default=None
+            )
+        elif entry.suffix in PACKED:
+            found[entry.name] = entry
         elif entry.suffix == ".py":
             name = _FILE.sub("", entry.stem)
             found[name if _SOMEBODY.search(name) and name not in found else entry.name] = entry
@@ -111,8 +116,8 @@ def judge_student(name: str, file: Path | None) -> Student:
     >>> judge_student("cem", None)
     Student(name='cem', pieces={}, trouble='no my_minikv.py was handed in')
     """
-    if file is None:
-        return Student(name, {}, "no my_minikv.py was handed in")
+    if file is None or file.suffix in PACKED:
+        return Student(name, {}, "no my_minikv.py was handed in" + ("; is one in this file?" if file else ""))
     pieces: dict[str, Judged] = {}
     now = trouble = ""
     for message in messages_apart(f"{__name__}:judge_file", str(file.absolute()), most_bytes=MOST_BYTES):
@@ -138,32 +143,37 @@ def judge_file(say: Say, path: str) -> None:
     """
     sys.path.append(os.path.dirname(path))  # at the end: a student's module replaces none that the judge needs
     try:
-        kept, world = _loaded(Path(path))
+        kept, failed, world = _loaded(Path(path))
     except NothingToJudgeError as error:
         say(error=str(error))
         return
-    for piece in all_pieces():
-        if piece.id in kept:
-            say(doing=[piece.id])
-            say(judged=_judged(piece, kept[piece.id], world)._asdict())
+    for answers in (kept, failed):  # whatever a failing one does, those that passed are judged already
+        for piece in all_pieces():
+            if piece.id in answers:
+                say(doing=[piece.id])
+                judged = _judged(piece, answers[piece.id], world)
+                solves = judged.mark in (SOLVED, PRINTED)
+                say(judged=(Judged(WRONG, "", ALONE) if answers is failed and solves else judged)._asdict())
 
 
-def _loaded(path: Path) -> tuple[dict[str, str], World]:
-    """The student's sections, and what the whole file defines; `NothingToJudgeError` says why there is nothing."""
+def _loaded(path: Path) -> tuple[dict[str, str], dict[str, str], World]:
+    """The student's answers, those that failed, and what the file defines; `NothingToJudgeError` if there are none."""
     try:
         text = read_text(path, LARGEST_FILE)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
         raise NothingToJudgeError(f"cannot be read: {said}") from None
-    kept = {**kept_sections(text), **failed_sections(text)}
+    kept, failed = kept_sections(text), failed_sections(text)
     with suppress(ImportError):
-        engine_world(*{int(id.split(".")[0]) for id in kept})  # imports torch if that is needed, which may take long
+        engine_world(
+            *{int(id.split(".")[0]) for id in (*kept, *failed)}
+        )  # imports torch if that is needed, which may take long
     loaded = attempt(lambda: load(text))
     if loaded.error is not None:
         raise NothingToJudgeError(f"does not run: {loaded}")
-    if not kept:
+    if not kept and not failed:
         raise NothingToJudgeError(NOT_MARKED)
-    return kept, loaded.value
+    return kept, failed, loaded.value
 
 
 def _judged(piece: Piece, own: str, world: World) -> Judged:
@@ -176,46 +186,7 @@ def _judged(piece: Piece, own: str, world: World) -> Judged:
         return Judged(WRONG, found.words, hint or NO_HINT.format(piece.hints[0]))
     if found.mark != RIGHT:
         return Judged(MISSING)
-    return Judged(PRINTED if is_as_printed(own, piece) else SOLVED)
-
-
-# -- the same as printed ----------------------------------------------------------------------------------------------
-
-
-def is_as_printed(own: str, piece: Piece) -> bool:
-    """Return whether a piece of more than six lines equals the printed solution.
-
-    Names of locals, comments, docstrings and layout do not count.
-
-    >>> split = find_piece("3.1")
-    >>> is_as_printed(split.solution.replace("upper", "top"), split), is_as_printed("def split(node, at): ...", split)
-    (True, False)
-    """
-    mine, theirs = (_without_names(text, piece.name) for text in (own, piece.solution))
-    return mine == theirs and len(mine.splitlines()) > SHORT
-
-
-def _without_names(text: str, name: str) -> str:
-    """The code of a function, with its locals numbered."""
-    functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
-    if (found := functions.get(name)) is None:
-        return ""
-    numbers: dict[str, str] = {}
-    for node in ast.walk(found):
-        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
-            numbers.setdefault(node.arg if isinstance(node, ast.arg) else node.id, f"local_{len(numbers)}")
-    for node in ast.walk(found):
-        if isinstance(node, ast.arg):
-            node.arg = numbers[node.arg]
-        elif isinstance(node, ast.Name):
-            node.id = numbers.get(node.id, node.id)
-        elif isinstance(node, ast.FunctionDef):
-            node.body = [each for each in node.body if not _is_text(each)] or [ast.Pass()]
-    return ast.unparse(found)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return Judged(PRINTED if is_as_printed(own, piece.name, piece.solution) else SOLVED)
 
 
 # -- the class --------------------------------------------------------------------------------------------------------
@@ -295,6 +266,8 @@ class ClassReport:
         for piece, hint, students in self.mistakes:
             names = ", ".join(each.name for each in students)
             said = f"{len(students)} × {piece.id} {piece.name}: {hint}", f"    {names}"
-            example = f"    for example: {students[0].at(piece).words}"
-            lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, example))]
+            cases = [f"    for example: {students[0].at(piece).words}"]
+            if hint.startswith(NO_HINT[:9]) and len(students) > 1:  # each may be another mistake
+                cases = [f"    {each.name}: {each.at(piece).words}" for each in students]
+            lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, *cases))]
         return "\n".join(lines)

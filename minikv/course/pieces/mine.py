@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts
+from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts, lines_of
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
@@ -33,7 +33,9 @@ given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as 
 '''
 MINE, OURS = " · mine", " · the package's, until mine passes"
 FAILED = " · my last failing answer, as a comment, until one passes"
-_FAILED = re.compile(rf"\n*^# %% (\S+) \w+{FAILED}\n((?:#(?! %%).*\n?)*)(?=\s*(?:^# %%|\Z))", re.MULTILINE)
+_FAILED = re.compile(rf"# %% (\S+) \w+{FAILED}")
+_END = "# -- end of the failing answer"
+_LONGEST_FAILED = 20_000  # characters; a longer one is data rather than code
 _waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
 
 
@@ -56,13 +58,30 @@ def kept_sections(text: str) -> dict[str, str]:
 def failed_sections(text: str) -> dict[str, str]:
     """The text of each answer that failed, by the id of its piece; none of a piece that has passed.
 
-    >>> kept = "\\n# %% 3.1 split" + FAILED + "\\n# def split(node, at):\\n#     return node\\n"
-    >>> failed_sections(kept)
-    {'3.1': 'def split(node, at):\\n    return node\\n'}
+    >>> failed_sections(_with_failed("", {"3.1": "def split(node, at):\\n    return node"}))
+    {'3.1': 'def split(node, at):\\n    return node'}
     """
     kept = kept_sections(text)
-    found = {id: re.sub("^# ?", "", own, flags=re.MULTILINE) for id, own in _FAILED.findall(text)}
-    return {id: own for id, own in found.items() if id not in kept and find_piece(id)}
+    return {id: own for id, own in _taken_out(text)[1].items() if id not in kept and find_piece(id)}
+
+
+def _taken_out(text: str) -> tuple[str, dict[str, str]]:
+    """The file without its failing answers, and these by the ids of their pieces: whole ones, that are comments yet."""
+    rest: list[str] = []
+    own: list[str] = []  # the lines of one, from its heading on, until its end is seen
+    found = {}
+    for line in text.split("\n"):
+        if own and line.rstrip() == _END:
+            id = _FAILED.fullmatch(own.pop(0).rstrip())[1]  # type: ignore[index]
+            found[id] = "\n".join(each.rstrip("\r")[2:] for each in own)
+            own = []
+        elif _FAILED.fullmatch(line.rstrip()):
+            rest, own = rest + own, [line]
+        elif own and line.startswith("#") and not line.startswith("# %%"):
+            own.append(line)
+        else:
+            rest, own = [*rest, *own, line], []
+    return "\n".join(rest + own), found
 
 
 def assembled(kept: Mapping[str, str]) -> str:
@@ -105,34 +124,43 @@ def keep(piece: Piece, answer: Any, world: World) -> list[str]:
     try:
         return _put(path, partial(_with, piece, kept_texts(piece.name, answer, world, piece.chapter)))
     except Exception as error:  # the answer passes all the same
+        _renew_failed(piece, "")
         return [f"  Not saved yet: {error}."]
 
 
 def keep_failed(piece: Piece, answer: Any, world: World) -> None:
     """Put a failing answer at the end of the file, in place of the one before, unless one of the piece has passed."""
-    path = mine_path()
-    if path is None or not callable(answer):
+    if callable(answer):
+        with contextlib.suppress(Exception):  # nobody waits for it, so what cannot be kept is left out
+            _renew_failed(piece, "\n\n\n".join(kept_texts(piece.name, answer, world, piece.chapter).values()))
+
+
+def _renew_failed(piece: Piece, own: str) -> None:
+    """Put `own` in the place of the last failing answer to a piece; an empty one takes that out."""
+    if (path := mine_path()) is None or len(own) > _LONGEST_FAILED:
         return
-    with contextlib.suppress(Exception), locked(path):  # nobody waits for it, so what cannot be kept is left out
-        own = "\n\n\n".join(kept_texts(piece.name, answer, world, piece.chapter).values())
-        old = _text_of(path) or assembled({})
-        replace(path, _with_failed(old, {**failed_sections(old), piece.id: own}))
+    with contextlib.suppress(Exception), locked(path, 1.0):
+        old = _text_of(path)
+        rest, failed = _taken_out(old or assembled({}))
+        if own or piece.id in failed:
+            new = _with_failed(rest, {**failed, piece.id: own})
+            replace(path, new)
 
 
 def _with_failed(text: str, failed: Mapping[str, str]) -> str:
-    """The file with these failing answers at its end, but for pieces of which it has one that passed."""
-    kept, found = kept_sections(text), [_FAILED.sub("", text).rstrip() + "\n"]
+    """A file with these failing answers at its end, but for pieces of which it has one that passed."""
+    kept, found = kept_sections(text), [text.rstrip() + "\n"]
     for piece in all_pieces():
-        lines = failed.get(piece.id, "").splitlines() if piece.id not in kept else []
-        if lines and not any(line.startswith("%%") for line in lines):  # it would begin a section
-            own = "".join(f"# {line}".rstrip() + "\n" for line in lines)
-            found.append(f"# %% {piece.id} {piece.name}{FAILED}\n{own}")
+        lines = lines_of(failed.get(piece.id, "")) if piece.id not in kept else [""]
+        if lines != [""] and not any(line.startswith(("%%", _END[2:])) for line in lines):  # that would end it
+            own = "".join(f"# {line}\n" if line else "#\n" for line in lines)
+            found.append(f"# %% {piece.id} {piece.name}{FAILED}\n{own}{_END}\n")
     return "\n".join(found) if len(found) > 1 else text
 
 
 def bring(path: Path, text: str) -> list[str]:
     """Put a file that the learner kept elsewhere in the place of this one; what to say about it."""
-    kept = kept_sections(text)
+    kept = {**kept_sections(text), **failed_sections(text)}
     if not kept:
         return [f"  Nothing has changed: no section of this file is marked as yours, so it isn't a {path.name}."]
     said = f"  {path.name} is restored, with {', '.join(kept)}. Run the first code cell again to use them."
@@ -143,9 +171,10 @@ def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
     """Give the file the text that `new_of` makes of the old one; what to say about what that replaces."""
     with locked(path):
         old = _text_of(path)
-        new = new_of(old)
-        new = _with_failed(new, {**failed_sections(old), **failed_sections(new)})
-        beside = keep_older(path, _FAILED.sub("", old), new, assembled({}))
+        before, failed = _taken_out(old)
+        new, newer = _taken_out(new_of(old))
+        new = _with_failed(new, {**failed, **newer})
+        beside = keep_older(path, before, new, assembled({}))
         replace(path, new)
     return [f"  Your previous version is saved in {beside.parent.name}/{beside.name}."] if beside else []
 
@@ -224,8 +253,9 @@ def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
 
 def world_with(name: str, own: str, world: World) -> World:
     """`world` with one of the learner's sections run in it, which must define `name`."""
-    found = {key: value for key, value in world.items() if key != name}
-    exec(compile(own, f"<my_minikv {name}>", "exec"), found)  # not the file: its lines are others
+    found, file = {key: value for key, value in world.items() if key != name}, f"<my_minikv {name}>"
+    linecache.cache[file] = (len(own), None, own.splitlines(True), file)
+    exec(compile(own, file, "exec"), found)  # not the file: its lines are others
     if name not in found:
         raise NotKeptError(f"its section does not define `{name}`")
     return found

@@ -69,13 +69,17 @@ def parts(text: str) -> list[ast.stmt]:
     try:
         body = ast.parse(text).body
     except SyntaxError:
-        lines = _lines(text)
+        lines = lines_of(text)
         body = ast.parse("\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)).body
     return [statement for statement in body if not _is_about_a_piece(statement)]
 
 
-def _lines(text: str) -> list[str]:
-    """The lines as Python counts them: `splitlines` ends one at a form feed too."""
+def lines_of(text: str) -> list[str]:
+    r"""The lines as Python counts them: `splitlines` ends one at a form feed too.
+
+    >>> lines_of("a\f\rb")
+    ['a\x0c', 'b']
+    """
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -112,7 +116,7 @@ def uses(statement: ast.stmt) -> set[str]:
 
 def text_of(source: str, statement: ast.stmt) -> str:
     """The lines of a statement, with the comments and the decorators right above it."""
-    lines = _lines(source)
+    lines = lines_of(source)
     first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))]) - 1
     while first and lines[first - 1].startswith("#") and not lines[first - 1].startswith("# %%"):
         first -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -91,3 +92,42 @@ def wrong_answers_to(id: str) -> list[WrongAnswer]:
 
 def _hint_in(text: str) -> str:
     return " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), text.splitlines()))
+
+
+_SHORT = 6  # lines: two people often write a function that has no more in the same way
+
+
+def is_as_printed(own: str, name: str, printed: str) -> bool:
+    """Return whether a function of more than six lines, called `name` in both texts, equals the printed one.
+
+    Names of locals, comments, docstrings and layout do not count.
+
+    >>> printed = "def add(a, b):\\n" + "    a += b\\n" * 6 + "    return a"
+    >>> is_as_printed(printed.replace("b", "more"), "add", printed), is_as_printed("def add(): ...", "add", printed)
+    (True, False)
+    """
+    mine, theirs = (_without_names(text, name) for text in (own, printed))
+    return mine == theirs and len(mine.splitlines()) > _SHORT
+
+
+def _without_names(text: str, name: str) -> str:
+    """The code of a function, with its locals numbered."""
+    functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
+    if (found := functions.get(name)) is None:
+        return ""
+    numbers: dict[str, str] = {}
+    for node in ast.walk(found):
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+            numbers.setdefault(node.arg if isinstance(node, ast.arg) else node.id, f"local_{len(numbers)}")
+    for node in ast.walk(found):
+        if isinstance(node, ast.arg):
+            node.arg = numbers[node.arg]
+        elif isinstance(node, ast.Name):
+            node.id = numbers.get(node.id, node.id)
+        elif isinstance(node, ast.FunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)] or [ast.Pass()]
+    return ast.unparse(found)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
