@@ -279,13 +279,24 @@ def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
         assert says in " ".join(capsys.readouterr().out.split())
 
 
+@given(bodies(), st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e9))
+def test_whatever_the_bill_and_the_times_say_there_is_an_answer(body, prompt, read, later):
+    usage = {"usage": {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": read}}}
+    found = explain({"request": body, "ts": 0}, {"request": body, "ts": later, **usage})
+    assert explanation_text(found).startswith(found.kind.says[:40])
+    assert 0 <= found.provider.read <= found.shared
+
+
 def test_the_output_says_the_day_of_the_rules_and_the_json_has_the_row():
     body = read_body(opus(text(LONG, **CACHE)))
     found = explain(body, body)
     assert f"Anthropic's API (rules of {RULES['anthropic']['read']})" in explanation_text(found)
     assert RULES["anthropic"]["source"] in explanation_text(found).replace("\n", "")
     row = found.as_json()["provider"]
-    assert (row["read"], row["rules"]["read"]) == (found.provider.read, RULES["anthropic"]["read"])
+    assert (row["read"], row["title"]) == (
+        found.provider.read,
+        f"Anthropic's API (rules of {RULES['anthropic']['read']})",
+    )
 
 
 def test_the_kinds_are_listed(capsys):

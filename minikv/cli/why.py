@@ -22,8 +22,9 @@ _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
 B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
-the model, follow dated rules: breakpoints, least lengths, lifetimes. A time and a usage beside a request count.
+the model, follow dated rules: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request count.
 Given a log, rank the places that break the prefix."""
+_KINDS = "Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.\n\n"
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
   minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
@@ -49,7 +50,9 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
-    why.add_argument("--kinds", action="version", version=KINDS_TEXT, help="list the kinds of change and what to do")
+    why.add_argument(
+        "--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change and what to do"
+    )
     why.add_argument("--json", action="store_true", help="print one JSON object")
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")

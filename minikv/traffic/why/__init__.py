@@ -147,7 +147,7 @@ class Explanation:
             "harmless": self.kind.harmless,
             "remedy": " ".join(self.remedies),
             "also": self.also._asdict() if self.also else None,
-            "provider": {**self.provider.as_json(), "bill": self.bill} if self.provider else None,
+            "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
             "a": _spot_json(self.spots[0]),
             "b": _spot_json(self.spots[1]),
             "unit": self.unit,
@@ -195,9 +195,10 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
 def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
     age = max(0.0, (two.time or 0) - (one.time or 0)) / 1000 if one.time is not None else 0.0
-    tokens = two.usage.prompt if two.usage else 0
-    scale = length / tokens if tokens else units.scale
-    pair = RequestPair(one, two, shared, length, units.count, scale, bool(tokens) or units.scale == 1, age)
+    scale = length / two.usage.prompt if two.usage and two.usage.prompt else 0
+    billed = units.scale / 4 < scale < units.scale * 4  # else it has images, or is not of this prompt
+    scale, exact = (scale, True) if billed else (units.scale, units.scale == 1)
+    pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
     raw = any(piece.place.part == "prompt" for piece in two.pieces)
     keys = [key] if (key := provider_of(one, two)) else ["openai before"] if raw else ["openai before", "openai"]
     return [predict(key, pair) for key in keys]

@@ -52,11 +52,6 @@ class Prediction(NamedTuple):
         """The provider, and the day of its rules."""
         return f"{RULES[self.rules]['title']} (rules of {RULES[self.rules]['read']})"
 
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values, with the date of the rules and their source."""
-        rules = {name: RULES[self.rules][name] for name in ("title", "read", "source", "unsettled")}
-        return {**self._asdict(), "rules": rules}
-
 
 def provider_of(*bodies: Body) -> str | None:
     """The rules for requests, by their model, else by the fields that only one provider has; `None` for any other.
@@ -167,20 +162,22 @@ class _Api:
         """Predict what is read and written, with the cause where it is not enough."""
         if refused := self._refused(self.before) or self._refused(self.marks):
             return Prediction(self.key, 0, 0, "breakpoints refused", refused)
-        end = self.blocks[max(self.marks)].end if self.marks else 0
-        if not (self.before and self.marks):
-            kind = "breakpoint added" if self.marks else "breakpoint removed" if self.before else "no breakpoint"
-            places = [self.blocks[number].place for number in self.marks] or [
-                place for _, place in self.written.values()
-            ]
-            return Prediction(self.key, 0, end if end >= self.low else 0, kind, f"at {places[-1]}" if places else "")
+        ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
+        end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
+        if not (self.before and ends):
+            kind = "breakpoint added" if ends else "breakpoint removed" if self.before else "no breakpoint"
+            places = [place for _, place in (ends or self.written.values())]
+            return Prediction(self.key, 0, end, kind, f"at {places[-1]}" if places else "")
         read = max(self._found(0), default=0)
         kind, detail = self._cause(read)
-        size, old = self.pair.shared if "step" in self.rules else read or end, self.rules.get("surely", self.pair.age)
+        size, old = (
+            self.pair.shared if "step" in self.rules else read or ends[-1][0],
+            self.rules.get("surely", self.pair.age),
+        )
         if unsure := not kind and (self.low <= size < self.high or self.pair.age > old):
             short = size < self.high
             kind, detail = _CAUSES[not short], f"perhaps: {self._about(size) if short else self._later()}"
-        return Prediction(self.key, read, max(0, end - read) if end >= self.low else 0, kind, detail, unsure)
+        return Prediction(self.key, read, max(0, end - read), kind, detail, unsure)
 
     def _refused(self, marks: Mapping[int, str]) -> str:
         """Why the API refuses a request with these breakpoints."""
