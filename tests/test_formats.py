@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
@@ -42,6 +40,12 @@ def test_the_roles_and_tools_of_a_form_are_those_of_the_body():
     for name in ("LangSmith", "LangSmith, dicts", "OpenLLMetry"):
         roles = [piece.place.name for piece in read_body(FORMS[name]).pieces if piece.place.field == "role"]
         assert roles == ["system", "user", "assistant", "tool"]
+
+
+def test_what_holds_the_prompt_of_a_form_is_no_setting():
+    assert read_body(FORMS["Gemini"]).settings.keys() == {"generationConfig"}
+    assert read_body(TOKENS["SGLang"]).settings.keys() == {"sampling_params"}
+    assert not read_body(TOKENS["vLLM"]).settings
 
 
 def test_the_settings_of_a_form_are_settings():
@@ -166,17 +170,6 @@ def test_one_list_or_page_holds_requests():
     assert len(prompts(json.dumps([BODY, RUN, LITELLM]))) == 3
     assert len(prompts(f"{json.dumps(BODY['messages'])}\n" * 2)) == 2, "a list of messages in each line"
     assert len(prompts(json.dumps({"data": [LANGFUSE, {**LANGFUSE, "type": "SPAN"}], "meta": {}}, indent=2))) == 1
-
-
-def test_rows_of_csv_are_requests():
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerows([["timestamp", "Request_JSON", "cached"], [1770000000, json.dumps(BODY, indent=1), 3], [6, "", 0]])
-    found = lines_of(file.getvalue())
-    assert found[0] == {}, "the header keeps its line"
-    assert read_body(found[1]) == read_body(BODY)
-    assert time_of(found[1]) == 1770000000000.0
-    assert not is_body(found[2])
 
 
 def test_the_log_of_a_vllm_server_is_read_and_its_lines_keep_their_numbers():

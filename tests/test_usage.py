@@ -24,10 +24,8 @@ FORMS = [
     (ANTHROPIC, Usage(2098, 1800, 248)),
     ({**ANTHROPIC, "cache_creation": {"ephemeral_5m_input_tokens": 148, "ephemeral_1h_input_tokens": 100}},
      Usage(2098, 1800, 148, 100)),
-    ({"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 100, "cacheWriteInputTokens": 60,
-      "cacheDetails": [{"ttl": "1h", "inputTokens": 40}, {"ttl": "5m", "inputTokens": 20}]},
-     Usage(170, 100, 20, 40)),  # Bedrock Converse
-    ({"inputTokens": 10, "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0, "cacheDetails": []}, Usage(10, 0, 0)),
+    ({"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 100, "cacheWriteInputTokens": 60},
+     Usage(170, 100, 60)),  # Bedrock Converse
     ({"input_tokens": 10}, Usage(10)),
     ({"prompt_tokens": 2098, "cache_read_input_tokens": 1800, "cache_creation_input_tokens": 248,
       "prompt_tokens_details": {"cached_tokens": 1800, "cache_creation_tokens": 248,

@@ -17,6 +17,7 @@ from minikv.traffic.why.changes import KINDS_TEXT
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import LogWords, log_page, log_text
 from minikv.traffic.why.places import read_prompt
+from minikv.traffic.why.sessions import read_sessions, session_text
 
 _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
@@ -30,6 +31,7 @@ _EXAMPLES = """examples:
   minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
   minikv why monday.json tuesday.json                 two request bodies: where they part, and what kind of change it is
   minikv why log.jsonl:17 log.jsonl:18                two lines of a log
+  minikv why ~/.claude/projects                       sessions of coding agents: where the cache was lost, and the price
   minikv why a.txt b.txt --tokenizer ~/Qwen3-8B       two prompts as text, counted in the tokens of a model
   minikv why a.json b.json --blocks 16,784            what a hybrid model with blocks of 16 and 784 would reuse"""
 
@@ -44,7 +46,10 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.epilog = _EXAMPLES
     why.description = _ABOUT
     why.add_argument(
-        "a", metavar="A", help="a file with a prompt or a request body, or FILE:LINE of a log; alone: a log"
+        "a",
+        metavar="A",
+        help="a file with a prompt or a request, or FILE:LINE of a log; alone: a log, or a session "
+        "file of Claude Code or Codex, or a folder of them",
     )
     why.add_argument("b", metavar="B", nargs="?", help="the prompt that missed, named like A")
     why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
@@ -107,6 +112,12 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
 
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
+        if (sessions := read_sessions(options.a)) is not None:
+            if options.html or not sessions.totals["files"]:
+                what = "is a session: --html goes with a log" if options.html else "has no session files of an agent"
+                return complain(f"{shown(options.a)} {what}", 2)
+            say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
+            return 0
         with open_trace(options.a) as file:
             report = survey(request_lines(behind_bar(file, file=file)), file.name)
     except OSError as error:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
-from minikv.traffic.formats import MARKS, fields_of, message_of, point_of, points_of, request_in
+from minikv.traffic.formats import MARKS, PROMPT_FIELDS, fields_of, message_of, point_of, points_of, request_in
 from minikv.traffic.usage import Usage
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
@@ -40,7 +40,8 @@ _FIRST = (
 )  # fields as templates order them
 _NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
-_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId", "toolConfig", *_NAMESPACE}
+_IN_PROMPT = {*_PROMPTS, *PROMPT_FIELDS, "tools", "functions", "response_format", "output_format", "modelId",
+              "toolConfig", *_NAMESPACE}  # fmt: skip
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters

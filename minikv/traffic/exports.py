@@ -1,4 +1,4 @@
-"""Files of requests that are no JSON lines: a batch of OTLP, one JSON list, CSV, the log of a vLLM server.
+"""Files of requests that are no JSON lines: a batch of OTLP, one JSON list, the log of a vLLM server.
 
 The form is told by the first lines, once for a file. Each request becomes a line of JSON, and a line without one
 becomes `{}`, so that a line keeps its number; the requests of a batch or of a list are numbered.
@@ -10,15 +10,13 @@ becomes `{}`, so that a line keeps its number; the requests of a batch or of a l
 from __future__ import annotations
 
 import ast
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from minikv.traffic.formats import parsed
-from minikv.traffic.trace_file import LONGEST_LINE, TraceError
+from minikv.traffic.trace_file import TraceError
 from minikv.untrusted import parse_json
 
 _BATCH = re.compile(rb'\[|.{0,9}"resource(Spans|Logs)"')
@@ -26,7 +24,6 @@ LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
 _SAMPLE = 1000  # lines
 _HOLDERS = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords", "data", "runs",
             "observations")  # fmt: skip
-_COLUMNS = {"request_json", "request", "request_body", "body", "messages", "prompt", "input"}
 _VLLM = re.compile(
     r"""(?:Received request \S+?:|Request \S+ details:) prompt: (None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
     r"(?:.*?prompt_token_ids: (\[[\d, ]*\]))?"
@@ -51,8 +48,6 @@ def request_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
         if not _is_whole(first):
             return _listed(lines)
         return (text for line in lines for text in _expanded(line)) if _BATCH.match(first) else lines
-    if {name.strip(' "').lower() for name in first.decode(errors="replace").split(",")} & _COLUMNS:
-        return _rows(lines)
     sample = list(islice(lines, _SAMPLE))
     if any(_VLLM.search(line.decode(errors="replace")) for line in sample):
         return map(_served, chain(sample, lines))
@@ -107,18 +102,6 @@ def _listed(lines: Iterable[bytes]) -> Iterator[bytes]:
         if (size := size + len(line)) > LARGEST_LIST:
             raise TraceError(f"the file is one JSON value of over {LARGEST_LIST} bytes: write one request per line")
     yield from _expanded(b"".join(parts))
-
-
-def _rows(lines: Iterable[bytes]) -> Iterator[bytes]:
-    csv.field_size_limit(LONGEST_LINE)
-    rows = csv.reader(line.decode("utf-8-sig", "replace") for line in lines)
-    try:
-        names = [name.strip().lower() for name in next(rows)]
-        yield b"{}"
-        for row in rows:
-            yield json.dumps({name: parsed(cell) for name, cell in zip(names, row) if cell}).encode()
-    except csv.Error as error:
-        raise TraceError(f"the file is no CSV: {error}") from None
 
 
 def _served(line: bytes) -> bytes:

@@ -33,6 +33,7 @@ _WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request
 _DEEPEST_WRAP = 3
 _MARKS = {"model_parameters", "proxy_server_request", "prompt_token_ids", "run_type", "event"}
 _IDS = ("prompt_token_ids", "input_ids")
+PROMPT_FIELDS = (*_IDS, "contents", "systemInstruction", "system_instruction")  # beside those of `bodies`
 _MOST_FIELDS = 160  # characters
 
 
@@ -85,7 +86,12 @@ def parsed(value: Any) -> Any:
         return value
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def object_of(value: Any) -> Mapping[str, Any]:
+    """A value that is an object, also as JSON text; an empty one for any other.
+
+    >>> object_of('{"a": 1}'), object_of(7)
+    ({'a': 1}, {})
+    """
     return found if isinstance(found := parsed(value), Mapping) else {}
 
 
@@ -128,10 +134,10 @@ def _run(entry: Mapping[str, Any]) -> _Found:
     """A run of LangSmith."""
     if "run_type" not in entry or "inputs" not in entry:
         return None
-    inputs, extra = _mapping(entry["inputs"]), _mapping(entry.get("extra"))
-    settings = {**_mapping(extra.get("invocation_params")), **inputs}
+    inputs, extra = object_of(entry["inputs"]), object_of(entry.get("extra"))
+    settings = {**object_of(extra.get("invocation_params")), **inputs}
     said = settings.pop("messages", settings.pop("prompts", None))
-    model = settings.get("model", _mapping(extra.get("metadata")).get("ls_model_name"))
+    model = settings.get("model", object_of(extra.get("metadata")).get("ls_model_name"))
     return _request(said, settings, model) if entry["run_type"] == "llm" else {}
 
 
@@ -147,7 +153,7 @@ def _payload(entry: Mapping[str, Any]) -> _Found:
 
 def _request(said: Any, settings: Any, model: Any) -> Mapping[str, Any]:
     """The body of a request whose messages, prompt or body is `said`; an empty one where it is none of these."""
-    said, body = parsed(said), {**_mapping(settings), "model": model}
+    said, body = parsed(said), {**object_of(settings), "model": model}
     if isinstance(said, list) and len(said) == 1 and isinstance(said[0], list):  # of a batch
         said = said[0]
     if isinstance(said, Mapping):
@@ -160,21 +166,16 @@ def _contents(entry: Mapping[str, Any]) -> _Found:
     """A request of Gemini's API."""
     if not isinstance(contents := entry.get("contents"), list):
         return None
-    names = ("systemInstruction", "system_instruction")
-    system = next((message_of(entry[name]) for name in names if name in entry), None)
-    system = system.get("content") if isinstance(system, Mapping) else system
-    others = {key: value for key, value in entry.items() if key not in ("contents", *names)}
-    return {**others, "messages": contents, "system": system}
+    system = message_of(entry.get("systemInstruction", entry.get("system_instruction")))
+    return {**entry, "messages": contents, "system": object_of(system).get("content")}
 
 
 def _engine(entry: Mapping[str, Any]) -> _Found:
     """A request of SGLang, or the token ids of one of vLLM; an event other than the arrival tells of it once more."""
     if "obj" in entry and entry.get("event") not in (None, "request.received"):
         return {}
-    for key in (*_IDS, "text") if "sampling_params" in entry else _IDS:
-        if value := entry.get(key):
-            return {**{name: inner for name, inner in entry.items() if name not in (*_IDS, "text")}, "prompt": value}
-    return None
+    found = (entry[key] for key in (*_IDS, "text" if "sampling_params" in entry else "") if entry.get(key))
+    return {**entry, "prompt": prompt} if (prompt := next(found, None)) else None
 
 
 _READERS: tuple[Callable[[Mapping[str, Any]], _Found], ...] = (_span, _run, _payload, _contents, _engine)
@@ -202,15 +203,13 @@ def message_of(message: Any) -> Any:
         return message
     if isinstance(parts := message.get("parts"), list):
         return {"role": message.get("role", "user"), "content": [_part(part) for part in parts]}
-    inner = message.get("kwargs") or message.get("data") or message
-    if not isinstance(inner, Mapping) or "role" in message:
-        return message
-    ids = message.get("id")
-    kinds = [inner.get("type"), message.get("type"), *(ids if isinstance(ids, list) else ())]
-    names = [kind.lower().removesuffix("chunk").removesuffix("message") for kind in kinds if isinstance(kind, str)]
+    said, ids = message.get("kwargs") or message.get("data") or message, message.get("id")
+    kinds = [*(ids if isinstance(ids, list) else ()), message.get("type")]
+    names = [str(kind).lower().removesuffix("chunk").removesuffix("message") for kind in kinds]
     role = next((_ROLES[name] for name in names if name in _ROLES), None)
-    said = {**_mapping(inner.get("additional_kwargs")), **{key: inner[key] for key in _SAID if inner.get(key)}}
-    return {"role": role, **{key: said[key] for key in _SAID if key in said}} if role else message
+    if role is None or "role" in message or not isinstance(said, Mapping):
+        return message
+    return {"role": role, **{key: said[key] for key in _SAID if said.get(key)}}
 
 
 def _part(part: Any) -> Any:
@@ -222,8 +221,6 @@ def _part(part: Any) -> Any:
         return {"type": kind, "text": content}
     if kind == "tool_call_response":
         return {"type": "tool_result", "tool_use_id": part.get("id"), "content": part.get("response")}
-    if kind in ("blob", "uri", "file"):
-        return {**part, "type": str(part.get("modality", "file"))}
     return part
 
 

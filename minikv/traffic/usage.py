@@ -61,9 +61,6 @@ def _usage(part: Mapping[str, Any]) -> Usage | None:
     if prompt is None and rest is None:
         return None
     read, written, minutes, hour = (_tokens(said, kind) for kind in ("read", "written", "for minutes", "for an hour"))
-    if isinstance(rows := said.get("cacheDetails"), list) and rows:  # Bedrock's
-        hours = [row for row in rows if isinstance(row, Mapping) and row.get("ttl") == "1h"]
-        hour = sum(_tokens(row, "rest") or 0 for row in hours)
     if minutes is not None or hour is not None:
         written = max(written or 0, (minutes or 0) + (hour or 0))
     cached = (read or 0) + (written or 0)
@@ -95,9 +92,9 @@ def _otlp(value: Any) -> Any:
     if not isinstance(value, Mapping) or len(value) != 1:
         return value
     kind, inner = next(iter(value.items()))
-    if kind == "intValue" and isinstance(inner, str) and inner.isascii() and inner.isdigit() and len(inner) < 20:
-        return int(inner)
-    if kind == "kvlistValue" and isinstance(inner, Mapping):
-        return attributes_of(inner.get("values"))
-    values = inner.get("values") if kind == "arrayValue" and isinstance(inner, Mapping) else None
-    return [_otlp(item) for item in values] if isinstance(values, list) else inner
+    if kind == "intValue":
+        return int(inner) if str(inner).isdecimal() else inner
+    values = inner.get("values") if isinstance(inner, Mapping) else None
+    if not isinstance(values, list):
+        return inner
+    return attributes_of(values) if kind == "kvlistValue" else [_otlp(item) for item in values]
