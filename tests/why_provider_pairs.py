@@ -123,6 +123,10 @@ PROVIDER_PAIRS = [
          {"ts": 3600, "request": gpt(rules(), *TALK)}, "cache expired", None),
     Pair("the history is at the server", {"model": "gpt-5.4", "input": [user("A?"), answer("B."), user("C?")]},
          {"model": "gpt-5.4", "previous_response_id": "resp_1", "input": [user("D?")]}, "history at the server", None),
+    Pair("another earlier response", *({"model": "gpt-5.4", "previous_response_id": f"resp_{n}", "input": "Go on."}
+         for n in (1, 2)), "history at the server", None),
+    Pair("the conversation that a log names", *({"model": "qwen", "conversation": name, "messages": TALK}
+         for name in ("a", "b")), "settings", None),
     Pair("the marks of another model", f"<|im_start|>system\n{RULES}<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n",
          f"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{RULES}<|eot_id|>", "chat template changed",
          "prompt, after 2"),

@@ -138,14 +138,19 @@ def is_body(entry: Mapping[str, Any]) -> bool:
     (True, False)
     """
     body = request_in(entry)
-    return body is not None and not _continues(body)
+    return body is not None and not stored_history(body)
 
 
-def _continues(body: Mapping[str, Any]) -> bool:
-    """Return whether a request of OpenAI's responses leaves its history to the server."""
-    stored = body.get("conversation")
+def stored_history(fields: Mapping[str, Any]) -> str:
+    """The field by which a request of OpenAI's responses leaves its history to the server; empty where it sends all.
+
+    >>> stored_history({"previous_response_id": "resp_1"}), stored_history({"conversation": "7"})
+    ('previous_response_id', '')
+    """
+    stored = fields.get("conversation")
     stored = stored.get("id") if isinstance(stored, Mapping) else stored
-    return bool(body.get("previous_response_id")) or (isinstance(stored, str) and stored.startswith("conv_"))
+    named = isinstance(stored, str) and stored.startswith("conv_")
+    return "previous_response_id" if fields.get("previous_response_id") else "conversation" if named else ""
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:

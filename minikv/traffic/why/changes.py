@@ -16,15 +16,15 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from minikv.traffic.bodies import Body, bounded_name
+from minikv.traffic.bodies import Body, bounded_name, stored_history
 from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change
 from minikv.traffic.why.texts import PromptChange, text_change
 
 _HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
-_AT_SERVER = ("previous_response_id", "conversation")  # the history, of which the prompt holds the end
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
-            "messages reordered", "question", "conversation", "extended", "shortened", "nothing"}  # fmt: skip
+            "messages reordered", "question", "conversation", "extended", "shortened", "nothing",
+            "settings"}  # fmt: skip
 _TEMPLATED = {
     "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
     "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking", "tool_choice",
@@ -76,8 +76,8 @@ def change_between(one: Body, two: Body) -> PromptChange:
     PromptChange(kind='clock', detail='')
     """
     found = _change(one, two)
-    known = [name for name in _AT_SERVER if two.settings.get(name)]
-    return PromptChange("history at the server", known[0]) if known and found.kind in _HISTORY else found
+    stored = stored_history(two.settings)
+    return PromptChange("history at the server", stored) if stored and found.kind in _HISTORY else found
 
 
 def _change(one: Body, two: Body) -> PromptChange:
