@@ -185,6 +185,10 @@ def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):
     assert "2 tokens, 100.0% of B" in capsys.readouterr().out
     assert main(["why", f"{tmp_path}/vllm.log"]) == 0
     assert "2 requests" in capsys.readouterr().out
+    (tmp_path / "line").write_text(VLLM[2] + "\n", "utf-8")
+    (tmp_path / "quoted").write_text(f"Explain this:\n{VLLM[2]}", "utf-8")
+    assert text_ids(read_prompt(f"{tmp_path}/line").text) == [1, 22]
+    assert read_prompt(f"{tmp_path}/quoted").text.startswith("Explain this:")
     (tmp_path / "one.json").write_text(json.dumps([FORMS["OTLP"]]), "utf-8")
     assert QUESTION in read_prompt(f"{tmp_path}/one.json").text
     (tmp_path / "two.json").write_text(json.dumps([RUN, BODY], indent=1), "utf-8")

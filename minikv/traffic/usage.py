@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 _MOST = 2**53  # tokens
 _DEEPEST = 5
 _NAMES = json.loads(Path(__file__).with_name("usage.json").read_text("utf-8"))
+_HOLDERS, _COUNTS = set(_NAMES["holders"]), _NAMES["whole"].keys() | _NAMES["rest"].keys()
 
 
 class Usage(NamedTuple):
@@ -44,13 +45,14 @@ def read_usage(entry: Mapping[str, Any]) -> Usage | None:
 
 def _parts(entry: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
     """The objects in `entry` that may be a usage, the innermost first."""
-    for key in _NAMES["holders"] if depth else ():
-        value = attributes_of(entry.get(key)) if key == "attributes" else entry.get(key)
+    for key in [key for key in entry if key in _HOLDERS] if depth else ():
+        value = attributes_of(entry[key]) if key == "attributes" else entry[key]
         while isinstance(value, list) and value:  # the first answer
             value = value[0]
         if isinstance(value, Mapping):
             yield from _parts(value, depth - 1)
-    yield entry
+    if _COUNTS & entry.keys():
+        yield entry
 
 
 def _usage(part: Mapping[str, Any]) -> Usage | None:

@@ -78,7 +78,8 @@ def _whole(content: bytes, name: str) -> Body:
     except UnicodeDecodeError as error:
         raise TraceError(f"{name} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
     if not text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
-        return text_body(text)
+        (line,) = request_lines([content])  # which may be one of a server's log
+        return text_body(text) if line == content or "\n" in text.strip() else _body(json_object(line, name), name)
     try:
         found = [*entries_of(parse_json(content, name))]
     except ValueError as error:
