@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 import numpy as np
 import pytest
+from project import ROOT
 from test_conformance import states
 
 from minikv import LockError, RadixCache
@@ -142,3 +146,22 @@ def test_what_is_not_filled_in_says_so(method):
 
     with pytest.raises(NotImplementedError, match=f"^{method} "):
         use()
+
+
+FILES = sorted((ROOT / "assets" / "adapters").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_example_that_is_run_by_hand_is_whole_and_says_when(path):
+    """It needs an engine, so it is only read here: by day nothing more could be said honestly."""
+    tree = ast.parse(path.read_text("utf-8"))
+    compile(tree, path.name, "exec")
+    assert re.search(r"Run by hand on 20\d\d-\d\d-\d\d with", ast.get_docstring(tree))
+    made = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.bases]
+    for first in [each for each in made if ast.unparse(each.bases[0]) == "Adapter"]:
+        written = {each.name for each in first.body if isinstance(each, ast.FunctionDef)}
+        assert written >= {"open", "find", "store", "hold", "release", "free", "sizes"}
+
+
+def test_there_is_an_example_for_each_engine():
+    assert [path.stem for path in FILES] == ["minisgl_radix", "sglang_radix", "vllm_blocks", "vllm_manager"]

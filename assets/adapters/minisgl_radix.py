@@ -1,7 +1,26 @@
 """mini-sglang's RadixPrefixCache behind `minikv.testing.Adapter`: minikv verify assets/adapters/minisgl_radix.py
 
-Run by hand, with mini-sglang installed; README.md beside this file says with which version, when, and what was found.
-It has no namespaces, and its `evict` asserts that there is as much to evict as is wanted.
+Not run by the tests: it needs mini-sglang. Run by hand on 2026-11-23 with commit 20fcd7f, on a CPU, with a comparison
+of keys in Python for the one in C++. It has no namespaces, and its `evict` asserts that there is as much to evict as is
+wanted. Eight rules hold, and rule 8 is broken. The half of a node that a match found keeps the old time:
+
+    cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+    cache.insert([7, 8], [6, 7])
+    cache.match_prefix([1, 2])
+    cache.evict(2)
+    cache.evict(1)
+    # evicts page 0, although page 7 was used less recently
+
+And a lock that is given back is no use of what it protected. A request that ends inserts first, so this shows only
+without that:
+
+    a = cache.insert([1], [1])
+    cache.lock(a.handle)
+    cache.insert([2], [2])
+    cache.insert([3], [3])
+    cache.unlock(a.handle)
+    cache.evict(1)
+    # evicts page 1, although page 2 was used less recently
 """
 
 import torch

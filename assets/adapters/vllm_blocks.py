@@ -1,6 +1,9 @@
 """vLLM's BlockPool behind `minikv.testing.Adapter`: minikv verify assets/adapters/vllm_blocks.py
 
-Run by hand, with vLLM installed; README.md beside this file says with which version, when, and what was found.
+Not run by the tests: it needs vLLM. Run by hand on 2026-11-23 with vLLM 0.33.0's wheel, on a CPU, with stand-ins for
+what the pool imports and doesn't use: ten rules hold, and none is broken. With `place` for `reversed(place)`, it breaks
+rule 9.
+
 A match is followed by what `KVCacheManager` does for a request that runs and ends: touch its blocks, and free them, the
 last first. Blocks that hold nothing are kept aside, so that the pool has only cached ones to evict.
 """
