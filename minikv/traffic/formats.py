@@ -12,28 +12,27 @@ The other forms are turned into such a body:
     SGLang          `obj` of an event `request.received`; `text` or `input_ids` with `sampling_params`
     vLLM            `prompt_token_ids`
 
-A span, run or observation that is no call of a model holds no request, whatever is in it. Sources, read in November
-2026: github.com/open-telemetry/semantic-conventions-genai (examples of LLM calls), OpenLLMetry's attributes,
-docs.litellm.ai (StandardLoggingPayload), langfuse.com and its API, LangChain's `dumps`, ai.google.dev, SGLang's
-`request_logger.py`, vLLM's `logger.py`.
+A span, run or observation that is no call of a model holds no request, whatever is in it. What tells a form, and where
+it has the parts of a request, is in `formats.json`, with the sources, which were read in November 2026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from minikv.errors import printable, truncated
 from minikv.traffic.usage import attributes_of
 from minikv.untrusted import parse_json
 
-_Found = Mapping[str, Any] | None  # an empty one: the entry is known, and holds no request
+_FORMS = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 _WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request_json", "payload", "kwargs", "data",
              "params", "input", "obj")  # fmt: skip
 _DEEPEST_WRAP = 3
 _MARKS = {"model_parameters", "proxy_server_request", "prompt_token_ids", "run_type", "event"}
-_IDS = ("prompt_token_ids", "input_ids")
-PROMPT_FIELDS = (*_IDS, "contents", "systemInstruction", "system_instruction")  # beside those of `bodies`
+PROMPT_FIELDS = ("prompt_token_ids", "input_ids", "contents", "systemInstruction", "system_instruction")
 _MOST_FIELDS = 160  # characters
 
 
@@ -49,9 +48,8 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     plain = isinstance(entry.get("messages"), list) or isinstance(entry.get("prompt"), (str, list))
     if plain and not _MARKS & entry.keys():
         return entry
-    for read in _READERS:
-        if (found := read(entry)) is not None:
-            return found or None
+    if (formed := _formed(entry)) is not None:
+        return formed or None
     for key in (_WRAPPERS[:1] if plain else _WRAPPERS) if depth else ():
         value = parsed(entry.get(key))
         if isinstance(value, Mapping) and (found := request_in(value, depth - 1)) is not None:
@@ -97,88 +95,51 @@ def object_of(value: Any) -> Mapping[str, Any]:
 
 # -- forms of requests ------------------------------------------------------------------------------------------------
 
-_MODEL_CALLS = ("chat", "text_completion", "generate_content")
-_SETTINGS = "gen_ai.request."
 
-
-def _span(entry: Mapping[str, Any]) -> _Found:
-    """A span of OpenTelemetry, in either style of attributes: JSON under one name, or a name for each value."""
-    said = attributes_of(entry.get("attributes", entry))
-    if not isinstance(said, Mapping) or not any(key.startswith("gen_ai.") for key in said):
+def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The request in an entry of a known form, an empty one where such an entry holds none; `None` for other forms."""
+    said = {**entry, **object_of(attributes_of(entry["attributes"]))} if "attributes" in entry else entry
+    form = next((form for form in _FORMS if all(_at(said, path) is not None for path in form["has"])), None)
+    if form is None:
         return None
-    body = {key.removeprefix(_SETTINGS): value for key, value in said.items() if key.startswith(_SETTINGS)}
-    messages = parsed(said.get("gen_ai.input.messages")) or _numbered(said, "gen_ai.prompt.")
-    if not (messages and isinstance(messages, list)) or said.get("gen_ai.operation.name", "chat") not in _MODEL_CALLS:
+    if any(_at(said, path) not in (None, *values) for path, values in form.get("only", {}).items()):
         return {}
-    tools = parsed(said.get("gen_ai.tool.definitions")) or _numbered(said, "llm.request.functions.")
-    system = parsed(said.get("gen_ai.system_instructions"))
-    system = [_part(part) for part in system] if isinstance(system, list) else system
-    return {"model": said.get("gen_ai.response.model"), **body, "messages": messages, "tools": tools, "system": system}
+    body: dict[str, Any] = {}
+    for path in form.get("settings", ()):
+        body.update(object_of(_at(said, path)))
+    for part in ("model", "tools", "system", "messages"):
+        found = (value for path in form.get(part, ()) if (value := _at(said, path)) is not None)
+        body[part] = next(found, body.get(part))
+    messages, system = body.pop("messages"), body["system"]
+    parts = object_of(system).get("parts", system)
+    body["system"] = message_of({"parts": parts}).get("content", system)
+    while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], (list, str)):  # a batch of one
+        messages = messages[0]
+    if isinstance(messages, Mapping):
+        return {**body, **inner} if (inner := request_in(messages, 1)) else {}
+    if not isinstance(messages, (str, list)):
+        return {}
+    return {**body, "prompt" if isinstance(messages, str) or int in map(type, messages) else "messages": messages}
 
 
-def _numbered(said: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The objects whose fields are under the names `prefix0.field`, `prefix1.field`.
+def _at(said: Any, path: str) -> Any:
+    """The value at a path such as `extra/metadata`; `a.*` stands for all names that begin with `a.`, or for a list.
 
-    >>> _numbered({"a.0.role": "user", "a.0.content": "Hi", "a.1.role": "tool"}, "a.")
+    >>> _at({"a.0.role": "user", "a.0.content": "Hi", "a.1.role": "tool"}, "a.*")
     [{'role': 'user', 'content': 'Hi'}, {'role': 'tool'}]
     """
-    found: dict[str, dict[str, Any]] = {}
-    for key, value in said.items():
-        if key.startswith(prefix):
-            number, _, name = key.removeprefix(prefix).partition(".")
-            found.setdefault(number, {})[name] = parsed(value)
-    return [found[number] for number in sorted(found, key=lambda number: (len(number), number))]
+    for name in path.split("/"):
+        if name.endswith("*"):
+            begin, rows = name[:-1], dict[str, dict[str, Any]]()
+            found = {key.removeprefix(begin): parsed(value) for key, value in said.items() if key.startswith(begin)}
+            for key, value in found.items():
+                number, _, field = key.partition(".")
+                rows.setdefault(number if number.isdecimal() else "", {})[field] = value
+            numbered = [rows[number] for number in sorted(rows, key=lambda number: (len(number), number))]
+            return (found if "" in rows else numbered) or None
+        said = object_of(said).get(name)
+    return parsed(said)
 
-
-def _run(entry: Mapping[str, Any]) -> _Found:
-    """A run of LangSmith."""
-    if "run_type" not in entry or "inputs" not in entry:
-        return None
-    inputs, extra = object_of(entry["inputs"]), object_of(entry.get("extra"))
-    settings = {**object_of(extra.get("invocation_params")), **inputs}
-    said = settings.pop("messages", settings.pop("prompts", None))
-    model = settings.get("model", object_of(extra.get("metadata")).get("ls_model_name"))
-    return _request(said, settings, model) if entry["run_type"] == "llm" else {}
-
-
-def _payload(entry: Mapping[str, Any]) -> _Found:
-    """An entry of LiteLLM's log, or an observation of Langfuse."""
-    if "model_parameters" in entry and "messages" in entry:
-        return _request(entry["messages"], entry["model_parameters"], entry.get("model"))
-    if not entry.keys() & {"traceId", "trace_id"} or not entry.keys() >= {"input", "type"}:
-        return None
-    settings = entry.get("modelParameters", entry.get("model_parameters"))
-    return _request(entry["input"], settings, entry.get("model")) if entry["type"] == "GENERATION" else {}
-
-
-def _request(said: Any, settings: Any, model: Any) -> Mapping[str, Any]:
-    """The body of a request whose messages, prompt or body is `said`; an empty one where it is none of these."""
-    said, body = parsed(said), {**object_of(settings), "model": model}
-    if isinstance(said, list) and len(said) == 1 and isinstance(said[0], list):  # of a batch
-        said = said[0]
-    if isinstance(said, Mapping):
-        return {**body, **found} if (found := request_in(said, 1)) else {}
-    is_text = isinstance(said, str) or (isinstance(said, list) and said and isinstance(said[0], str))
-    return {**body, "prompt" if is_text else "messages": said} if isinstance(said, (str, list)) else {}
-
-
-def _contents(entry: Mapping[str, Any]) -> _Found:
-    """A request of Gemini's API."""
-    if not isinstance(contents := entry.get("contents"), list):
-        return None
-    system = message_of(entry.get("systemInstruction", entry.get("system_instruction")))
-    return {**entry, "messages": contents, "system": object_of(system).get("content")}
-
-
-def _engine(entry: Mapping[str, Any]) -> _Found:
-    """A request of SGLang, or the token ids of one of vLLM; an event other than the arrival tells of it once more."""
-    if "obj" in entry and entry.get("event") not in (None, "request.received"):
-        return {}
-    found = (entry[key] for key in (*_IDS, "text" if "sampling_params" in entry else "") if entry.get(key))
-    return {**entry, "prompt": prompt} if (prompt := next(found, None)) else None
-
-
-_READERS: tuple[Callable[[Mapping[str, Any]], _Found], ...] = (_span, _run, _payload, _contents, _engine)
 
 # -- forms of messages ------------------------------------------------------------------------------------------------
 
