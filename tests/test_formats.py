@@ -102,10 +102,17 @@ def test_two_prompts_of_token_ids_are_compared_in_tokens(tmp_path, capsys):
     assert main(["why", *(str(tmp_path / name) for name in "ab")]) == 0
     said = capsys.readouterr().out
     assert "after 1,000 tokens" in said
-    assert "… 992 993 994 995 996 997 998 999" in said
+    assert "…992 993 994 995 996 997 998 999" in said
     assert "1,000 tokens, 99.8% of B" in said
     assert main(["why", *(str(tmp_path / name) for name in "ac")]) == 1
     assert "one prompt is a list of token ids and the other is text" in capsys.readouterr().err
+
+
+def test_the_tree_of_a_log_shows_token_ids_as_numbers(tmp_path, capsys):
+    log = "".join(json.dumps({"prompt": [*range(7000, 7040), last, 5]}) + "\n" for last in (1, 2**18))
+    (tmp_path / "log").write_text(log, "utf-8")
+    assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "log.html")]) == 0
+    assert "7000 7001 7002" in (tmp_path / "log.html").read_text("utf-8")
 
 
 def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv.traffic.bodies import read_body
-from minikv.traffic.why.places import json_key, shown_text, spot_at
+from minikv.traffic.why.places import json_key, shown_after, shown_text, spot_at
 from minikv.traffic.why.texts import shared_length
 
 pytestmark = pytest.mark.core
@@ -46,6 +46,12 @@ def test_a_key_of_anything_is_some_text(text, at):
 @given(st.text())
 def test_what_is_shown_is_one_printable_line(text):
     assert shown_text(text).isprintable()
+
+
+def test_a_face_at_the_end_of_a_prompt_is_no_token_id():
+    (one, two) = (read_body({"prompt": f"Hi {face}"}) for face in "😀😃")
+    spot = spot_at(one, shared_length(one.text, two.text))
+    assert shown_after(spot) == "😀"
 
 
 def test_spaces_at_the_end_and_odd_characters_are_visible():

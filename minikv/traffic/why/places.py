@@ -131,6 +131,7 @@ def _body(entry: dict[str, object], name: str) -> Body:
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
 _BEFORE, _AFTER = 36, 44  # characters that are shown of a text around a place
 _IDS = 8  # and token ids
+_PLANE = "\uffff"  # after which the characters begin that stand for them
 
 
 class Spot(NamedTuple):
@@ -215,12 +216,17 @@ def _step(path: list[str | int], character: str, last: str) -> None:
         path[-1] = key + 1 if isinstance(key, int) else ""
 
 
-def shown_text(text: str) -> str:
+def shown_text(text: str, least: int = _IDS) -> str:
     r"""`text` in one line: control characters, combining and invisible ones are spelled out.
+
+    At least so many characters that are only those of token ids are shown as numbers.
 
     >>> print(shown_text("a\tb\u200bc e\u0301 d  "))
     a\tb\u200bc e\u0301 d··
     """
+    ids = text.strip("\N{REPLACEMENT CHARACTER}")
+    if len(ids) >= least and min(ids) > _PLANE:
+        return " ".join(map(str, text_ids(ids)))
     shown = "".join(
         c if c.isprintable() and not unicodedata.combining(c) else c.encode("unicode_escape", "replace").decode()
         for c in text
@@ -231,13 +237,15 @@ def shown_text(text: str) -> str:
 
 def shown_before(spot: Spot | None) -> str:
     """The text of both prompts before a place, in one line; it begins with … where it is cut."""
-    if spot is not None and spot.place.has_ids:
-        return " ".join([*(["…"] if len(spot.before) > _IDS else []), *map(str, text_ids(spot.before[-_IDS:]))])
-    return "" if spot is None else ("…" if len(spot.before) == _BEFORE else "") + shown_text(spot.before)
+    if spot is None:
+        return ""
+    most, least = (_IDS, 1) if spot.place.has_ids else (_BEFORE, _IDS)
+    return ("…" if len(spot.before) >= most else "") + shown_text(spot.before[-most:], least)
 
 
 def shown_after(spot: Spot | None) -> str:
     """The text of one prompt after a place, in one line; it ends in … where it is cut."""
-    if spot is not None and spot.place.has_ids:
-        return " ".join([*map(str, text_ids(spot.after[:_IDS])), *(["…"] if len(spot.after) > _IDS else [])])
-    return "(its end)" if spot is None else shown_text(spot.after) + ("…" if len(spot.after) == _AFTER else "")
+    if spot is None:
+        return "(its end)"
+    most, least = (_IDS, 1) if spot.place.has_ids else (_AFTER, _IDS)
+    return shown_text(spot.after[:most], least) + ("…" if len(spot.after) >= most else "")
