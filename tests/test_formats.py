@@ -243,3 +243,10 @@ def test_any_value_in_a_file_is_read_or_refused(value):
         assert line.strip() in (b"", json.dumps(value).encode()) or isinstance(json.loads(line), object)
     for entry in entries_of(value):
         assert not isinstance(entry, list) or not entry
+
+
+def test_the_calls_of_tools_of_a_run_are_as_they_were_sent():
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    message = {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}
+    run = {"run_type": "llm", "inputs": {"messages": [[message, {"type": "human", "content": "Go."}]]}}
+    assert '{\\"a\\":1}' in read_body(run).text

@@ -138,4 +138,31 @@ PROVIDER_PAIRS = [
         {"model": "m", "messages": [user("Go."), answer(None, tool_calls=[{"id": f"call_{n}", "type": "function",
             "function": {"name": "f", "arguments": "{}"}}]), user("And?")]} for n in ("a", "b")), "tool call id",
          "messages[1] (assistant), tool_calls"),
+    Pair("a short prompt and another question", gpt(rules(LONG[:2000]), user("Is it open?")),
+         gpt(rules(LONG[:2000]), user("Who is there?")), "too short for the cache", FIRST + "0"),
+    Pair("a date that is asked about", gpt(rules(), user("Is the house empty on 3 May 2026?"), model="gpt-5.4"),
+         gpt(rules(), user("Is the house empty on 4 May 2026?"), model="gpt-5.4"), "question", FIRST),
+    Pair("a contract that was amended", *(opus(text("Compare."), messages=[{"role": "user", "content": [
+        {"type": "document", "source": {"type": "text", "data": f"{LONG} {said}. {LONG}"}, **CACHE}, text("Why?")]}])
+        for said in ("Ten days", "Two weeks")), "breakpoint on what changes",
+        "messages[0] (user), content[0].source.data, after 6"),
+    Pair("a scanned page, of which no tokens are known", *(opus(text("Read."), messages=[{"role": "user", "content": [
+        {"type": "document", "source": {"type": "base64", "data": "AAAA"}, **CACHE}, text(said)]}])
+        for said in ("Who signed?", "When?")), "question", "messages[0] (user), content[1].text, after 2"),
+    Pair("a window that slid, and another question", gpt(rules(), *turns(9), user("Sure?"), model="gpt-5.4"),
+         gpt(rules(), *turns(9)[6:], user("Then lock it."), model="gpt-5.4"), "history truncated", "messages[1]"),
+    Pair("a compaction that keeps no message", gpt(rules(), *turns(9), user("Sure?"), model="gpt-5.4"),
+         gpt(rules(), user("Summary: nine questions on locks."), answer("Good."), user("Go."), model="gpt-5.4"),
+         "history summarized", "messages[1] (user)"),
+    Pair("a rendered prompt that got a system message",
+         "<|im_start|>user\nIs it open?<|im_end|>\n<|im_start|>assistant\n",
+         f"<|im_start|>system\n{RULES}<|im_end|>\n<|im_start|>user\nIs it open?<|im_end|>\n<|im_start|>assistant\n",
+         "system added", "prompt, after 12"),
+    Pair("a rendered history without its first turns", *(
+        f"<|start_header_id|>system<|end_header_id|>\n\n{RULES}<|eot_id|>" + "".join(
+            f"<|start_header_id|>user<|end_header_id|>\n\nQuestion {n}?<|eot_id|>" for n in range(first, 9))
+        for first in (0, 3)), "history truncated", "prompt"),
+    Pair("the id of a call in a rendered prompt", *(
+        f'[INST] Go. [/INST][TOOL_CALLS] [{{"name": "f", "arguments": {{}}, "id": "{name}"}}][TOOL_RESULTS] 1'
+        for name in ("a1B2c3D4e", "z9Y8x7W6v")), "tool call id", "prompt"),
 ]  # fmt: skip

@@ -24,7 +24,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
-from minikv.traffic.formats import MARKS, PROMPT_FIELDS, fields_of, message_of, point_of, points_of, request_in
+from minikv.traffic.formats import (
+    MARKS,
+    PROMPT_FIELDS,
+    fields_of,
+    message_of,
+    point_of,
+    points_of,
+    request_in,
+    stored_history,
+    written_document,
+)
 from minikv.traffic.usage import Usage
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
@@ -139,18 +149,6 @@ def is_body(entry: Mapping[str, Any]) -> bool:
     """
     body = request_in(entry)
     return body is not None and not stored_history(body)
-
-
-def stored_history(fields: Mapping[str, Any]) -> str:
-    """The field by which a request of OpenAI's responses leaves its history to the server; empty where it sends all.
-
-    >>> stored_history({"previous_response_id": "resp_1"}), stored_history({"conversation": "7"})
-    ('previous_response_id', '')
-    """
-    stored = fields.get("conversation")
-    stored = stored.get("id") if isinstance(stored, Mapping) else stored
-    named = isinstance(stored, str) and stored.startswith("conv_")
-    return "previous_response_id" if fields.get("previous_response_id") else "conversation" if named else ""
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
@@ -270,6 +268,10 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         if isinstance(part.get(field), str):
             yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
             return
+    if (data := written_document(part)) is not None:
+        yield PromptPiece(place, _text_of({key: part[key] for key in part if key != "source"}))
+        yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
+        return
     if isinstance(kind, str) and ("image" in kind or kind in ("document", "file", "input_audio", "video_url")):
         yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), _image(part))
     elif kind == "tool_result":

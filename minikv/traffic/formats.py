@@ -170,6 +170,7 @@ def message_of(message: Any) -> Any:
     role = next((_ROLES[name] for name in names if name in _ROLES), None)
     if role is None or "role" in message or not isinstance(said, Mapping):
         return message
+    said = {**said, **object_of(said.get("additional_kwargs"))}  # calls of tools as they were sent
     return {"role": role, **{key: said[key] for key in _SAID if said.get(key)}}
 
 
@@ -215,3 +216,26 @@ def points_of(values: Sequence[Any]) -> list[str | None]:
             found[-1:] = [mark] * bool(found)
         found.append(None if mark and "cachePoint" in value else mark)
     return found
+
+
+def stored_history(fields: Mapping[str, Any]) -> str:
+    """The field by which a request of OpenAI's responses leaves its history to the server; empty where it sends all.
+
+    >>> stored_history({"previous_response_id": "resp_1"}), stored_history({"conversation": "7"})
+    ('previous_response_id', '')
+    """
+    stored = fields.get("conversation")
+    stored = stored.get("id") if isinstance(stored, Mapping) else stored
+    named = isinstance(stored, str) and stored.startswith("conv_")
+    return "previous_response_id" if fields.get("previous_response_id") else "conversation" if named else ""
+
+
+def written_document(part: Mapping[str, Any]) -> str | None:
+    """The text of a document that comes as text; `None` for any other part of a message.
+
+    >>> written_document({"type": "document", "source": {"type": "text", "data": "Hi"}})
+    'Hi'
+    """
+    source = part.get("source")
+    data = source.get("data") if isinstance(source, Mapping) and source.get("type") == "text" else None
+    return data if isinstance(data, str) else None

@@ -66,6 +66,7 @@ def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: s
 
 
 _WIDTH = 100
+_LITTLE = 200  # tokens in common that no provider would keep anyway
 _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
@@ -185,7 +186,8 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     elsewhere = apart or change.kind == "history at the server"
     provider = predictions[0] if provider_of(one, two) and not elsewhere else None
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
-    change, also = _headline(change, provider, apart)
+    little = shared < _LITTLE * units.scale
+    change, also = _headline(change, provider, apart, little)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
@@ -205,13 +207,12 @@ def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -
 
 
 def _row(found: Prediction) -> Reused:
-    why = f"unsure: {found.kind}" if found.unsure else found.kind
-    writes = f"writes {found.written:,}" if found.written else ""
-    return Reused(found.title, found.read, "; ".join(filter(None, (why, writes))))
+    why = "unsure: " * found.unsure + found.kind + f"; writes {found.written:,}" * bool(found.written)
+    return Reused(found.title, found.read, why.removeprefix("; "))
 
 
 def _headline(
-    change: PromptChange, found: Prediction | None, apart: Sequence[str]
+    change: PromptChange, found: Prediction | None, apart: Sequence[str], little: bool
 ) -> tuple[PromptChange, PromptChange | None]:
     """Return the kind that decides, and the other one: a harmless change is none where the cache misses."""
     kind, harmless = change.kind, KINDS[change.kind].harmless and change.kind != "conversation"
@@ -226,7 +227,9 @@ def _headline(
         )
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
-    decides = kind in ("nothing", "settings") or not (found.unsure or found.kind == "too short for the cache")
+    decides = kind in ("nothing", "settings") or not (
+        found.unsure or (little and found.kind == "too short for the cache")
+    )
     return (cache, changed) if harmless and decides else (change, cache)
 
 

@@ -10,16 +10,20 @@ harmless.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from minikv.traffic.bodies import Body, bounded_name, stored_history
-from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change
+from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name
+from minikv.traffic.formats import stored_history
+from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change, template_change
 from minikv.traffic.why.texts import PromptChange, text_change
 
+_MARKER = re.compile(r"<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>")  # what a role comes after
+_TURN = re.compile(rf"(?={_MARKER.pattern}|<\|(?:system|user|assistant|tool|observation)\|>)")
 _HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
@@ -59,6 +63,8 @@ def items_of(body: Body) -> list[PromptItem]:
     [('system', 'system'), ('messages', 'user')]
     """
     found: list[PromptItem] = []
+    if [piece.place.part for piece in body.pieces] == ["prompt"] and len(turns := _TURN.split(body.text)) > 2:
+        return [_turn(text) for text in filter(None, turns)]
     for (part, _, name), group in groupby(body.pieces, lambda piece: piece.place[:3]):
         pieces = tuple(group)
         first = part in ("messages", "input") and name in _SYSTEM and all(item.part in _PARTS for item in found)
@@ -66,6 +72,13 @@ def items_of(body: Body) -> list[PromptItem]:
         text = "".join([piece.text for piece in pieces])
         found.append(PromptItem("tools" if part == "functions" else part, name, pieces, text))
     return found
+
+
+def _turn(text: str) -> PromptItem:
+    """A message of a prompt that a chat template has rendered."""
+    name = next(iter(re.findall(r"\w+", _MARKER.sub("", text[:64]) or text[:64])), "")
+    part = "system" if name in _SYSTEM else "messages"
+    return PromptItem(part, name, (PromptPiece(Place("prompt"), text),), text)
 
 
 def change_between(one: Body, two: Body) -> PromptChange:
@@ -87,6 +100,9 @@ def _change(one: Body, two: Body) -> PromptChange:
         return PromptChange("extended")
     if one.text.startswith(two.text):
         return PromptChange("shortened")
+    raw = one.pieces[0].place.part == two.pieces[0].place.part == "prompt"
+    if raw and (changed := template_change(one.text, two.text)):
+        return changed
     return items_change(items_of(one), items_of(two))
 
 

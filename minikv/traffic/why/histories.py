@@ -13,7 +13,10 @@ from minikv.traffic.why.texts import PromptChange, shared_length, text_change
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 IN_RESULT = "in the result of a tool"
 _REASONING = ("reasoning_content", "reasoning", "thinking")
+_SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
+_LABEL = re.compile(r"(?i:\b(?:current|now|today|time|date|timestamp|id)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
+_CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
 _END = "<|im_end|>\n"
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
 _TEMPLATES = {"ChatML": "<|im_start|>", "Llama 3": "<|start_header_id|>", "Llama 2 or Mistral": "[INST]",
@@ -71,8 +74,15 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
     for begin, (kind, what) in enumerate(gone):
         target = after[begin] if begin < len(after) else None
         for dropped in range(1 + begin, min(len(before), _MOST)):
-            if before[dropped] == target and dropped + _run(before[dropped:], after[begin:]) == len(before):
+            same = _run(before[dropped:], after[begin:]) if before[dropped] == target else 0
+            if same and dropped + same >= len(before) - (same > 1):  # the last question may be another one
                 return PromptChange(kind, _messages(dropped, what))
+    if (
+        len(after) < len(before)
+        and _SUMMARY.search(after[0][: 2 * _PROBE])
+        and not _SUMMARY.search(before[0][: 2 * _PROBE])
+    ):
+        return PromptChange("history summarized", _messages(len(before), " replaced"))
     for new in range(1, min(len(after), _MOST) if before else 0):
         if after[new] == before[0] and _run(before, after[new:]) == min(len(before), len(after) - new):
             return PromptChange("message inserted", _messages(new))
@@ -97,7 +107,9 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
         return PromptChange("signed URL" if signed else kind)
     found = text_change(left.text, right.text) if field == other else None
     kind = _edited(one.name, field)
-    if found and (_decides_last(found) if last else found.whole or similar(left.text, right.text)):
+    if found and (
+        _decides_last(found, left.text, right.text) if last else found.whole or similar(left.text, right.text)
+    ):
         result = kind == "tool result edited" and not last
         return PromptChange(found.kind, f"{IN_RESULT} {found.detail}".rstrip()) if result else found
     return PromptChange(_ends(left.text, right.text, kind) if kind == "message edited" and field == other else kind)
@@ -145,9 +157,14 @@ def _edited(role: str, field: str) -> str:
     return "answer edited" if role == "assistant" else "message edited"
 
 
-def _decides_last(found: PromptChange) -> bool:
-    """Whether two last messages differ by this change and are one message: a number may well be another question."""
-    return found.whole and found.kind not in ("number", "order")
+def _decides_last(found: PromptChange, one: str, two: str) -> bool:
+    """Whether two last messages differ by this change and are one message, in which more comes after a clock or an id.
+
+    A number may well be another question, and so may a date at the end.
+    """
+    asked = found.kind in ("clock", "random id") and shared_length(one[::-1], two[::-1]) < _PROBE
+    asked = asked and not _LABEL.search(one[: shared_length(one, two)][-_PROBE:])
+    return found.whole and found.kind not in ("number", "order") and not asked
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> bool:
@@ -168,6 +185,18 @@ def similar(one: str, two: str, frame: int = 0) -> bool:
     return shared + behind - frame > _ALIKE * (max(len(one), len(two)) - frame)
 
 
+def template_change(one: str, two: str) -> PromptChange | None:
+    """The change of the chat template between two rendered prompts, if they have marks of different ones.
+
+    >>> template_change("[INST] Hi [/INST]", "<|im_start|>user\\nHi").detail
+    'Llama 2 or Mistral to ChatML'
+    """
+    styles = [{name for name, marker in _TEMPLATES.items() if marker in text} for text in (one, two)]
+    if styles[0] and styles[1] and not styles[0] & styles[1]:
+        return PromptChange("chat template changed", " to ".join(min(style) for style in styles))
+    return None
+
+
 def prompt_change(one: str, two: str) -> PromptChange:
     """The kind of change between two prompts of plain text, neither of which continues the other.
 
@@ -176,12 +205,10 @@ def prompt_change(one: str, two: str) -> PromptChange:
     >>> prompt_change("abcXdef", "abcdef").kind
     'text removed'
     """
-    styles = [{name for name, marker in _TEMPLATES.items() if marker in text} for text in (one, two)]
-    if styles[0] and styles[1] and not styles[0] & styles[1]:
-        return PromptChange("chat template changed", " to ".join(min(style) for style in styles))
     found, at = text_change(one, two), shared_length(one, two)
     if found and (found.whole or similar(one, two)):
-        return found
+        called = found.kind == "random id" and _CALLED.search(one[max(0, at - _PROBE) : at])
+        return PromptChange("tool call id") if called else found
     for kind, whole, part in (("text removed", one, two), ("text inserted", two, one)):
         probe = part[at : at + _PROBE]
         ends = len(whole) > len(part) and whole.endswith(part[at:])

@@ -135,25 +135,20 @@ _PLANE = "\uffff"  # after which the characters begin that stand for them
 
 
 class Spot(NamedTuple):
-    """A place of a prompt to the character: how many characters of the field come before it, and what is around it.
-
-    `within` counts all characters of the message before it, where that has several fields or parts.
-    """
+    """A place of a prompt to the character: how many characters of the field come before it, and what is around it."""
 
     place: Place
     at: int
     before: str
     after: str
     key: str = ""  # of JSON: the path of the value there
-    within: int = 0
 
     def __str__(self) -> str:
         if self.place.field == "role":
             return str(self.place._replace(field=""))
         key = f", {self.key}" if self.key else ""
-        within = f" ({self.within:,} of the message)" if self.within > self.at else ""
         unit = "token" if self.place.has_ids else "character"
-        return f"{self.place}{key}, after {self.at:,} {unit}{'' if self.at == 1 else 's'}{within}"
+        return f"{self.place}{key}, after {self.at:,} {unit}{'' if self.at == 1 else 's'}"
 
 
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
@@ -172,9 +167,7 @@ def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     piece, begin = body.pieces[number], ends[number] - len(body.pieces[number].text)
     text = body.text if text is None else text
     before, after = text[max(0, at - _BEFORE) : at], text[at : at + _AFTER]
-    same = [one.text for one in body.pieces[:number] if one.place[:3] == piece.place[:3] and one.place.field != "role"]
-    within = sum(map(len, same)) + at - begin if piece.place.item is not None else 0
-    return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin), within)
+    return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')

@@ -28,6 +28,7 @@ from minikv.untrusted import read_json
 RULES = read_json(Path(__file__).with_name("providers.json"))
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
 _TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
+_FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
 _GPT = re.compile(r"gpt-(\d+)(?:[.-](\d)\b)?|\bo[134]\b|codex")
 _CAUSES = ("too short for the cache", "cache expired", "cache lifetime changed", "template settings",
            "breakpoint too far", "breakpoint moved")  # fmt: skip  # that hide an entry, as they are taken away in turn
@@ -138,7 +139,9 @@ class _Api:
         self.key, self.pair, self.rules = key, pair, RULES[key]
         self.least = self._of_model("least")
         margin = 0 if pair.exact else _UNSURE
-        self.low, self.high = ((1 + sign * margin) * least * pair.scale for sign, least in zip((-1, 1), self.least))
+        files = any(_FILE.search(piece.text[:24]) for piece in pair.two.pieces)  # of which no tokens are known
+        self.low = 0 if files else (1 - margin) * self.least[0] * pair.scale
+        self.high = 0 if files else (1 + margin) * self.least[1] * pair.scale
         self.lost = pair.changed(self.rules["from"])
         pictures = [sum("image" in piece.place.field for piece in body.pieces) for body in (pair.one, pair.two)]
         self.lost += ["images"] if pictures[0] != pictures[1] and "images" in self.rules["from"] else []
