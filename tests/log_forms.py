@@ -181,3 +181,10 @@ VLLM = [
     "INFO 11-02 12:30:24 [logger.py:50] Received request cmpl-2: params: SamplingParams(n=1), lora_request: None.",
     "INFO 11-02 12:30:25 logger.py:39] Received request cmpl-3: prompt: None, params: None, prompt_token_ids: None",
 ]
+# github.com/sgl-project/sglang, request_logger.py, with --log-requests-format text
+SGLANG = [
+    "[2026-02-02 10:00:00] Receive: obj=GenerateReqInput(rid='a', text='It\\'s', input_ids=None, stream=False)",
+    "[2026-02-02 10:00:00] Receive: obj=GenerateReqInput(rid='b', text=None, input_ids=[1, 22], stream=False)",
+    "[2026-02-02 10:00:01] Finish: obj=GenerateReqInput(rid='a', text='It\\'s', input_ids=None), out={'text': 'Yes'}",
+    "[2026-02-02 10:00:02] Receive: obj=GenerateReqInput(rid='c', text='It' ... 's', input_ids=None, stream=False)",
+]

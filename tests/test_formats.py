@@ -7,7 +7,22 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_forms import BODY, FORMS, IDS, LANGFUSE, LITELLM, OTEL, OTHERS, QUESTION, RUN, TOKENS, VLLM, WHOLE, otlp_span
+from log_forms import (
+    BODY,
+    FORMS,
+    IDS,
+    LANGFUSE,
+    LITELLM,
+    OTEL,
+    OTHERS,
+    QUESTION,
+    RUN,
+    SGLANG,
+    TOKENS,
+    VLLM,
+    WHOLE,
+    otlp_span,
+)
 
 from minikv.cli import main
 from minikv.traffic import TraceError
@@ -184,6 +199,11 @@ def test_the_log_of_a_vllm_server_is_read_and_its_lines_keep_their_numbers():
     assert [is_body(entry) for entry in found] == [False, True, True, False, False]
     assert found[1] == {"prompt": "It's\n1 \"o'clock\"", "prompt_token_ids": [1, 22, 333]}
     assert text_ids(read_body(found[2]).text) == [1, 22]
+
+
+def test_the_log_of_an_sglang_server_is_read_but_for_texts_that_it_cut():
+    found = lines_of("\n".join(SGLANG))
+    assert found == [{"prompt": "It's"}, {"prompt_token_ids": [1, 22]}, {}, {}]
 
 
 def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):

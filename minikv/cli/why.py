@@ -24,7 +24,8 @@ _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
 B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
 the model, follow dated rules: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request count.
-Given a log, rank the places that break the prefix."""
+Given a log, rank the places that break the prefix. Requests are read as APIs take them and as OpenTelemetry, LangSmith,
+Langfuse, LiteLLM, SGLang and vLLM log them; a prompt may be a list of token ids."""
 _KINDS = "Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.\n\n"
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first

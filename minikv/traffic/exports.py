@@ -1,10 +1,13 @@
-"""Files of requests that are no JSON lines: a batch of OTLP, one JSON list, the log of a vLLM server.
+"""Files of requests that are no JSON lines: a batch of OTLP, one JSON list, the log of a server of vLLM or SGLang.
 
 The form is told by the first lines, once for a file. Each request becomes a line of JSON, and a line without one
 becomes `{}`, so that a line keeps its number; the requests of a batch or of a list are numbered.
 
     vLLM    Received request ID: prompt: 'text', params: …, prompt_token_ids: [1, 2], …       (until 0.10)
             Request ID details: prompt: 'text', prompt_token_ids: [1, 2], …                  (since, at the level DEBUG)
+    SGLang  Receive: obj=GenerateReqInput(rid='ID', text='text', input_ids=None, …)
+
+SGLang cuts long texts unless it is told --log-requests-level 3; such a line holds no request.
 """
 
 from __future__ import annotations
@@ -19,14 +22,15 @@ from typing import Any
 from minikv.traffic.trace_file import TraceError
 from minikv.untrusted import parse_json
 
+_JSON = re.compile(rb'\{|\[\s*(?:$|[\[{"\]a-z]|\d+\s*[,\]])')  # and not the time with which a server begins a line
 _BATCH = re.compile(rb'\[|.{0,9}"resource(Spans|Logs)"')
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
-_SAMPLE = 1000  # lines
+_SAMPLE, _LONG = 1000, 2**20  # lines, bytes
 _HOLDERS = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords", "data", "runs",
             "observations")  # fmt: skip
-_VLLM = re.compile(
-    r"""(?:Received request \S+?:|Request \S+ details:) prompt: (None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-    r"(?:.*?prompt_token_ids: (\[[\d, ]*\]))?"
+_SERVED = re.compile(
+    r"""(?:Received request \S+?: prompt: |Request \S+ details: prompt: |Receive: obj=.*?\btext=)"""
+    r"""(None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?! \.\.\.)(?:.*?(?:prompt_token_ids: |\binput_ids=)(\[[\d, ]*\]))?"""
 )
 
 
@@ -44,14 +48,17 @@ def request_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
         if first := line.strip(b"\xef\xbb\xbf \t\r\n"):
             break
     lines = chain(sample, lines)
-    if first[:1] in (b"{", b"["):
+    if _JSON.match(first):
         if not _is_whole(first):
             return _listed(lines)
         return (text for line in lines for text in _expanded(line)) if _BATCH.match(first) else lines
-    sample = list(islice(lines, _SAMPLE))
-    if any(_VLLM.search(line.decode(errors="replace")) for line in sample):
-        return map(_served, chain(sample, lines))
-    return chain(sample, lines)
+    sample, found = [], False
+    for line in islice(lines, _SAMPLE):
+        sample.append(line)
+        if (found := _SERVED.search(line.decode(errors="replace")) is not None) or len(line) > _LONG:
+            break
+    lines = chain(sample, lines)
+    return map(_served, lines) if found else lines
 
 
 def entries_of(value: Any) -> Iterator[Any]:
@@ -105,6 +112,6 @@ def _listed(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _served(line: bytes) -> bytes:
-    found = _VLLM.search(line.decode(errors="replace"))
+    found = _SERVED.search(line.decode(errors="replace"))
     values = zip(("prompt", "prompt_token_ids"), found.groups() if found else ())
     return json.dumps({key: ast.literal_eval(value) for key, value in values if value not in (None, "None")}).encode()
