@@ -146,6 +146,13 @@ FORMS = {
     "Langfuse, list": {**LANGFUSE, "input": [*MESSAGES, {"role": "tool", "content": "get_weather"}]},
     "Langfuse, text": {**LANGFUSE, "input": json.dumps(LANGFUSE["input"])},
     "Gemini": GEMINI,
+    "a log of one's own": {
+        "traceId": "4",
+        "type": "request",
+        "model": "m",
+        "input": {"messages": MESSAGES, "tools": [TOOL]},
+    },
+    "a span of a library": {**SPAN, "attributes": {**OTEL, "gen_ai.operation.name": "messages.create"}},
 }
 OTHERS = {  # of the same logs, but no call of a model with its prompt
     "an agent's span": {**SPAN, "attributes": {**OTEL, "gen_ai.operation.name": "invoke_agent"}},

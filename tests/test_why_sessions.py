@@ -75,7 +75,7 @@ def test_an_answer_of_several_lines_is_one_step_with_one_bill():
     lines = [user("Hi"), claude(1, 1, 0, 20000), claude(1, 1.1, 0, 20000), user("ok"), claude(2, 2, 20000, 500)]
     totals = report(lines).totals
     assert dict(totals) == {"files": 1, "steps": 2, "prompt": 40506, "read": 20000, "written": 20500, "written_1h": 0,
-                            "cost": pytest.approx(6 + 20500 * 1.25 + 20000 * 0.1)}  # fmt: skip
+                            "cost": 27631}  # fmt: skip
     assert not report(lines).losses
 
 
@@ -132,7 +132,7 @@ def test_a_broken_last_line_is_left_out():
 def test_the_price_of_a_loss_is_what_was_paid_more_than_for_reading():
     """20,000 tokens were written again at 1.25 in place of being read at 0.1; the 3 of the question are plain."""
     (loss,) = report([claude(1, 1, 0, 20000), claude(2, 9, 0, 20000)]).losses
-    assert loss.cost == pytest.approx(20000 * ((20000 * 1.25 + 3) / 20003 - 0.1))
+    assert loss.cost == round(20000 * ((20000 * 1.25 + 3) / 20003 - 0.1))
     assert loss.pause == 480
 
 
@@ -145,7 +145,7 @@ def test_codex_says_the_bill_of_each_request_and_repeats_it():
              codex("event_msg", 1.2, type="token_count", info=None), codex_count(2, 21000, 19968, 41018)]  # fmt: skip
     found = report(lines)
     assert dict(found.totals) == {"files": 1, "steps": 2, "prompt": 41000, "read": 19968, "written": 0,
-                                  "written_1h": 0, "cost": pytest.approx(41000 - 0.9 * 19968)}  # fmt: skip
+                                  "written_1h": 0, "cost": round(41000 - 0.9 * 19968)}  # fmt: skip
     assert not found.losses
 
 
@@ -153,7 +153,7 @@ def test_codex_has_records_of_requests_and_the_counts_after_them_say_the_same():
     lines = [META, TURN, codex_record(1, 1, 20000, 0, 19000), codex_count(1, 20000, 0, 20009),
              codex_record(2, 2, 21000, 19000, 1500), codex_count(2, 21000, 19000, 41018)]  # fmt: skip
     assert dict(report(lines).totals) == {"files": 1, "steps": 2, "prompt": 41000, "read": 19000, "written": 20500,
-                                          "written_1h": 0, "cost": pytest.approx(1.25 * 20500 + 3400)}  # fmt: skip
+                                          "written_1h": 0, "cost": round(1.25 * 20500 + 3400)}  # fmt: skip
 
 
 @pytest.mark.parametrize(("between", "minutes", "cause"), [
@@ -182,7 +182,7 @@ def test_what_is_lost_was_in_the_cache_and_is_not_read(steps):
     assert found.totals["prompt"] == sum(read + written + fresh for read, written, fresh, _ in steps)
     assert all(LEAST <= loss.tokens <= found.totals["prompt"] - found.totals["read"] for loss in found.losses)
     assert sum(sums["tokens"] for sums in found.causes.values()) == sum(loss.tokens for loss in found.losses)
-    assert 0 <= sum(loss.cost for loss in found.losses) <= found.totals["cost"]
+    assert 0 <= sum(loss.cost for loss in found.losses) <= found.totals["cost"] + len(steps)
     assert json.loads(json.dumps(found.as_json(3)))["prompt"] == found.totals["prompt"]
     session_text(found, 3)
 

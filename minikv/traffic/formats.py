@@ -102,7 +102,7 @@ def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     form = next((form for form in _FORMS if all(_at(said, path) is not None for path in form["has"])), None)
     if form is None:
         return None
-    if any(_at(said, path) not in (None, *values) for path, values in form.get("only", {}).items()):
+    if any(_at(said, path) in values for path, values in form.get("not", {}).items()):
         return {}
     body: dict[str, Any] = {}
     for path in form.get("settings", ()):

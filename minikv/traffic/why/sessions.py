@@ -58,14 +58,13 @@ class SessionStep(NamedTuple):
     time: float
     model: str
     event: str
-    usage: tuple[int, ...]
+    usage: Usage
     cached: int
 
     @property
     def cost(self) -> float:
         """The price of the prompt, in tokens of plain input."""
-        prompt, *parts = self.usage
-        return prompt + sum((price - 1) * part for price, part in zip(PRICES, parts))
+        return self.usage.prompt + sum((price - 1) * (part or 0) for price, part in zip(PRICES, self.usage[1:]))
 
 
 class CacheLoss(NamedTuple):
@@ -80,13 +79,14 @@ class CacheLoss(NamedTuple):
     tokens: int
     cause: str
     pause: float
-    cost: float
+    cost: int
 
 
 class SessionReport:
     """The findings in the session files of coding agents, in tokens as the provider billed them.
 
-    `totals` has `files`, `steps`, the fields of a `Usage`, and `cost`, in tokens of plain input.
+    `totals` has `files`, `steps`, the fields of a `Usage`, and `cost`, in tokens of plain input; `causes` has for each
+    cause of losses how many `times` it came, the `tokens` that were lost and their `cost`.
 
     >>> report = SessionReport()
     >>> bill = '"usage": {"input_tokens": 9, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 5000}'
@@ -98,6 +98,7 @@ class SessionReport:
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
+        self.causes: dict[str, Counter[str]] = {}
         self.losses: list[CacheLoss] = []
         self._seen = set[object]()
 
@@ -108,26 +109,18 @@ class SessionReport:
         for agent, answer, step in _steps(lines):
             if (agent, answer) not in self._seen:
                 self._seen.add((agent, answer))
-                sums: dict[str, Any] = dict(zip(Usage._fields, step.usage))
-                self.totals.update({**sums, "steps": 1, "cost": step.cost})
+                self.totals.update({**step.usage._asdict(), "steps": 1, "cost": round(step.cost)})
                 self._compare(before.get(agent, step), step, name)
             before[agent] = step
 
     def _compare(self, before: SessionStep, step: SessionStep, name: str) -> None:
-        prompt, read, *_ = step.usage
+        prompt, read = step.usage.prompt, step.usage.read or 0
         if before is not step and (lost := min(before.cached, prompt) - read) >= LEAST:
             pause = (step.time - before.time) / 1000
-            cost = lost * ((step.cost - PRICES[0] * read) / (prompt - read) - PRICES[0])
-            self.losses.append(CacheLoss(name, step.line, step.time, lost, _cause(before, step, pause), pause, cost))
-
-    @property
-    def causes(self) -> dict[str, Counter[str]]:
-        """The `tokens` that each cause lost, how many `times`, and their `cost`."""
-        found: dict[str, Counter[str]] = {}
-        for loss in self.losses:
-            sums: dict[str, Any] = {"times": 1, "tokens": loss.tokens, "cost": loss.cost}
-            found.setdefault(loss.cause, Counter()).update(sums)
-        return found
+            cause = _cause(before, step, pause)
+            cost = round(lost * ((step.cost - PRICES[0] * read) / (prompt - read) - PRICES[0]))
+            self.losses.append(CacheLoss(name, step.line, step.time, lost, cause, pause, cost))
+            self.causes.setdefault(cause, Counter()).update(times=1, tokens=lost, cost=cost)
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` largest losses."""
@@ -152,18 +145,18 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
         usage = None if recorded and payload.get("type") == "token_count" else read_usage(entry)
         if usage is None or usage.read is None or model == "<synthetic>":
             continue
-        sizes = [part or 0 for part in usage]
-        cached = usage.prompt if usage.written is None else sum(sizes[1:])
+        billed = Usage(*(part or 0 for part in usage))
+        cached = usage.prompt if usage.written is None else sum(part or 0 for part in usage[1:])
         agent = str(entry.get("agentId") or entry.get("isSidechain") or "")
         answer = str(message.get("id") or payload.get("response_id") or payload.get("info") or entry.get("uuid"))
-        yield agent, answer, SessionStep(number, time_of(entry) or 0.0, model, event, tuple(sizes), cached)
+        yield agent, answer, SessionStep(number, time_of(entry) or 0.0, model, event, billed, cached)
         event, begun = event if agent else "", True
 
 
 def _cause(before: SessionStep, step: SessionStep, pause: float) -> str:
     """The first thing between two steps that is enough to lose the cache."""
     rule = RULES[provider_of(Body((), {"model": before.model}, {})) or "anthropic"]
-    kept = rule["ttl"]["1h"] if before.usage[3] else rule.get("surely", min(rule["ttl"].values()))
+    kept = rule["ttl"]["1h"] if before.usage.written_1h else rule.get("surely", min(rule["ttl"].values()))
     if step.event != "compaction" and step.model != before.model:
         return "model"
     if step.event != "compaction" and pause > kept:
