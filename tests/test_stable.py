@@ -58,6 +58,8 @@ def key(): return {"model": "gpt-4o", "prompt_cache_key": str(uuid.uuid4()), "me
 def short(): return {"model": "gpt-4o", "metadata": {"id": str(uuid.uuid4())}, "messages": []}
 def salt(): return {"prompt": "Be brief.", "cache_salt": str(uuid.uuid4())}
 def messages(): return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{date.today()}"}]
+SAID = []
+def state(): SAID.append({"role": "user", "content": "more"}); return SAID
 def grows(said): said.append("more"); return " ".join(said)
 async def later(): return "Be brief."
 def prints(): print("built"); return "Be brief."
@@ -157,13 +159,14 @@ def test_sets_come_in_another_order_in_another_process(builders):
 )
 def test_only_what_is_named_is_put_in_another_order(builders, name, argument, kind):
     assert said(name, kwargs={name: argument}) is None
-    found = said(name, kwargs={name: argument}, unordered=name)
+    found = said(name, kwargs={name: argument}, unordered=[name])
     assert found.startswith(f"builders:{name} builds a different prompt (B) when {name} is in another order.\n{kind}")
     assert said("sorted_tools", kwargs={"tools": [{"name": "b"}, {"name": "a"}]}, unordered=["tools"]) is None
 
 
 def test_each_call_has_its_own_arguments(builders):
     assert said("grows", ["a"]) is None
+    assert "when it is called twice.\nThe second prompt continues the first." in said("state")
 
 
 def test_what_comes_after_a_text_may_differ(builders):

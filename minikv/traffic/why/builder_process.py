@@ -40,11 +40,11 @@ class ShiftedClock:
     def install(self) -> None:
         """Make `time` and `datetime` show this clock in this whole process."""
         for name in ("localtime", "gmtime", "ctime"):
-            _of_time(name, lambda real, at=None: real(self.now() if at is None else at))
-        _of_time("asctime", lambda real, at=None: real(at or time.localtime()))
-        _of_time("strftime", lambda real, text, at=None: real(text, at or time.localtime()))
-        _of_time("time", lambda real: self.now())
-        _of_time("time_ns", lambda real: int(self.now() * 1e9))
+            _complete(name, 0, self.now)
+        _complete("asctime", 0, time.localtime)
+        _complete("strftime", 1, time.localtime)
+        _put("time", self.now)
+        _put("time_ns", lambda: int(self.now() * 1e9))
         for kind in (datetime.date, datetime.datetime):
             _of_class(kind, "today", lambda cls: cls.fromtimestamp(self.now()))
         _of_class(kind, "now", lambda cls, tz=None: cls.fromtimestamp(self.now(), tz))
@@ -53,9 +53,15 @@ class ShiftedClock:
             raise NotImplementedError("the clock of this Python's datetime cannot be set")
 
 
-def _of_time(name: str, function: Callable[..., Any]) -> None:
-    """Replace a function of `time`; a class may hold it, as `logging.Formatter` does, and it must not bind to it."""
-    setattr(time, name, staticmethod(functools.partial(function, getattr(time, name))))
+def _complete(name: str, at: int, now: Callable[[], Any]) -> None:
+    """Replace a function of `time`, which takes the time as its argument `at`, or else `now`."""
+    real = getattr(time, name)
+    _put(name, lambda *given: real(*given) if given[at:] not in ((), (None,)) else real(*given[:at], now()))
+
+
+def _put(name: str, function: Callable[..., Any]) -> None:
+    """Put a function into `time`; a class may hold it, as `logging.Formatter` does, and it must not bind to it."""
+    setattr(time, name, staticmethod(function))
 
 
 def _of_class(kind: type, name: str, method: Callable[..., Any]) -> None:
@@ -67,8 +73,10 @@ def _of_class(kind: type, name: str, method: Callable[..., Any]) -> None:
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))  # it may have been looked up before
 
 
-def prompts_of(build: Callable[..., Any], calls: list[tuple[float, bytes]], clock: ShiftedClock) -> Iterator[Any]:
-    """The prompts that a builder returns, each time with its own copy of the arguments, which are pickled."""
+def build_prompts(name: str, calls: list[tuple[float, bytes]], clock: ShiftedClock) -> Iterator[str]:
+    """The prompts that a builder returns, as JSON; each call has its own copy of the arguments, which are pickled."""
+    module, _, name = name.partition(":")
+    build: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
     for clock.later, arguments in calls:
         args, kwargs = pickle.loads(arguments)
         prompt = build(*args, **kwargs)
@@ -76,19 +84,18 @@ def prompts_of(build: Callable[..., Any], calls: list[tuple[float, bytes]], cloc
             import asyncio
 
             prompt = asyncio.run(prompt)
-        yield json.loads(json.dumps(prompt))
+        yield json.dumps(prompt)
 
 
-def build_prompts() -> None:
+def do_job() -> None:
     """Do the job on standard input; nothing that the builder prints gets into the answer."""
     out = os.dup(1)
     os.dup2(2, 1)
-    sys.path[:], module, name, calls = pickle.load(sys.stdin.buffer)
+    sys.path[:], name, calls = pickle.load(sys.stdin.buffer)
     clock = ShiftedClock(calls[0][0])
     try:
         clock.install()
-        build: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
-        answer: Any = list(prompts_of(build, calls, clock))
+        answer: Any = list(build_prompts(name, calls, clock))
     except BaseException:
         import traceback
 
@@ -98,4 +105,4 @@ def build_prompts() -> None:
 
 
 if __name__ == "__main__":
-    build_prompts()
+    do_job()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pickle
@@ -11,21 +10,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from itertools import count, repeat
 from typing import Any
 
 from minikv.errors import bounded, whole_number
 from minikv.traffic.bodies import Body
-from minikv.traffic.why import Explanation, differing_places, explain
-from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
+from minikv.traffic.why import builder_process, differing_places, explain
+from minikv.traffic.why.changes import KINDS, change_between
 from minikv.traffic.why.places import as_body
 from minikv.traffic.why.texts import shared_length
 
 LATER = 400 * 86400 + 19_043  # seconds: another year, month, day, weekday, hour, minute and second
-_SCRIPT = str(Path(__file__).with_name("builder_process.py"))
 _TWICE = "when it is called twice"
 _LATER = "when it is called later"
 _ELSEWHERE = "in another process, which starts later and has another hash seed"
+_KINDS = {_TWICE: "random id", _LATER: "clock"}  # the likely cause; of all others a set, or another order
 _Call = tuple[str, float, bytes]  # what is different about it, the seconds by which it is later, its arguments
 
 
@@ -61,17 +60,15 @@ def assert_prefix_stable(
     __tracebackhide__ = True
     name = _name_of(build)
     whole_number("seeds", seeds, 2, "a set has the same order in one process")
-    kwargs = kwargs or {}
-    same = pickle.dumps((args, kwargs))
+    same = pickle.dumps((args, kwargs or {}))
     jobs = [[(_ELSEWHERE, later, same)] for _ in range(seeds)]
     jobs[0] = [("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)]
-    jobs[-1] += _reordered(args, kwargs, [unordered] if isinstance(unordered, str) else unordered, later)
-    (_, first), *others = _prompts(name, jobs)
-    one = as_body(first)
+    jobs[-1] += _reordered(args, kwargs or {}, unordered, later)
+    (_, one), *others = _prompts(name, jobs)
     _end(one, until)
-    for how, prompt in others:
-        if prompt != first and (words := _miss(one, as_body(prompt), until, how)):
-            raise AssertionError(f"{name} builds a different prompt (B) {how}{words}")
+    for how, two in others:
+        if words := _miss(one, two, until, how):
+            raise AssertionError(f"{name} builds a different prompt (B) {how}.\n{words}")
 
 
 def _name_of(build: str | Callable[..., Any]) -> str:
@@ -98,53 +95,47 @@ def _reordered(args: Sequence[Any], kwargs: Mapping[str, Any], unordered: Sequen
     return found
 
 
-def _prompts(name: str, jobs: list[list[_Call]]) -> Iterator[tuple[str, Any]]:
+def _prompts(name: str, jobs: list[list[_Call]]) -> Iterator[tuple[str, Body]]:
     """Yield for each call what is different about it, and the prompt; each job is a process."""
     __tracebackhide__ = True
-    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as threads:
-        answers = list(threads.map(_answer, itertools.count(1), itertools.repeat(name), jobs))
+    with ThreadPoolExecutor() as threads:
+        answers = list(threads.map(_answer, repeat(name), jobs, count(1)))
     for calls, answer in zip(jobs, answers):
         if isinstance(answer, str):
-            raise RuntimeError(f"{name} failed in a process of its own:\n{answer.rstrip()}")
-        yield from zip((how for how, _, _ in calls), answer)
+            raise RuntimeError(f"{name} failed in a process of its own:\n{answer}")
+        yield from ((call[0], as_body(json.loads(prompt))) for call, prompt in zip(calls, answer))
 
 
-def _answer(seed: int, name: str, calls: list[_Call]) -> Any:
+def _answer(name: str, calls: list[_Call], seed: int) -> Any:
     """The prompts that a process with this hash seed builds, or the text of an error."""
     path = [os.path.abspath(folder) for folder in sys.path]
-    asked = pickle.dumps((path, *name.split(":"), [call[1:] for call in calls]))
+    asked = pickle.dumps((path, name, [call[1:] for call in calls]))
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    done = subprocess.run([sys.executable, _SCRIPT], input=asked, env=environment, capture_output=True, check=False)
+    command = [sys.executable, builder_process.__file__]
+    done = subprocess.run(command, input=asked, env=environment, capture_output=True, check=False)
     return json.loads(done.stdout or "0") or done.stderr.decode(errors="replace")[-2000:]
 
 
 def _miss(one: Body, two: Body, until: str | None, how: str) -> str:
-    """Return why the second prompt misses the cache of the first, as the rest of the message; empty where it does not.
+    """The explanation, if the second prompt would miss the cache of the first.
 
     That a provider caches no short prompt does not matter here, so its rules say only which breakpoint has moved.
     """
-    found, kind = explain(one, two), KINDS[change_between(one, two).kind]
-    if one.text == two.text:
-        kind = found.kind if kind.harmless and one.pieces != two.pieces else kind
-        missed = not kind.harmless
-    else:
-        parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
-        missed = parted or one.namespace != two.namespace
-    return _words(found, kind, how) if missed else ""
-
-
-def _words(found: Explanation, kind: ChangeKind, how: str) -> str:
-    """The kind, the place and the advice; what was different about the call may say more than the two prompts."""
-    known = {_LATER: "clock", _TWICE: "random id"}.get(how, "order")
-    kind, says = (KINDS[known], "") if kind.harmless or known == "clock" else (kind, kind.says)
-    says = KINDS[known].says if known == "clock" else says
-    return "\n".join([f".\n{says}".rstrip(), "", *differing_places(found), f"What to do: {kind.remedy}"])
+    found, same = explain(one, two), one.text == two.text
+    kind = KINDS[found.change.kind if same and one.pieces != two.pieces else change_between(one, two).kind]
+    parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
+    if not parted and one.namespace == two.namespace and (kind.harmless or not same):
+        return ""
+    known = KINDS[_KINDS.get(how, "order")]
+    says = known.says if how == _LATER else kind.says
+    remedy = known.remedy if how == _LATER or kind.harmless else kind.remedy
+    return "\n".join([says, "", *differing_places(found), f"What to do: {remedy}"])
 
 
 def _end(body: Body, until: str | None) -> int:
     """How many characters of a prompt must be the same."""
     if until is None:
         return len(body.text)
-    if (count := body.text.count(until)) != 1:
-        raise ValueError(f"until is {bounded(until)}, which is in the prompt {count} times: expected once")
+    if (times := body.text.count(until)) != 1:
+        raise ValueError(f"until is {bounded(until)}, which is in the prompt {times} times: expected once")
     return body.text.index(until)
