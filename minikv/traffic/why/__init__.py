@@ -12,7 +12,7 @@ from minikv.errors import whole_number
 from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units, units_for
 from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
-from minikv.traffic.why.histories import IN_RESULT
+from minikv.traffic.why.histories import PLACED
 from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
 from minikv.traffic.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
 from minikv.traffic.why.texts import PromptChange, shared_length
@@ -110,7 +110,8 @@ class Explanation:
         found = [change for change in (self.change, self.also) if change and not KINDS[change.kind].harmless]
         if self.change.kind in ("clock", "random id", "number"):
             found.sort(key=lambda change: change.kind != "breakpoint on what changes")
-        kinds = ["tool result edited" if change.detail.startswith(IN_RESULT) else change.kind for change in found]
+        kinds = [next((kind for kind, where in PLACED.items() if change.detail.startswith(where)), change.kind)
+                 for change in found]  # fmt: skip
         if len(found) > 1:
             return [f"({change.kind}) {KINDS[kind].remedy}" for change, kind in zip(found, kinds)]
         return [KINDS[kind].remedy for kind in kinds] or [self.kind.remedy]

@@ -23,7 +23,9 @@ from minikv.traffic.why.histories import PromptItem, history_change, prompt_chan
 from minikv.traffic.why.texts import PromptChange, text_change
 
 _MARKER = re.compile(r"<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>")  # what a role comes after
-_TURN = re.compile(rf"(?={_MARKER.pattern}|<\|(?:system|user|assistant|tool|observation)\|>)")
+_TURN = re.compile(
+    rf"(?={_MARKER.pattern}|<\|(?:system|user|assistant|tool|observation)\|>|<｜(?:User|Assistant)｜>|\[INST\])"
+)
 _HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",

@@ -11,7 +11,7 @@ from minikv.traffic.bodies import PromptPiece, bounded_name
 from minikv.traffic.why.texts import PromptChange, shared_length, text_change
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
-IN_RESULT = "in the result of a tool"
+PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
@@ -110,8 +110,8 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
     if found and (
         _decides_last(found, left.text, right.text) if last else found.whole or similar(left.text, right.text)
     ):
-        result = kind == "tool result edited" and not last
-        return PromptChange(found.kind, f"{IN_RESULT} {found.detail}".rstrip()) if result else found
+        where = "" if last else PLACED.get(kind, "")
+        return PromptChange(found.kind, f"{where} {found.detail}".strip())
     return PromptChange(_ends(left.text, right.text, kind) if kind == "message edited" and field == other else kind)
 
 
