@@ -103,7 +103,7 @@ def test_a_handle_is_stale_when_its_end_was_evicted(cache):
 
 
 def test_a_handle_of_another_cache_is_stale(cache):
-    with pytest.raises(LockError, match="another cache's"):
+    with pytest.raises(LockError, match="stale"):
         cache.lock(Adapted().insert([1], [5]))
 
 
@@ -131,21 +131,9 @@ def test_a_start_is_a_prefix(cache, tokens, options):
 
 
 @pytest.mark.parametrize("method", ["open", "find", "store", "hold", "release", "free", "sizes"])
-def test_what_is_not_filled_in_says_so(method):
-    class Partly(Adapted):
-        pass
-
-    setattr(Partly, method, getattr(Adapter, method))
-
-    def use():
-        cache = Partly()
-        cache.insert([1], [5])
-        cache.unlock(cache.acquire([1]))
-        cache.evict(1)
-        return cache.total_size
-
-    with pytest.raises(NotImplementedError, match=f"^{method} "):
-        use()
+def test_what_is_not_filled_in_is_named(method):
+    with pytest.raises(TypeError, match=f"abstract method '?{method}'?"):
+        type("Partly", (Adapted,), {method: getattr(Adapter, method)})()
 
 
 FILES = sorted((ROOT / "assets" / "adapters").glob("*.py"))

@@ -406,7 +406,7 @@ def test_ci_learns_that_there_was_nothing_to_judge(verify_here, tmp_path):
     assert verify_here("raise ValueError('\\0\\ud800 <&>')", "--junit", "report.xml")[0] == 2
     ((suite, cases),) = suites_in(tmp_path / "report.xml")
     assert (suite["tests"], suite["failures"]) == ("1", "1")
-    assert cases == [("rule 0: can be judged", "failure", "not judged", "ValueError: ?? <&>")]
+    assert cases == [("rule 0: can be judged", "failure", "ValueError: ?? <&>", "ValueError: ?? <&>")]
 
 
 def test_the_help_says_what_to_write(capsys):

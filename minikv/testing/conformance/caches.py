@@ -198,29 +198,17 @@ class CacheRun(SideBySide):
         return 6 if counts_right else 7
 
     def witness(self, expected: Reply) -> None:
-        """Note what a call could have broken; for an eviction, that is noted where it is judged."""
-        model, refused = self.model, self.refused.get(len(self.lines) - 1)
-        if refused == 1 or (refused == 11 and 7 in self.reached):
-            self.reached.add(refused)
-        if expected.error is not None:
-            return
-        if model.pages:
-            self.reached |= {5, 7} if model.cuts and model.protected_size else {7}
-        elif expected.verb == "reset" and 7 in self.reached:
-            self.reached.add(11)
-        if expected.verb in ("match_prefix", "acquire", "insert"):
-            self._witness_tokens(expected)
-
-    def _witness_tokens(self, expected: Reply) -> None:
-        """Note what is found: by the tokens of a buffer that has changed since, or in another namespace too."""
-        key = expected.options.get("namespace"), tuple(pack(expected.args[0]).tolist()[: self.page_size])
-        if any(first == key[1] and name != key[0] for name, first in self.model.pages):
-            self.reached.add(10)
-        if expected.verb == "insert":
-            self.reached |= {4} if expected.value["prefix_length"] else set()
-        elif expected.value["length"]:
-            self.reached |= {3, 15} if self.page_size > 1 else {3}
-            self.reached |= {2} if any("[0] = " in line for line in self.lines) else set()
+        """Tell `reach`; what an eviction could have broken is told where that is judged."""
+        model, verb, value = self.model, expected.verb, expected.value
+        refused = self.refused.get(len(self.lines) - 1)
+        self.reach({1: refused == 1, 11: 7 in self.reached and (refused == 11 or verb == "reset"), 7: model.pages,
+                    5: model.cuts and model.protected_size})  # fmt: skip
+        if expected.error is None and verb in ("match_prefix", "acquire", "insert"):
+            name, first = expected.options.get("namespace"), tuple(pack(expected.args[0]).tolist()[: self.page_size])
+            found = verb != "insert" and value["length"]
+            self.reach({2: found and any("[0] = " in line for line in self.lines), 3: found,
+                        4: value.get("prefix_length"), 15: found and self.page_size > 1,
+                        10: any(key[1] == first and key[0] != name for key in model.pages)})  # fmt: skip
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
         """Also copied buffers, lists in place of other forms, tokens in place of namespaces, and no splits.

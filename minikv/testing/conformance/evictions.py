@@ -73,8 +73,7 @@ def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:
         return run.end(9, f"frees {freed} tokens, expected {least}")
     if not wanted and gone:
         return run.end(9, f"frees {freed} tokens, expected none")
-    run.reached |= {9} if gone else set()
-    run.reached |= {6} if freed < wanted and run.model.protected_size else set()  # a lock was in the way
+    run.reach({9: gone, 6: freed < wanted and run.model.protected_size})  # a lock was in the way
     if gone and freed - max(_run_of(run, key, gone) for key in gone) * size >= wanted:
         return run.end(9, f"frees {freed} tokens, more leaves than it takes to free {wanted}")
     return None
@@ -97,11 +96,11 @@ def _recency(run: CacheRun, gone: list[PageKey]) -> Breach | None:
     left.pages = {key: page for key, page in pages.items() if key not in gone}
     stays = min(left.unlocked_leaves(), key=lambda key: pages[key].last_used, default=None)
     latest = max(gone, key=lambda key: pages[key].last_used)
-    if any(run.model.locked(key) and page.last_used < pages[latest].last_used for key, page in pages.items()):
-        run.reached.add(6)  # without its lock, that page would have gone first
+    older = [key for key, page in pages.items() if page.last_used < pages[latest].last_used]
+    run.reach({6: any(map(run.model.locked, older))})  # without its lock, that page would have gone first
     if stays is None or pages[latest].last_used <= pages[stays].last_used:
         newer = [key for key in run.model.unlocked_leaves() if pages[key].last_used > pages[latest].last_used]
-        run.reached |= {8} if newer else set()
+        run.reach({8: newer})
         return None
     return run.end(8, f"evicts page {pages[latest].number}, although page {pages[stays].number} was used less recently")
 
@@ -112,7 +111,7 @@ def _scars(run: CacheRun, numbers: list[int], wanted: int) -> None:
         expected = NaiveCache.evict(copy.deepcopy(run.model), wanted).tolist()
         if sorted(expected) != sorted(numbers):
             run.scarred(f"evicts pages {sorted(numbers)}, expected {sorted(expected)}: one node, if it was joined")
-        run.reached |= {14} if run.model.cuts else set()
+        run.reach({14: run.model.cuts})
 
 
 def evicts_whole_nodes(run: CacheRun) -> bool:
@@ -141,4 +140,4 @@ def look_for_scars(run: CacheRun) -> None:
         found = attempt(lambda: sum(1 for _ in run.index.nodes()))
         if found.error is not None or found.value > ends:
             run.scarred(f"then the cache has {found.value} nodes, expected {ends}: the others are joined")
-        run.reached |= {14} if model.cuts else set()
+        run.reach({14: model.cuts})

@@ -11,7 +11,7 @@ from minikv.testing.conformance.generate import Search
 from minikv.testing.conformance.managers import ManagerRun
 from minikv.testing.conformance.playing import SideBySide, find_breach
 from minikv.testing.conformance.rules import RULES, Conformance, conformance_of
-from minikv.testing.conformance.script import Before, Breach, Findings
+from minikv.testing.conformance.script import OTHER_FORMS, Before, Breach, Findings
 from minikv.testing.conformance.subject import Subject, subject_of
 
 
@@ -33,7 +33,7 @@ def examine_class(
     if run.made.error is not None:
         return run.unmade()
     subject = _as_made(subject, run)
-    missing, unknown = run.missing(), run.unknown()
+    missing, unknown = run.missing(), run.unknown() + OTHER_FORMS * subject.trusting
     reached: set[int] = set()
     search = Search(lambda scenario: find_breach(how, subject, scenario, reached), subject, before)
     for rule, cases in how.cases.items():

@@ -121,24 +121,17 @@ class ManagerRun(SideBySide):
         return 8 if (name, tokens) in self.model.aborted else 3 if (name, tokens) in self.model.published else 6
 
     def witness(self, expected: Reply) -> None:
-        """Note what was refused, who else runs, and what a request has found or could have found."""
-        model, over = self.model, [each for each in self.requests if each.state != "running"]
-        if expected.error is not None:
-            refused = 5 if isinstance(expected.error, OutOfPages) else self.refused[len(self.lines) - 1]
-            self.reached |= {refused} - {7}
-        elif expected.verb != "start":
-            self.reached |= {10} if expected.verb == "extend" else set()
-        else:
-            request = expected.result
+        """Tell `reach` what was refused, who else runs, and what a request has found or could have found."""
+        model, error, request = self.model, expected.error, expected.result
+        self.reach({5: isinstance(error, OutOfPages), 12: self.refused.get(len(self.lines) - 1) == 12,
+                    10: expected.verb == "extend" and not error})  # fmt: skip
+        if expected.verb == "start" and not error:
             path = model.path(request.tokens, request.namespace, len(request.tokens))
-            self.reached |= {model.published[key] for key in path[: request.shared // self.page_size]}
-            self.reached |= {2, 3} if request.shared else set()
-            self.reached |= {7} if over else set()
-            self.reached |= {1} if len(model.running) > 1 else set()
-            self.reached |= {4} if any(each.shared for each in model.running[:-1]) else set()
-            self.reached |= {8} if model.aborted.intersection(path) else set()
-            names = {name for name, tokens in model.published if path and tokens == path[0][1]}
-            self.reached |= {11} if names - {request.namespace} else set()
+            found = path[: request.shared // self.page_size]
+            names = {name for name, tokens in model.published if tokens in [key[1] for key in path[:1]]}
+            self.reach({1: len(model.running) > 1, 2: found, 3: found, 7: len(model.running) < len(self.requests),
+                        4: any(each.shared for each in model.running[:-1]), 8: model.aborted.intersection(path),
+                        11: names - {request.namespace}, **{model.published[key]: True for key in found}})  # fmt: skip
 
     def look_around(self, expected: Reply) -> Breach | None:
         """After each call: the slots of all requests, what they hold, and how much room is left."""

@@ -19,7 +19,6 @@ from hypothesis.strategies import SearchStrategy
 from minikv.errors import bounded
 from minikv.testing.attempt import TooLong, attempt
 from minikv.testing.conformance.script import (
-    OTHER_FORMS,
     Breach,
     Change,
     Findings,
@@ -65,8 +64,7 @@ class SideBySide:
         self.spelled: list[str] = []  # and for an object whose results are handles themselves
         self.raised: dict[int, str] = {}
         self.refused: dict[int, int] = {}  # the lines that must be refused, with the rule that says so
-        self.verbs: set[str] = set()  # that were called
-        self.reached: set[int] = set()
+        self.verbs, self.reached = set[str](), set[int]()  # that were called, and the rules that they could have broken
         self.begin()
 
     def begin(self) -> None:
@@ -103,8 +101,12 @@ class SideBySide:
         raise NotImplementedError
 
     def witness(self, expected: Reply) -> None:
-        """Note which rules a call could have broken, and did not."""
+        """Tell `reach` which rules a call could have broken, and did not."""
         raise NotImplementedError
+
+    def reach(self, seen: Mapping[int, Any]) -> None:
+        """Note the rules for which what could break them was seen."""
+        self.reached |= {rule for rule, was in seen.items() if was}
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
         """A rule, and the scenario and the change of arguments with which that rule is not touched."""
@@ -183,8 +185,7 @@ class SideBySide:
 
     def unknown(self) -> list[str]:
         """Words of which the class does not claim to know anything."""
-        unclaimed = [word for rule, word in self.words.items() if rule not in self.subject.claims]
-        return unclaimed + OTHER_FORMS * self.subject.trusting
+        return [word for rule, word in self.words.items() if rule not in self.subject.claims]
 
     def missing(self) -> dict[int, Breach]:
         """The verbs that the object lacks and needs, each under the rule that needs it most."""
