@@ -5,7 +5,7 @@ Each expected answer follows from the provider's documentation, as `providers.js
 
 from __future__ import annotations
 
-from why_pairs import FIRST, RULES, TALK, Pair, answer, tool, user
+from why_pairs import FIRST, RULES, TALK, Pair, answer, result, tool, user
 
 LONG = "The door on the left leads to the cellar. " * 150  # about 1,580 tokens
 CACHE, HOUR = {"cache_control": {"type": "ephemeral"}}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -165,4 +165,21 @@ PROVIDER_PAIRS = [
     Pair("the id of a call in a rendered prompt", *(
         f'[INST] Go. [/INST][TOOL_CALLS] [{{"name": "f", "arguments": {{}}, "id": "{name}"}}][TOOL_RESULTS] 1'
         for name in ("a1B2c3D4e", "z9Y8x7W6v")), "tool call id", "prompt"),
+    Pair("results that came in another order, and a turn more", *(
+        gpt(rules(), user("Both?"), answer(None, tool_calls=[{"id": "1"}]), *results, *more, model="gpt-5.4")
+        for results, more in (([result("Open.", "1"), result("Shut.", "2")], []),
+                              ([result("Shut.", "2"), result("Open.", "1")], [answer("Yes."), user("Why?")]))),
+        "messages reordered", "messages[3] (tool)"),
+    Pair("a note on the customer after the rules", gpt(rules(), *TALK, model="gpt-5.4"),
+         gpt(rules(), {"role": "developer", "content": "A guest."}, *TALK, model="gpt-5.4"), "message inserted",
+         "messages[1] (user)"),
+    Pair("a year in rules that were rewritten", *(
+        gpt({"role": "system", "content": f"{LONG} Norm of {year}: {said}. {LONG}"}, *TALK, model="gpt-5.4")
+        for year, said in ((2019, "lock all doors"), (2024, "leave the cellar open at noon"))), "system edited",
+        "messages[0] (system)"),
+    Pair("two hours later at GPT-4o", {"ts": 0, "request": gpt(rules(), *TALK, model="gpt-4o")},
+         {"ts": 7200, "request": gpt(rules(), *TALK, answer("Yes."), user("Why?"), model="gpt-4o")},
+         "cache expired", None),
+    Pair("two hours later at GPT-5", {"ts": 0, "request": gpt(rules(), *TALK, model="gpt-5")},
+         {"ts": 7200, "request": gpt(rules(), *TALK, answer("Yes."), user("Why?"), model="gpt-5")}, "extended", None),
 ]  # fmt: skip

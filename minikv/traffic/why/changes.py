@@ -120,7 +120,7 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     parts = {items[0].part for items in (left, right) if items}
     for part in ("tools", "response_format", "system"):
         if part in parts:
-            return _of_part(part, left, right)
+            return _of_part(part, left, right, begun=any(item.part == part for item in one[:same]))
     if parts == {"prompt"} and left and right:
         return prompt_change(left[0].text, right[0].text)
     return history_change(left, right, begun=any(item.part == "messages" for item in one[:same]))
@@ -139,11 +139,13 @@ def _beside(one: Body, two: Body) -> PromptChange:
     return PromptChange("nothing")
 
 
-def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem]) -> PromptChange:
+def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:
     """Return the change in the tools, the schema or the system prompt."""
     if part == "tools":
         return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
     if not (left and right and left[0].part == right[0].part == part):
+        if begun and part == "system":
+            return PromptChange("message inserted" if right and right[0].part == part else "message removed")
         return PromptChange("system added" if part == "system" else "schema edited")
     one, two = left[0], right[0]
     said = [[piece.text for piece in item.pieces[1:]] for item in (one, two)]  # less the marker that names its role
@@ -152,7 +154,9 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem])
     pairs = zip(one.pieces, two.pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
     found = text_change(before.text, after.text)
-    return found or PromptChange("system edited" if part == "system" else "schema edited")
+    if found and (found.whole or found.kind != "number"):
+        return found
+    return PromptChange("system edited" if part == "system" else "schema edited")
 
 
 def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:

@@ -68,7 +68,7 @@ def _messages(count: int, what: str = "") -> str:
 
 def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | None:
     """Messages that were dropped, summarized, inserted, or put into another order."""
-    if before and len(before) == len(after) and sorted(before) == sorted(after):
+    if before and sorted(before) == sorted(after[: len(before)]):
         return PromptChange("messages reordered")
     gone = ("message removed" if begun else "history truncated", " dropped"), ("history summarized", " replaced")
     for begin, (kind, what) in enumerate(gone):

@@ -147,9 +147,9 @@ class _Api:
         self.lost += ["images"] if pictures[0] != pictures[1] and "images" in self.rules["from"] else []
         self.level = min((self.rules["from"][name] for name in self.lost), default=3)
         if "step" in self.rules:
-            step = int(self._of_model("step") * pair.scale)
-            steps = [PromptBlock(end, Place("tools"), "", "24h") for end in range(step, pair.shared + 1, step)]
-            first = self.blocks = steps or [PromptBlock(step, Place("tools"), "", "24h")]
+            step, memory = int(self._of_model("step") * pair.scale), pair.one.settings.get("prompt_cache_retention")
+            block = PromptBlock(step, Place("tools"), "", "1h" if memory == "in_memory" else self._of_model("kept"))
+            first = self.blocks = [block, *(block._replace(end=end) for end in range(2 * step, pair.shared + 1, step))]
         else:
             first, self.blocks = (prompt_blocks(body, pair.count) for body in (pair.one, pair.two))
         self.before, self.marks = (breakpoints(body, blocks, self.rules.get("latest"))
