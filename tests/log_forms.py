@@ -104,6 +104,12 @@ LANGFUSE = {  # api.reference.langfuse.com, an observation
     "model": "m", "modelParameters": {"temperature": 0}, "input": {"messages": MESSAGES, "tools": [TOOL]},
     "output": {"role": "assistant", "content": "It rains."}, "usageDetails": {"input": 50, "input_cached_tokens": 47},
 }  # fmt: skip
+BEDROCK = {  # docs.aws.amazon.com/bedrock/latest/userguide, an example of an invocation log
+    "schemaType": "ModelInvocationLog", "timestamp": "2026-02-02T10:00:00Z", "operation": "InvokeModel",
+    "modelId": "m", "input": {"inputContentType": "application/json", "inputTokenCount": 50, "inputBodyJson": {
+        "anthropic_version": "bedrock-2023-05-31", "system": SYSTEM, "messages": MESSAGES[1:], "tools": [TOOL]}},
+    "output": {"outputBodyJson": {"usage": {"input_tokens": 50, "cache_read_input_tokens": 47}}},
+}  # fmt: skip
 GEMINI = {  # ai.google.dev/api/generate-content
     "model": "m",
     "systemInstruction": {"parts": [{"text": SYSTEM}]},
@@ -145,6 +151,7 @@ FORMS = {
     "Langfuse": LANGFUSE,
     "Langfuse, list": {**LANGFUSE, "input": [*MESSAGES, {"role": "tool", "content": "get_weather"}]},
     "Langfuse, text": {**LANGFUSE, "input": json.dumps(LANGFUSE["input"])},
+    "Bedrock": BEDROCK,
     "Gemini": GEMINI,
     "a log of one's own": {
         "traceId": "4",

@@ -158,7 +158,7 @@ def test_the_time_of_a_form_is_found(name, time):
     assert time_of(FORMS[name]) == time
 
 
-@pytest.mark.parametrize("name", ["OpenTelemetry", "OTLP", "LiteLLM", "Langfuse"])
+@pytest.mark.parametrize("name", ["OpenTelemetry", "OTLP", "LiteLLM", "Langfuse", "Bedrock"])
 def test_the_bill_of_a_form_is_found(name):
     assert read_usage(FORMS[name])[:2] == (97, 47)
 
@@ -199,6 +199,13 @@ def test_the_log_of_a_vllm_server_is_read_and_its_lines_keep_their_numbers():
     assert [is_body(entry) for entry in found] == [False, True, True, False, False]
     assert found[1] == {"prompt": "It's\n1 \"o'clock\"", "prompt_token_ids": [1, 22, 333]}
     assert text_ids(read_body(found[2]).text) == [1, 22]
+
+
+@pytest.mark.parametrize("odd", [rb"'\x4'", rb"'\N{no name}'", b"'\xff'", b"None"])
+def test_an_odd_line_of_a_server_holds_no_request_or_its_text(odd):
+    sound = b"Received request a: prompt: 'Hi', params: None"
+    found = [json.loads(line) for line in request_lines([sound, b"Received request b: prompt: " + odd])]
+    assert found[1] in ({}, {"prompt": "\N{REPLACEMENT CHARACTER}"})
 
 
 def test_the_log_of_an_sglang_server_is_read_but_for_texts_that_it_cut():

@@ -15,22 +15,21 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
 from minikv.traffic.trace_file import TraceError
 from minikv.untrusted import parse_json
 
-_JSON = re.compile(rb'\{|\[\s*(?:$|[\[{"\]a-z]|\d+\s*[,\]])')  # and not the time with which a server begins a line
-_BATCH = re.compile(rb'\[|.{0,9}"resource(Spans|Logs)"')
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
 _SAMPLE, _LONG = 1000, 2**20  # lines, bytes
 _HOLDERS = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords", "data", "runs",
             "observations")  # fmt: skip
 _SERVED = re.compile(
-    r"""(?:Received request \S+?: prompt: |Request \S+ details: prompt: |Receive: obj=.*?\btext=)"""
-    r"""(None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?! \.\.\.)(?:.*?(?:prompt_token_ids: |\binput_ids=)(\[[\d, ]*\]))?"""
+    rb"""(?:Received request \S+?: prompt: |Request \S+ details: prompt: |Receive: obj=.*?\btext=)"""
+    rb"""(None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?! \.\.\.)"""
+    rb"(?:.*?(?:prompt_token_ids: |\binput_ids=)(\[[\d, ]*\]))?"
 )
 
 
@@ -42,23 +41,13 @@ def request_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     >>> [*request_lines([b"[", b'{"prompt": "Hi"},', b'{"prompt": "Ho"}]'])]
     [b'{"prompt": "Hi"}', b'{"prompt": "Ho"}']
     """
-    lines, sample, first = iter(lines), list[bytes](), b""
+    lines, sample = iter(lines), list[bytes]()
     for line in islice(lines, _SAMPLE):
         sample.append(line)
-        if first := line.strip(b"\xef\xbb\xbf \t\r\n"):
-            break
-    lines = chain(sample, lines)
-    if _JSON.match(first):
-        if not _is_whole(first):
-            return _listed(lines)
-        return (text for line in lines for text in _expanded(line)) if _BATCH.match(first) else lines
-    sample, found = [], False
-    for line in islice(lines, _SAMPLE):
-        sample.append(line)
-        if (found := _SERVED.search(line.decode(errors="replace")) is not None) or len(line) > _LONG:
-            break
-    lines = chain(sample, lines)
-    return map(_served, lines) if found else lines
+        text = line.strip(b"\xef\xbb\xbf \t\r\n")
+        if (found := [read for look, read in _KINDS if look.search(text)]) or len(line) > _LONG:
+            return (found or [iter])[0](chain(sample, lines))
+    return chain(sample, lines)
 
 
 def entries_of(value: Any) -> Iterator[Any]:
@@ -66,12 +55,10 @@ def entries_of(value: Any) -> Iterator[Any]:
 
     >>> [*entries_of({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "chat"}]}]}]})]
     [{'name': 'chat'}]
-    >>> [*entries_of([{"role": "user", "content": "Hi"}])], [*entries_of([101, 7])]
-    ([{'messages': [{'role': 'user', 'content': 'Hi'}]}], [{'prompt': [101, 7]}])
+    >>> [*entries_of([{"role": "user", "content": "Hi"}])]
+    [{'messages': [{'role': 'user', 'content': 'Hi'}]}]
     """
-    if isinstance(value, list) and value and all(type(item) is int for item in value):
-        yield {"prompt": value}
-    elif isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
         yield {"messages": value}
     elif isinstance(value, list):
         for item in value:
@@ -81,17 +68,6 @@ def entries_of(value: Any) -> Iterator[Any]:
         yield from [value] if inner is None else entries_of(inner)
     else:
         yield value
-
-
-def _is_whole(line: bytes) -> bool:
-    """Return whether a line is JSON, or wrong whatever the next lines are."""
-    try:
-        json.loads(line)
-    except json.JSONDecodeError as error:
-        return error.pos < len(error.doc.rstrip())
-    except (ValueError, RecursionError):
-        pass
-    return True
 
 
 def _expanded(text: bytes) -> Iterator[bytes]:
@@ -111,7 +87,25 @@ def _listed(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield from _expanded(b"".join(parts))
 
 
-def _served(line: bytes) -> bytes:
-    found = _SERVED.search(line.decode(errors="replace"))
-    values = zip(("prompt", "prompt_token_ids"), found.groups() if found else ())
-    return json.dumps({key: ast.literal_eval(value) for key, value in values if value not in (None, "None")}).encode()
+def _batches(lines: Iterable[bytes]) -> Iterator[bytes]:
+    return chain.from_iterable(map(_expanded, lines))
+
+
+def _served(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        groups = found.groups() if (found := _SERVED.search(line)) else ()
+        try:
+            values = [group and ast.literal_eval(group.decode(errors="replace")) for group in groups]
+        except SyntaxError:  # an escape that Python does not have
+            values = []
+        entry = {name: value for name, value in zip(("prompt", "prompt_token_ids"), values) if value is not None}
+        yield json.dumps(entry).encode()
+
+
+# By what the first line looks like that is not blank; a line of a server's log may come later.
+_KINDS: tuple[tuple[re.Pattern[bytes], Callable[[Iterable[bytes]], Iterator[bytes]]], ...] = (
+    (re.compile(rb"^[\[{](?:.*[\[{,:])?$"), _listed),  # it does not end in this line
+    (re.compile(rb'^(?:\[\s*(?:[\[{"\]a-z]|\d+\s*[,\]])|\{.{0,9}"resource(?:Spans|Logs)")'), _batches),
+    (re.compile(rb"^\{"), iter),
+    (_SERVED, _served),
+)

@@ -19,6 +19,7 @@ it has the parts of a request, is in `formats.json`, with the sources, which wer
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,7 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
         if isinstance(value, Mapping) and (found := request_in(value, depth - 1)) is not None:
             return found
     said = parsed(entry.get("input"))
-    row = isinstance(said, str) and "output" in entry and "model" not in entry  # of training data, or a step of a chain
-    if not plain and isinstance(said, (str, list)) and not row:
-        return {**entry, "input": said}
-    return entry if plain else None
+    return entry if plain else {**entry, "input": said} if isinstance(said, (str, list)) else None
 
 
 def fields_of(entry: Mapping[str, Any]) -> str:
@@ -130,13 +128,12 @@ def _at(said: Any, path: str) -> Any:
     """
     for name in path.split("/"):
         if name.endswith("*"):
-            begin, rows = name[:-1], dict[str, dict[str, Any]]()
+            begin, rows = name[:-1], defaultdict[int, dict[str, Any]](dict)
             found = {key.removeprefix(begin): parsed(value) for key, value in said.items() if key.startswith(begin)}
             for key, value in found.items():
                 number, _, field = key.partition(".")
-                rows.setdefault(number if number.isdecimal() else "", {})[field] = value
-            numbered = [rows[number] for number in sorted(rows, key=lambda number: (len(number), number))]
-            return (found if "" in rows else numbered) or None
+                rows[int(number) if number.isdecimal() else -1][field] = value
+            return (found if -1 in rows else [rows[number] for number in sorted(rows)]) or None
         said = object_of(said).get(name)
     return parsed(said)
 
