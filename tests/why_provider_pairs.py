@@ -40,7 +40,22 @@ def part(said, **mark):
 MARKED = opus(text(LONG, **CACHE))
 CLOCKS = [opus(text(LONG), text(f"It is 14:0{n}.", **CACHE)) for n in (5, 6)]
 
+PASSAGES = ["Refunds above 200 EUR need a manager's approval.", "Invoices are sent on the first day of each month.",
+            "Orders can be cancelled within two hours after they were placed."]  # fmt: skip
+
+
+def found(passages, ask="Why is it so?", before="Passages:"):
+    return gpt(rules(), user("\n".join([before, *passages, f"Question: {ask}"])), model="gpt-5.4")
+
+
 PROVIDER_PAIRS = [
+    Pair("the passages of a search in another order", found(PASSAGES), found(PASSAGES[::-1]), "order", FIRST),
+    Pair("the same and another question", found(PASSAGES), found(PASSAGES[::-1], "When?"), "order", FIRST),
+    Pair("an id before the passages", found(PASSAGES, before="request_id=8f3a-77b1"),
+         found(PASSAGES, "When?", before="request_id=02cc-19aa"), "random id", FIRST),
+    Pair("a question before the passages", found(PASSAGES, before="May I cancel it?"),
+         found(PASSAGES, before="Who may approve?"), "shared text last", FIRST),
+    Pair("a question after the passages", found(PASSAGES), found(PASSAGES, "When?"), "question", FIRST),
     Pair("a breakpoint that is gone", MARKED, opus(text(LONG)), "breakpoint removed", None),
     Pair("a breakpoint that is new", opus(text(LONG)), MARKED, "breakpoint added", None),
     Pair("no breakpoint in a conversation", opus(text(LONG)), opus(text(LONG), messages=[*TALK, answer("Open.")]),

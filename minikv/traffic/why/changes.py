@@ -19,7 +19,14 @@ from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name
 from minikv.traffic.formats import stored_history
-from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change, template_change
+from minikv.traffic.why.histories import (
+    PromptItem,
+    history_change,
+    late_text,
+    prompt_change,
+    role_change,
+    template_change,
+)
 from minikv.traffic.why.texts import PromptChange, text_change
 
 _MARKER = re.compile(r"<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>")  # what a role comes after
@@ -91,6 +98,8 @@ def change_between(one: Body, two: Body) -> PromptChange:
     PromptChange(kind='clock', detail='')
     """
     found = _change(one, two)
+    if found.kind == "question" and (kind := late_text(items_of(one)[-1].text, items_of(two)[-1].text)):
+        found = PromptChange(kind)
     stored = stored_history(two.settings)
     return PromptChange("history at the server", stored) if stored and found.kind in _HISTORY else found
 

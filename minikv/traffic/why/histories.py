@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import PromptChange, shared_length, text_change
+from minikv.traffic.why.texts import PromptChange, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
@@ -16,6 +16,7 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
 _LABEL = re.compile(r"(?i:\b(?:current|now|today|time|date|timestamp|id)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
+_SENTENCE, _TELLING = re.compile(r"(?<=[.\n])\s*"), 16
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
 _END = "<|im_end|>\n"
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
@@ -160,11 +161,31 @@ def _edited(role: str, field: str) -> str:
 def _decides_last(found: PromptChange, one: str, two: str) -> bool:
     """Whether two last messages differ by this change and are one message, in which more comes after a clock or an id.
 
-    A number may well be another question, and so may a date at the end.
+    A number may well be another question, and so may a date at the end, or a few words in another order.
     """
+    at = shared_length(one, two)
+    if found.kind == "order":
+        return len(one) - at > _PROBE
     asked = found.kind in ("clock", "random id") and shared_length(one[::-1], two[::-1]) < _PROBE
-    asked = asked and not _LABEL.search(one[: shared_length(one, two)][-_PROBE:])
-    return found.whole and found.kind not in ("number", "order") and not asked
+    return found.whole and found.kind != "number" and not (asked and not _LABEL.search(one[:at][-_PROBE:]))
+
+
+def late_text(one: str, two: str) -> str | None:
+    """The kind of change that hides text of a last message that both have; `None` if that is not most of it.
+
+    >>> late_text("Who?\\nA tree holds the prefixes of all prompts of a day, and their pages too.",
+    ...           "When?\\nA tree holds the prefixes of all prompts of a day, and their pages too.")
+    'shared text last'
+    """
+    at = shared_length(one, two)
+    sides = [[part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text[at:])] for text in (one, two)]
+    both = {part for part in sides[0] if len(part) >= _TELLING} & {*sides[1]}
+    if sum(map(len, both)) < max(_PROBE, (len(two) - at) / 2):
+        return None
+    if [part for part in sides[0] if part in both] != [part for part in sides[1] if part in both]:
+        return "order"
+    kind = volatile_at(one, two, at)
+    return kind if kind in ("clock", "random id") else "shared text last" if at < len(two) / 2 else None
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> bool:
