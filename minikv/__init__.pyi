@@ -25,6 +25,7 @@ from minikv.errors import InvariantError as InvariantError
 from minikv.errors import LockError as LockError
 from minikv.errors import OutOfPages as OutOfPages
 from minikv.files import asset as asset
+from minikv.layers import KVLayers as KVLayers
 from minikv.manager import CacheManager as CacheManager
 from minikv.manager import Sequence as Sequence
 from minikv.manager import WindowedManager as WindowedManager

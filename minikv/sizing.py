@@ -2,29 +2,26 @@
 
 Everything is a whole number of bytes, of one rank of a tensor-parallel group, and equals `tensor.nbytes` of what an
 engine allocates (`kv_tensors` lists the tensors; a test adds them up). The weights and the activations are the
-caller's to subtract. Layers that keep less than all tokens (sliding windows) are counted as if they kept all.
+caller's to subtract. Here every layer keeps all tokens, and keeps the same; `layers` counts models whose layers differ.
 
     bytes per token = layers x (K and V) x KV heads on this rank x (head size x bytes per number + scale)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from numbers import Real
-from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minikv.errors import bounded, whole_number
-from minikv.files import FileName, asset
-from minikv.untrusted import int_field, read_json
+from minikv.model_types import ConfigSource, Model, keeps_all, read_config
 
-ConfigSource = Mapping[str, Any] | FileName  # a config, or where one is
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
+_UNITS = ("bytes", "KiB", "MiB", "GiB")
 _TORCH_DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn", "int8": "int8"}
 
 
@@ -85,7 +82,8 @@ class KVShape:
     def from_config(cls, source: ConfigSource) -> KVShape:
         """Read the shape from a Hugging Face `config.json`: a dict, a file, a folder with one, or a name we ship.
 
-        Knows the Llama, Qwen, Mistral, Gemma and DeepSeek (V2, V3) families; multimodal configs by `text_config`.
+        Multimodal configs by `text_config`. `ValueError` for a model known to have layers that keep less than all
+        tokens: they are no single shape, and `KVLayers.from_config` counts them.
 
         >>> KVShape.from_config("deepseek-v3").latent_dim
         576
@@ -94,54 +92,32 @@ class KVShape:
         ValueError: the config has no num_attention_heads: it does not look like a decoder's config.json
         """
         config, name = read_config(source)
-
-        def need(key: str) -> int:
-            if config.get(key) is None:
-                raise ValueError(f"{name} has no {key}: it does not look like a decoder's config.json")
-            return int_field(f"{key} in {name}", config[key])
-
-        layers, heads = need("num_hidden_layers"), need("num_attention_heads")
-        if config.get("kv_lora_rank") is not None:
-            return cls(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
-        if config.get("num_key_value_heads") is None and {"multi_query", "num_kv_heads", "n_head_kv"} & set(config):
-            raise ValueError(f"{name} names its KV heads in a way of its own: make a KVShape by hand")
-        kv_heads = heads if config.get("num_key_value_heads") is None else need("num_key_value_heads")
-        values = None if config.get("v_head_dim") is None else need("v_head_dim")
-        if config.get("head_dim") is not None:
-            return cls(layers, kv_heads, need("head_dim"), values, num_heads=heads)
-        if need("hidden_size") % heads:
-            raise ValueError(f"hidden_size {config['hidden_size']} in {name} is not a multiple of its {heads} heads")
-        return cls(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
+        if not keeps_all(config):
+            raise ValueError(
+                f"{name} has layers that keep other things than K and V of all tokens: KVLayers counts them"
+            )
+        return shape_of(Model(config, name))
 
 
-def read_config(source: ConfigSource) -> tuple[Mapping[str, Any], str]:
-    """A decoder's config, of which the multimodal ones have one inside, and what messages call it.
+def shape_of(model: Model) -> KVShape:
+    """The shape that a config gives to all its layers.
 
-    Takes what `KVShape.from_config` takes.
-
-    >>> config, name = read_config("llama-3.1-8b")
-    >>> config["hidden_size"], name
-    (4096, 'llama-3.1-8b.json')
+    >>> shape_of(Model({"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}, "the config")).head_dim
+    16
     """
-    config, name = whole_config(source)
-    config = config.get("text_config") or config
-    if not isinstance(config, Mapping):
-        raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
-    return config, name
-
-
-def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
-    """A config with all its parts, and what messages call it; takes what `KVShape.from_config` takes."""
-    if isinstance(source, Mapping):
-        return source, "the config"
-    if not isinstance(source, (str, PathLike)):
-        raise TypeError(f"the config is a {type(source).__name__}: expected a dict, a path or a name")
-    path = Path(source)
-    if path.is_dir():
-        path /= "config.json"
-    if not path.exists() and path.parent == Path() and path.suffix != ".json":
-        path = asset(f"configs/{source}.json")
-    return read_json(path), path.name
+    config, name, need = model.config, model.name, model.need
+    layers, heads = need("num_hidden_layers"), need("num_attention_heads")
+    if config.get("kv_lora_rank") is not None:
+        return KVShape(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
+    if config.get("num_key_value_heads") is None and {"multi_query", "num_kv_heads", "n_head_kv"} & set(config):
+        raise ValueError(f"{name} names its KV heads in a way of its own: make a KVShape by hand")
+    kv_heads = heads if config.get("num_key_value_heads") is None else need("num_key_value_heads")
+    values = None if config.get("v_head_dim") is None else need("v_head_dim")
+    if config.get("head_dim") is not None:
+        return KVShape(layers, kv_heads, need("head_dim"), values, num_heads=heads)
+    if need("hidden_size") % heads:
+        raise ValueError(f"hidden_size {config['hidden_size']} in {name} is not a multiple of its {heads} heads")
+    return KVShape(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
 
 
 class TensorPlan(NamedTuple):
@@ -251,8 +227,19 @@ def kv_budget(memory_bytes: int, weight_bytes: int, utilization: float = 0.9) ->
     usable = int(memory * Fraction(str(utilization)))  # 0.29 means 29 hundredths, not the float nearest to it
     budget = usable - weights
     if budget < 0:
-        raise ValueError(f"the weights take {weights} bytes, but only {usable} may be used")
+        raise ValueError(f"the weights take {readable(weights)}, but only {readable(usable)} may be used")
     return budget
+
+
+def readable(size: int) -> str:
+    """A number of bytes as people read it, to four digits: in GiB, MiB or KiB, which count by 1,024.
+
+    >>> readable(9 * 2**27), readable(4_718_592), readable(1000)
+    ('1.125 GiB', '4.5 MiB', '1,000 bytes')
+    """
+    power = min(3, (size.bit_length() - 1) // 10) if size else 0
+    number = size / 1024**power
+    return f"{number:,.0f} {_UNITS[power]}" if number >= 1000 else f"{number:.4g} {_UNITS[power]}"
 
 
 def pages_that_fit(budget_bytes: int, page_bytes: int) -> int:

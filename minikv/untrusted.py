@@ -61,33 +61,35 @@ def read_text(path: Path, most: int) -> str:
         raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
 
 
-def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
+def read_json(path: Path, most: int = LARGEST_JSON, finite: bool = True) -> dict[str, Any]:
     """The JSON object in `path`, a file of at most `most` bytes; `ValueError` names the file where there is none.
+
+    Unless all numbers must be `finite`, NaN and Infinity are read as well: transformers writes them into configs.
 
     >>> from minikv.files import asset
     >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
     'llama'
     """
-    return json_object(read_text(path, most), str(path))
+    return json_object(read_text(path, most), str(path), finite)
 
 
-def json_object(text: str | bytes, name: str) -> dict[str, Any]:
+def json_object(text: str | bytes, name: str, finite: bool = True) -> dict[str, Any]:
     """The JSON object that `text` spells; `ValueError` begins with `name`.
 
     >>> json_object('[1, 2]', "the index")
     Traceback (most recent call last):
     ValueError: the index holds a list: expected an object
     """
-    found = parse_json(text, name)
+    found = parse_json(text, name, finite)
     if not isinstance(found, dict):
         raise ValueError(f"{name} holds {_KINDS[type(found)]}: expected an object")
     return found
 
 
-def parse_json(text: str | bytes, name: str) -> Any:
+def parse_json(text: str | bytes, name: str, finite: bool = True) -> Any:
     """Parse the JSON `text`, nested at most `DEEPEST_JSON` deep; a `ValueError` begins with `name`.
 
-    Repeated keys are refused, and so are NaN and Infinity, which JSON does not have.
+    Repeated keys are refused, and if `finite` so are NaN and Infinity, which JSON does not have.
 
     >>> parse_json('{"a": 1, "a": 2}', "config.json")
     Traceback (most recent call last):
@@ -95,7 +97,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        found = _DECODER.decode(text)
+        found = (_DECODER if finite else _LENIENT).decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
         raise ValueError(f"{name} is not JSON: {error.msg} at {where}") from None
@@ -134,6 +136,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def inside(folder: Path, name: str) -> Path:

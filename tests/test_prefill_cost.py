@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minikv import asset
 from minikv.traffic.plan.prefill_cost import PrefillCost
@@ -91,16 +93,20 @@ def test_latent_attention_may_have_whole_queries():
 
 
 def test_llama_4_adds_an_expert_for_every_token():
-    config = {**MIXTRAL, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 16384, "num_experts_per_tok": 1}
+    config = {**MIXTRAL, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 16384, "num_experts_per_tok": 1,
+              "model_type": "llama4_text"}  # fmt: skip
     attention, expert = 2 * 4096 * 4096 + 2 * 4096 * 1024, 3 * 4096 * 14336
     expected = 32 * attention + 16 * (2 * expert + 4096 * 8) + 16 * 3 * 4096 * 16384
     assert PrefillCost.from_config(config).active == expected
 
 
-@pytest.mark.parametrize(("tied", "copies"), [(True, 1), (False, 2), (None, 1)])
+@pytest.mark.parametrize(("tied", "copies"), [({"tie_word_embeddings": True}, 1), ({"tie_word_embeddings": False}, 2),
+                                               ({}, 1)])  # fmt: skip
 def test_tied_embeddings_are_counted_once(tied, copies):
+    """Where the config does not say it, the class of Gemma does: they are tied."""
     config = json.loads(asset("configs/gemma-2b.json").read_text("utf-8"))
-    cost = PrefillCost.from_config({**config, "tie_word_embeddings": tied})
+    del config["tie_word_embeddings"]
+    cost = PrefillCost.from_config({**config, **tied})
     assert cost.total - cost.active == copies * 256000 * 2048 + 37 * 2048
 
 
@@ -112,7 +118,34 @@ def test_an_mlp_may_have_no_gate():
 
 @pytest.mark.parametrize("key", ["vocab_size", "intermediate_size", "num_experts_per_tok"])
 def test_what_cannot_be_counted_is_refused(key):
-    with pytest.raises(ValueError, match=f"the config has no {key}: its parameters cannot be counted"):
-        PrefillCost.from_config({name: value for name, value in MIXTRAL.items() if name != key})
+    with pytest.raises(ValueError, match=f"the config has no {key}: it does not look like"):
+        PrefillCost.from_config({**MIXTRAL, key: None})
     with pytest.raises(ValueError, match=f"{key} in the config is 'many'"):
         PrefillCost.from_config({**MIXTRAL, key: "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "billions", "windows"),
+    [
+        ("gpt-oss-120b", 116.8, ((128, 4 * 18 * 64 * 64, False),)),
+        ("gemma-3-12b", 11.8, ((1024, 4 * 40 * 16 * 256, False),)),
+        ("llama-4-scout", 107.8, ((8192, 4 * 36 * 40 * 128, True),)),
+    ],
+)
+def test_layers_that_see_a_window_or_a_chunk_counted_by_hand(name, billions, windows):
+    cost = PrefillCost.from_config(name)
+    assert round(cost.total / 1e9, 1) == billions
+    assert cost.windows == windows
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_what_a_query_meets_in_a_window_and_in_a_chunk_position_by_position(tokens, window):
+    sliding, chunks = (PrefillCost(0, 0, 0, ((window, 1, chunked),)) for chunked in (False, True))
+    assert sliding.flops(tokens) == sum(min(position, window) for position in range(1, tokens + 1))
+    assert chunks.flops(tokens) == sum((position - 1) % window + 1 for position in range(1, tokens + 1))
+
+
+@pytest.mark.parametrize("name", ["qwen3-next-80b-a3b", "nemotron-nano-9b-v2", "deepseek-v3.2"])
+def test_layers_that_are_no_plain_attention_are_not_counted(name):
+    with pytest.raises(ValueError, match="of which parameters and FLOPs are not counted"):
+        PrefillCost.from_config(name)

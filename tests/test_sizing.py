@@ -20,7 +20,7 @@ from minikv import (
     page_waste,
     pages_that_fit,
 )
-from minikv.sizing import DTYPE_BITS
+from minikv.sizing import DTYPE_BITS, readable
 
 pytestmark = pytest.mark.core
 
@@ -101,7 +101,7 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "config.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds a list"):
         KVShape.from_config(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"there is: deepseek-v3.json"):
+    with pytest.raises(FileNotFoundError, match=r"'gpt-9' is no file, .* deepseek-v3, .*Download"):
         KVShape.from_config("gpt-9")
     with pytest.raises(FileNotFoundError):
         KVShape.from_config("folder/config.json")
@@ -211,8 +211,16 @@ def test_configs_that_name_their_heads_otherwise_are_refused():
 
 def test_weights_that_take_all_that_may_be_used_leave_nothing():
     assert kv_budget(100, 100, utilization=1) == 0
-    with pytest.raises(ValueError, match="the weights take 101 bytes, but only 100 may be used"):
+    with pytest.raises(ValueError, match="the weights take 101 bytes, but only 100 bytes may be used"):
         kv_budget(100, 101, utilization=1)
+
+
+@given(st.integers(0, 2**60))
+def test_a_number_of_bytes_is_read_back_within_a_thousandth(size):
+    number, unit = readable(size).replace(",", "").split()
+    power = ("bytes", "KiB", "MiB", "GiB").index(unit)
+    assert abs(float(number) * 1024**power - size) <= size / 1000
+    assert float(number) < 1024 or power == 3
 
 
 @pytest.mark.parametrize(("kv_heads", "name"), [(1, "MQA"), (2, "GQA"), (4, "GQA"), (8, "MHA")])

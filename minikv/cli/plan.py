@@ -19,17 +19,18 @@ from minikv.cli.command import complain, lacking, option, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
+from minikv.layers import KVLayers
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
-from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget
+from minikv.sizing import DTYPE_BITS, kv_budget, readable
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
 from minikv.traffic.plan import Plan, Terms
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
-from minikv.traffic.plan.plan_words import PlanWords, gib
+from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
-from minikv.traffic.plan.prefill_cost import PrefillCost, require_full_attention
+from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
 
@@ -40,6 +41,9 @@ _EXAMPLES = """examples:
                                                                    80 GiB on each of two GPUs, less the weights
   minikv plan sessions.jsonl.gz --ttl 300,3600 --html report.html  what forgetting costs; a report for a browser
   minikv plan day.jsonl --policies all                             every eviction order; continues after a stop
+
+--model says which layers keep every token, and which a window, a chunk or a state; what it does not know is refused.
+A hf_quant_config.json beside the config.json is read, too.
 
 The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
 The knee is the size from which on more memory gains less than the average of the whole curve."""
@@ -60,7 +64,10 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
     plan.add_argument("--memory", type=memory_size, metavar="SIZE",
                       help="what the cache may use on each GPU, such as 60GiB")  # fmt: skip
-    plan.add_argument("--dtype", choices=DTYPE_BITS, default="bf16", help="of keys and values (default bf16)")
+    plan.add_argument("--dtype", choices=DTYPE_BITS,
+                      help="of keys and values (default: as the model quantizes them, or bf16)")  # fmt: skip
+    plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
+                      help="of the states of recurrent layers (default: as the model says, or fp32)")  # fmt: skip
     plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
     plan.add_argument("--weights", choices=DTYPE_BITS, help="take weights of this type off --memory first")
     plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
@@ -163,23 +170,30 @@ def _require_other_files(options: argparse.Namespace) -> None:
 
 def _terms(options: argparse.Namespace) -> Terms:
     """The terms of the plan but for the size of a block, or an error that says what is wrong with the options."""
-    cost = each = None
-    if options.model is not None:
-        require_full_attention(options.model)
-        each = bytes_per_token(KVShape.from_config(options.model), options.dtype, options.tp)
+    if options.weights and options.memory is None:
+        raise ValueError("--weights are taken off --memory, which is not given")
+    if options.model is None:
+        return Terms(1, lifetimes=options.ttl, warm_up=options.warm_up)
+    layers = KVLayers.from_config(options.model, options.dtype, options.tp, options.state_dtype)
+    if not (each := layers.bytes_per_token):
+        held = readable(layers.bytes_per_sequence)
+        raise ValueError(f"no layer of {options.model} keeps every token, only {held} per prompt: there is no curve")
+    if options.policies and layers.bytes_per_sequence:
+        raise ValueError("--policies replays blocks alone: leave it out for a model with windows or states")
+    try:
         cost = PrefillCost.from_config(options.model)
-    memory, gpus = _memory(options, cost), options.tp if cost else 1
-    return Terms(1, each, memory, cost, options.ttl, options.warm_up, gpus)
+    except ValueError as error:
+        if options.weights:
+            raise ValueError(f"{error}: leave --weights out, and take them off --memory yourself") from None
+        cost = None  # FLOPs are left out
+    return Terms(1, each, _memory(options, cost), cost, options.ttl, options.warm_up, options.tp,
+                 layers=layers)  # fmt: skip
 
 
 def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
     """Return the memory for the cache, in bytes on each GPU, without the weights if that is asked for."""
-    if options.memory is None or cost is None:
-        if options.weights:
-            raise ValueError("--weights are taken off --memory, which is not given")
-        return None
-    if not options.weights:
-        return int(options.memory)
+    if not options.weights or cost is None:
+        return options.memory  # type: ignore[no-any-return]
     return kv_budget(options.memory, -(-cost.total * DTYPE_BITS[options.weights] // (8 * options.tp)), utilization=1)
 
 
@@ -214,7 +228,7 @@ def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies:
 
 def _refusal(traffic: Traffic, terms: Terms) -> str | None:
     """Why there is no such plan for this trace, or `None`."""
-    if terms.cost and traffic.unit != "tokens":
+    if terms.bytes_per_token and traffic.unit != "tokens":
         return f"{traffic.name} is counted in {traffic.unit}, a model in tokens: --tokenizer FOLDER counts tokens"
     if terms.lifetimes and not traffic.timed:
         return f"{traffic.name} says nothing of time, which --ttl needs"
@@ -227,11 +241,19 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     """The model and its memory, in a sentence."""
     if terms.bytes_per_token is None:
         return "No model was given, so sizes are in the units of the trace."
-    each = f" on each of {terms.gpus} GPUs" if terms.gpus > 1 else ""
-    held = ""
+    gpus, kept = terms.gpus, terms.layers.bytes_per_sequence
+
+    def on_gpus(size: int) -> str:
+        return f" on each of {gpus} GPUs ({readable(size * gpus)} in all)" if gpus > 1 else ""
+
+    each = terms.bytes_per_token
+    said = f"{options.model}: {readable(each)} of {terms.layers.dtype} per token{on_gpus(each)}"
+    if kept:
+        said += f" and {readable(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
-        held = f"; the cache may use {gib(terms.memory)}{each}: {terms.memory // terms.bytes_per_token:,} tokens"
-    return f"{options.model}: {terms.bytes_per_token / 1024:g} KiB of {options.dtype} per token{each}{held}."
+        said += f"; the cache may use {readable(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
+        said += ", less with the windows and states of prompts" if kept else ""
+    return said + ("." if terms.cost else ". Its FLOPs are not counted.")
 
 
 def _replayed(

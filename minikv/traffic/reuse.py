@@ -16,6 +16,9 @@ earlier request:
 With W blocks used after request 3, the blocks of the second segment have the places W + 1, W + 2, ... W + 56: one
 number for a segment, and no work for a block.
 
+A request may also keep something besides its blocks: the windows and states of a model whose layers do not all keep
+every token. That stands last in what is left of its request, so all that was used before is as much further down.
+
 A request larger than the cache is served without it, so it uses nothing. Below the longest request each size therefore
 has a pass of its own, over the requests that fit; from there on one pass serves all sizes.
 
@@ -53,7 +56,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,12 +67,28 @@ from minikv.traffic.trace_tree import ROOT, Column, TraceTree
 _COLUMNS = 5
 
 
+class Tails(NamedTuple):
+    """What each request keeps besides its blocks, and the size of a block, both in bytes."""
+
+    sizes: Column
+    block: int
+
+    def blocks(self) -> Column:
+        """The blocks that each would fill, rounded up.
+
+        >>> Tails(np.array([0, 10, 11]), block=10).blocks().tolist()
+        [0, 1, 2]
+        """
+        return -(-self.sizes // self.block)
+
+
 @dataclass(frozen=True, eq=False)
 class Reuse:
     """Every reuse in a trace: request `users[i]` reuses depths [`starts[i]`, `stops[i]`), last used by `sources[i]`.
 
     `newer[i]` is how many blocks had been used since then. Requests are numbered from 0, in order, and so are their
-    segments; `lengths` has the blocks of each request, and 0 where it was larger than the cache.
+    segments; `lengths` has the blocks of each request, and 0 where it was larger than the cache. `tails` has the blocks
+    that it fills besides, of which `kept` are filled in the end.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
@@ -86,6 +105,8 @@ class Reuse:
     stops: Column
     newer: Column
     lengths: Column
+    tails: Column
+    kept: int = 0
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -105,12 +126,13 @@ class Reuse:
         return np.bincount(self.users, blocks, len(self.lengths)).astype(np.int64)  # exact: floats below 2**53
 
 
-def reuse_in(tree: TraceTree, largest: int | None = None) -> Reuse:
+def reuse_in(tree: TraceTree, largest: int | None = None, tails: Tails | None = None) -> Reuse:
     """Every reuse of the requests that have at most `largest` blocks (`None`: of all), in one pass."""
     depths, last_use = tree.depths, [-1] * len(tree.parents)
     lengths = np.array(tree.lengths, np.int64)
+    own = tails.blocks() if tails else np.zeros_like(lengths)
     if largest is not None:
-        lengths[lengths > largest] = 0
+        lengths[lengths + own > largest] = 0
     held, table = _BlocksByLastUse(len(lengths)), array("q")
     for user, node in enumerate(tree.ends):
         if lengths[user]:
@@ -122,7 +144,11 @@ def reuse_in(tree: TraceTree, largest: int | None = None) -> Reuse:
             held.add(user, depths[node])
     columns = np.frombuffer(table, np.int64).reshape(-1, _COLUMNS).T if table else np.zeros((_COLUMNS, 0), np.int64)
     users, sources, starts, stops, newer = map(np.ascontiguousarray, columns)
-    return Reuse(users, sources, starts, stops, newer, lengths)
+    if not tails:
+        return Reuse(users, sources, starts, stops, newer, lengths, own)
+    before = np.concatenate(([0], np.cumsum(np.where(lengths, tails.sizes, 0))))  # in bytes, of earlier requests
+    newer = newer - (before[sources + 1] - before[users]) // tails.block  # rounded up
+    return Reuse(users, sources, starts, stops, newer, lengths, own, int(-(-before[-1] // tails.block)))
 
 
 def _use(
@@ -172,9 +198,10 @@ class ReuseBySize:
     [0, 0, 5, 5]
     """
 
-    def __init__(self, tree: TraceTree):
-        self.tree = tree
-        self._sorted = sorted(set(tree.lengths))
+    def __init__(self, tree: TraceTree, tails: Tails | None = None):
+        self.tree, self._tails = tree, tails
+        lengths = np.array(tree.lengths, np.int64) + (tails.blocks() if tails else 0)
+        self._sorted = sorted(set(lengths.tolist()))
         self._last: tuple[int | None, Reuse] | None = None
 
     def at(self, capacity: int | None = None) -> Reuse:
@@ -183,7 +210,7 @@ class ReuseBySize:
         if capacity is not None and (fits := bisect_right(self._sorted, capacity)) < len(self._sorted):
             largest = self._sorted[fits - 1] if fits else 0
         if self._last is None or self._last[0] != largest:
-            self._last = largest, reuse_in(self.tree, largest)
+            self._last = largest, reuse_in(self.tree, largest, self._tails)
         return self._last[1]
 
 
@@ -222,12 +249,12 @@ def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
     >>> [clairvoyant_found(ReuseBySize(tree).at(size), size).tolist() for size in (2, 4)]
     [[0, 0, 0, 1, 0], [0, 0, 0, 2, 1]]
     """
-    cache, found = _Farthest(reuse), np.zeros(len(reuse.lengths), np.int64)
+    cache, found, tails = _Farthest(reuse), np.zeros(len(reuse.lengths), np.int64), reuse.tails.tolist()
     arriving, leaving = _groups(reuse.users, len(reuse.lengths)), _groups(reuse.sources, len(reuse.lengths))
     for request, length in enumerate(reuse.lengths.tolist()):
         if length:
             found[request] = sum(cache.take(segment) for segment in arriving[request])
-            cache.drop(cache.size + length - capacity)
+            cache.drop(cache.size + length + tails[request] - capacity)
             cache.put(leaving[request], length)
     return found
 

@@ -33,7 +33,7 @@ RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to 
 SET_UP = "try:\n    import minikv\nexcept ImportError"
 GROUPS = {
     "indexes": ("Indexes", "prefix", "copy_on_write"),
-    "pools": ("Pools, pages and tokens", "pools", "tokens", "sizing"),
+    "pools": ("Pools, pages and tokens", "pools", "tokens", "sizing", "layers"),
     "managers": ("Managers and keys and values", "manager", "store"),
     "serving": ("Serving", "serving", "measure"),
     "checking": ("Checking", "testing", "errors"),

@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from minikv.layers import KVLayers, LayerGroup
 from minikv.traffic.plan.prefill_cost import PrefillCost
-from minikv.traffic.trace_tree import PrefixWorth
+from minikv.traffic.reuse import Tails
+from minikv.traffic.trace_tree import Column, PrefixWorth
+
+_UNKNOWN = KVLayers(())
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,8 @@ class Terms:
 
     `memory` is what the cache may use, in bytes; `cost` is what the model computes; either may be unknown. `lifetimes`
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
-    several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens.
+    several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens. `layers` says where
+    the bytes of a token come from, and what every prompt keeps for itself.
     """
 
     block_size: int
@@ -29,6 +36,21 @@ class Terms:
     warm_up: float = 0.0
     gpus: int = 1
     unit: str = "tokens"
+    layers: KVLayers = _UNKNOWN
+
+    def tails(self, inputs: Column, continued: Column) -> Tails | None:
+        """What prompts of so many tokens, which continue others of so many, keep besides: states, and new in windows.
+
+        >>> layers = KVLayers((LayerGroup("window", 2, per_token=10, window=8),))
+        >>> Terms(16, bytes_per_token=1, layers=layers).tails(np.array([50, 52]), np.array([0, 50])).sizes.tolist()
+        [80, 20]
+        """
+        if not self.layers.bytes_per_sequence or not self.bytes_per_token:
+            return None
+        sizes, new = np.zeros_like(inputs), np.maximum(inputs - continued, 0)
+        for group in self.layers.groups:
+            sizes += group.state if group.window is None else group.per_token * np.minimum(new, group.window)
+        return Tails(sizes, self.bytes_per_token * self.block_size)
 
     @property
     def capacity(self) -> int | None:
@@ -73,8 +95,8 @@ class Lifetime:
 class Plan:
     """A plan for the traffic of a trace; sizes and hits are in blocks, of the requests that are counted.
 
-    Its fields are those of the JSON object, but for `longest_prompt`, `gpus` and `cost`. Prompts are counted in what
-    blocks are made of, as a prompt's last block may not be full.
+    Its fields are those of the JSON object, but for `longest_prompt` and `cost`. Prompts are counted in what blocks are
+    made of, as a prompt's last block may not be full. A long prompt keeps `bytes_per_sequence` besides its blocks.
 
     `points` are in the order of their size; three of them are at the size of the memory, at the knee, and where LRU
     finds as much as unlimited memory, which is `ceiling`. The requests that continue a whole earlier prompt account
@@ -92,6 +114,9 @@ class Plan:
     distinct_blocks: int
     longest_request_blocks: int
     bytes_per_token: int | None
+    bytes_per_sequence: int
+    smallest_prefix: int
+    layers: tuple[LayerGroup, ...]
     memory: int | None
     points: tuple[PlanPoint, ...]
     at_memory: PlanPoint | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from minikv.traffic.chart import Chart, chart_svg
@@ -11,19 +11,22 @@ from minikv.traffic.plan.plan_words import GIB, PlanWords
 from minikv.traffic.report import csv_text, document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
-_OF_EACH_GPU = ("bytes_per_token", "memory", "bytes")
-_NOT_SAID = ("longest_prompt", "gpus", "cost")
+_OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes")
+_NOT_SAID = ("longest_prompt", "cost")
 
 
 def plan_object(plan: Plan) -> dict[str, Any]:
     """The plan as an object of JSON: shares from 0 to 1, sizes in blocks, in the trace's units and in bytes.
+
+    With several `gpus`, names that end in `_per_gpu` are of one of them.
 
     >>> from minikv.traffic.plan import Terms
     >>> from minikv.traffic.plan.planning import TraceTree, make_plan
     >>> plan_object(make_plan(TraceTree(), Terms(16)))["ceiling"]["hits"]
     0
     """
-    found = _plain(plan, plan)
+    found = _plain(replace(plan, layers=()), plan)
+    found["layers" if plan.gpus == 1 else "layers_per_gpu"] = [group._asdict() for group in plan.layers]
     found["policies"] = {
         name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
         for name, sizes in plan.policies.items()
@@ -100,5 +103,5 @@ def _figures(words: PlanWords) -> list[tuple[str, str, str]]:
         best = f"LRU with {words.size(point.blocks)}; at most {words.share(point.bound)} with any eviction"
         figures.append(("hits with --memory", words.share(point.hits), best))
     figures.append(("knee", words.size(plan.knee.blocks), f"LRU hits {words.share(plan.knee.hits)} there"))
-    unlimited = f"unlimited memory: {words.size(plan.distinct_blocks)}"
+    unlimited = f"unlimited memory: {words.size(plan.ceiling.blocks)}"
     return [*figures, ("ceiling", words.share(plan.ceiling.hits), unlimited)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from minikv.sizing import readable
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
 from minikv.traffic.report import ReportPart
@@ -26,11 +27,15 @@ class PlanWords:
         self.plan, self.unit = plan, plan.unit
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
+        self._all = f" on {plan.gpus} GPUs" if plan.gpus > 1 else ""
         self._memory = plan.at_memory and plan.at_memory.blocks
 
     def size(self, blocks: int) -> str:
-        """A size in GiB where that is known, else in the trace's units."""
-        return f"{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
+        """A size in GiB where that is known, of one GPU and of all, else in the trace's units."""
+        if not self.block_bytes:
+            return self.units(blocks)
+        size = blocks * self.block_bytes
+        return f"{gib(size)}{self.each}" + (f", {gib(size * self.plan.gpus)}{self._all}" if self._all else "")
 
     def units(self, blocks: int) -> str:
         """A size in the trace's units.
@@ -61,6 +66,8 @@ class PlanWords:
 
     def sections(self) -> Iterator[ReportPart]:
         """The sections, in the order in which they are shown; one without anything to say is left out."""
+        if len(self.plan.layers) > 1:
+            yield self._layers()
         yield self._curve()
         yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
         if self.plan.policies:
@@ -92,10 +99,36 @@ class PlanWords:
         names = {"--memory": self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
+    def _layers(self) -> ReportPart:
+        plan, prefix = self.plan, self.plan.smallest_prefix
+        rows = tuple(
+            (str(group.layers), f"{group.keeps}{f' of {group.window:,} tokens' if group.window else ''}",
+             f"{group.per_token:,}" if group.per_token and not group.window else "",
+             readable(group.per_sequence) if group.per_sequence else "", group.convention)
+            for group in plan.layers
+        )  # fmt: skip
+        said = []
+        if plan.bytes_per_sequence:
+            said.append(
+                f"Each prompt keeps windows and states of its own, {readable(plan.bytes_per_sequence)}{self.each} at "
+                "most. All sizes below hold them too: they stay with its blocks until they are the least recently "
+                "used, and a prompt that continues another shares its window."
+            )
+        if prefix > 1:
+            said.append(
+                f"The smallest prefix that vLLM reuses is of {prefix:,} tokens: it keeps a state for each block, which "
+                "it makes so large. Hits are counted as if there were a state wherever a prompt can go on."
+            )
+        elif plan.bytes_per_sequence:
+            said.append("Any prefix of whole blocks can be reused.")
+        head = ("layers", "each keeps", f"bytes per token{self.each}", f"per prompt{self.each}", "convention")
+        return ReportPart("What the layers keep", tuple(said), head, rows, words=("each keeps", "convention"))
+
     def _curve(self) -> ReportPart:
-        memory = [f"memory{self.each}"] if self.block_bytes else []
+        memory = [f"memory{self.each}", *([f"memory{self._all}"] if self._all else [])] if self.block_bytes else []
         flops = ["FLOPs saved"] if self.plan.prefill_flops else []
-        head = (*memory, self.unit, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
+        units = [] if self.plan.bytes_per_sequence else [self.unit]  # where only blocks take memory
+        head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
         what = "The share of all blocks that hit: LRU by pages, and the most that any order of eviction could have."
@@ -106,7 +139,10 @@ class PlanWords:
         plan = self.plan
         if self.block_bytes:
             yield gib(point.blocks * self.block_bytes)
-        yield count(point.tokens)
+        if self.block_bytes and self._all:
+            yield gib(point.blocks * self.block_bytes * plan.gpus)
+        if not plan.bytes_per_sequence:
+            yield count(point.tokens)
         yield self.share(point.hits)
         yield self.share(point.bound)
         yield percent(point.hits / max(1, plan.ceiling.hits))
@@ -118,7 +154,7 @@ class PlanWords:
         plan, bend, reach = self.plan, self.plan.knee, self.plan.lru_reaches_ceiling_at_blocks
         yield (
             f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
-            f"({self.size(plan.distinct_blocks)}); LRU has as many from {self.size(reach)} on."
+            f"({self.size(plan.ceiling.blocks)}); LRU has as many from {self.size(reach)} on."
         )
         yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
         if point := plan.at_memory:
@@ -142,7 +178,9 @@ class PlanWords:
             for name, hits in self.plan.policies.items()
         )
         what = "Each order of eviction, by pages, in a replay of the whole trace."
-        return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
+        return ReportPart(
+            "Policies", (what,), ("policy", *(self.size(size).partition(", ")[0] for size in sizes)), rows
+        )
 
     def _lifetimes(self) -> ReportPart:
         plan, head, rows = self.plan, ["forgotten after", "hits, unlimited memory", "of all hits lost"], []

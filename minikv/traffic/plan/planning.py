@@ -45,8 +45,10 @@ class _Planning:
 
     def __init__(self, tree: TraceTree, terms: Terms):
         self.tree, self.terms = tree, terms
-        self.sizes, self.whole = ReuseBySize(tree), ReuseBySize(tree).at()
         self.inputs = np.array(tree.inputs, np.int64)
+        self.continued = continued_depths(tree)
+        tails = terms.tails(self.inputs, self.continued * terms.block_size)
+        self.sizes, self.whole = ReuseBySize(tree, tails), ReuseBySize(tree, tails).at()
         self.counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
         self.own, self.blocks = own_depths(tree), self._total(self.whole.lengths)
 
@@ -59,6 +61,9 @@ class _Planning:
             block_size=terms.block_size,
             unit=terms.unit,
             bytes_per_token=terms.bytes_per_token,
+            bytes_per_sequence=terms.layers.bytes_per_sequence,
+            smallest_prefix=terms.layers.smallest_prefix,
+            layers=terms.layers.groups,
             memory=terms.memory,
             points=tuple(points.values()),
             at_memory=points.get(terms.capacity),
@@ -72,7 +77,7 @@ class _Planning:
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
-        tree, continued = self.tree, continued_depths(self.tree)
+        tree, continued = self.tree, self.continued
         return {
             "requests": int(self.counts.sum()),
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
@@ -92,7 +97,7 @@ class _Planning:
     def _reach(self) -> int:
         """The last place in the list that is ever found, or the longest request that finds or is found."""
         whole = self.whole
-        involved = whole.lengths[np.concatenate((whole.users, whole.sources))]
+        involved = (whole.lengths + whole.tails)[np.concatenate((whole.users, whole.sources))]
         return int(max((whole.newer + whole.stops - whole.starts).max(initial=1), involved.max(initial=1)))
 
     def _sizes(self, largest: int) -> list[int]:
@@ -126,8 +131,8 @@ class _Planning:
         return self._described(size, reuse, reuse.found(size), self._total(clairvoyant_found(reuse, size)))
 
     def _ceiling(self) -> PlanPoint:
-        found = self.whole.found()
-        return self._described(self.tree.num_distinct, self.whole, found, self._total(found))
+        found, size = self.whole.found(), self.tree.num_distinct + self.whole.kept
+        return self._described(size, self.whole, found, self._total(found))
 
     def _described(self, size: int, reuse: Reuse, found: Column, bound: int) -> PlanPoint:
         saved = np.minimum(found * self.terms.block_size, self.inputs)  # the last block of a prompt may not be full

@@ -1,0 +1,248 @@
+"""What kind each layer of a model is, by its `config.json`.
+
+A field that a config leaves out takes the default of the model's class, not of a formula: `model_types.json` has those
+of transformers (and says of which version), and a rule for each type of model that says where its full attention is. A
+type that is not there, and a field that is unknown and could change what is kept, are refused by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minikv.errors import bounded
+from minikv.files import FileName, asset
+from minikv.untrusted import int_field, read_json
+
+ConfigSource = Mapping[str, Any] | FileName  # a config, or where one is
+KINDS = ("full_attention", "indexed_attention", "sliding_attention", "chunked_attention", "linear_attention", "conv",
+         "hybrid", "mlp", "moe")  # fmt: skip
+_LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+_OTHERWISE = {
+    "attention": "full_attention", "mamba": "linear_attention", "deepseek_sparse_attention": "indexed_attention",
+    "*": "full_attention", "M": "linear_attention", "-": "mlp", "E": "moe",
+}  # fmt: skip
+_COULD_MATTER = re.compile(
+    "window|attn|attention|layer|head|kv|cache|mamba|ssm|state|conv|linear|index|latent|lora|block|chunk|pattern"
+    "|interval|period|share|compress|recurr|swa|memory|hybrid|global|local|sparse"
+)
+_ELSEWHERE = re.compile("(mtp|moe|expert|vision|audio|output)_")  # what such a field is about keeps nothing here
+_QUANTIZATION = ("quantization_config", "quantization", "compression_config")
+
+
+def read_config(source: ConfigSource) -> tuple[Mapping[str, Any], str]:
+    """A decoder's config, of which the multimodal ones have one inside, and what messages call it.
+
+    Takes what `KVShape.from_config` takes.
+
+    >>> config, name = read_config("llama-3.1-8b")
+    >>> config["hidden_size"], name
+    (4096, 'llama-3.1-8b.json')
+    """
+    config, name = whole_config(source)
+    config = config.get("text_config") or config
+    if not isinstance(config, Mapping):
+        raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
+    return config, name
+
+
+def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
+    """A config with all its parts and a `hf_quant_config.json` beside it, and what messages call it.
+
+    Takes what `KVShape.from_config` takes.
+    """
+    if isinstance(source, Mapping):
+        return source, "the config"
+    if not isinstance(source, (str, PathLike)):
+        raise TypeError(f"the config is a {type(source).__name__}: expected a dict, a path or a name")
+    path = Path(source)
+    if path.is_dir():
+        path /= "config.json"
+    if not path.exists() and path.parent == Path() and path.suffix != ".json":
+        try:
+            path = asset(f"configs/{source}.json")
+        except FileNotFoundError:
+            names = ", ".join(sorted(other.stem for other in asset("configs").iterdir()))
+            raise FileNotFoundError(
+                f"{bounded(str(source))} is no file, no folder, and none of the models whose config.json comes with "
+                f"minikv: {names}. Download the config.json of yours and name that"
+            ) from None
+    beside = path.with_name("hf_quant_config.json")
+    return (read_json(beside) if beside.exists() else {}) | read_json(path, finite=False), path.name
+
+
+class Model(NamedTuple):
+    """A config with the defaults of its class, what messages call it, its type's rules, and the kind of each layer."""
+
+    config: Mapping[str, Any]
+    name: str
+    rules: Mapping[str, Any] = {}
+    kinds: tuple[str, ...] = ()
+
+    def need(self, field: str) -> int:
+        """A size that must be there, or `ValueError` names it.
+
+        >>> model_of("gemma-3-12b").need("head_dim")    # of its class: the config has none
+        256
+        """
+        if self.config.get(field) is None:
+            raise ValueError(f"{self.name} has no {field}: it does not look like a decoder's config.json")
+        return int_field(f"{field} in {self.name}", self.config[field])
+
+    def count(self, *fields: str, default: int = 0) -> int:
+        """The first of `fields` that is there, 0 or more."""
+        for field in fields:
+            if self.config.get(field) is not None:
+                return int_field(f"{field} in {self.name}", self.config[field], "0 or more", least=0)
+        return default
+
+    def number(self, rule: int | str) -> int:
+        """A number that a rule gives, or a field, or the product of two.
+
+        >>> Model({"expand": 2, "hidden_size": 64}, "the config").number("expand*hidden_size")
+        128
+        """
+        if isinstance(rule, int):
+            return rule
+        if self.config.get(rule) == "auto":  # the size of a head, where all of them make up the inner layer
+            return self.number("mamba_expand*hidden_size") // self.need("mamba_n_heads")
+        return math.prod(map(self.need, rule.split("*")))
+
+
+def model_of(source: ConfigSource) -> Model:
+    """Read a config, as `KVShape.from_config` does, with the kinds of its layers; `ValueError` names what is not known.
+
+    >>> model_of("gpt-oss-120b").kinds[:3]
+    ('sliding_attention', 'full_attention', 'sliding_attention')
+    >>> model_of({"model_type": "gpt9"})
+    Traceback (most recent call last):
+    ValueError: model_type in the config is 'gpt9': what its layers keep is not known
+    """
+    whole, name = whole_config(source)
+    config = read_config(whole)[0]
+    if (kind := config.get("model_type")) is None:
+        if (kind := whole.get("model_type")) is None:
+            raise ValueError(f"{name} has no model_type: it does not look like a decoder's config.json")
+        kind = f"{kind}_text"  # the part of a multimodal config that is its decoder
+    if (rules := _rules(kind)) is None:
+        raise ValueError(f"model_type in {name} is {bounded(kind)}: what its layers keep is not known")
+    named = {ours: _at(config, theirs) for theirs, ours in rules.get("renamed", {}).items()}
+    config = {**config, **{field: value for field, value in named.items() if value is not None}}
+    _require_known(config, name, kind, {*_table()["harmless"].split(), *rules["defaults"], *rules.get("also", ())})
+    model = Model({**rules["defaults"], **config}, name, rules)
+    return model._replace(kinds=_kinds(model))
+
+
+def keeps_all(config: Mapping[str, Any]) -> bool:
+    """Return whether every layer keeps K and V of all tokens, for a type that is known; any other is taken at its word.
+
+    >>> keeps_all({"model_type": "gemma2"}), keeps_all({"num_hidden_layers": 2})
+    (False, True)
+    """
+    return _rules(config.get("model_type")) is None or {*model_of(config).kinds} <= {"full_attention"}
+
+
+@functools.cache
+def _table() -> Any:
+    return json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+
+
+def _rules(kind: Any) -> dict[str, Any] | None:
+    """The rules of a type of model, if it is known."""
+    return _table()["types"].get(kind) if isinstance(kind, str) else None
+
+
+def _require_known(config: Mapping[str, Any], name: str, kind: str, known: set[str]) -> None:
+    if config.get("use_sliding_window") is False:
+        known |= {"use_sliding_window", "sliding_window", "max_window_layers"}
+    for field, value in config.items():
+        if value and field not in known and _COULD_MATTER.search(field) and not _ELSEWHERE.match(field):
+            raise ValueError(
+                f"{field} in {name} is {bounded(value)}: what it means for the cache of {kind} is not known"
+            )
+
+
+def _kinds(model: Model) -> tuple[str, ...]:
+    """The kind of each layer that does not use the keys and values of another."""
+    config = model.config
+    field = next(filter(config.get, _LISTS), "num_hidden_layers")
+    found = None if field == "num_hidden_layers" else config[field]
+    if found and not isinstance(found, (list, str)):
+        raise ValueError(f"{field} in {model.name} is {bounded(found)}: expected a list of kinds of layers")
+    told = not found or config.get("num_hidden_layers") is not None
+    count = model.need("num_hidden_layers") if told else len(found or ())
+    if not found:
+        rules = model.rules.get("layers", [{"full": "every", "n": 1, "other": ""}])
+        rule = next((rule for rule in rules if config.get(rule.get("field"))), rules[-1])
+        field, found = rule.get("field", field), _ruled(model, rule, count)
+    kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else "" for kind in found]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"{field} in {model.name} has {bounded(kind)}: what such a layer keeps is not known")
+    if len(kinds) != count:
+        raise ValueError(f"{field} in {model.name} is for {len(kinds)} layers, num_hidden_layers is {count}")
+    kinds[-1] = model.rules.get("last", kinds[-1])
+    return tuple(kinds[: max(0, count - model.count("num_kv_shared_layers"))])
+
+
+def _ruled(model: Model, rule: Mapping[str, Any], count: int) -> list[str]:
+    """The kinds of the layers by a rule, which says where full attention is, and what the other layers are."""
+    config, way, field = model.config, rule["full"], rule.get("field", "")
+    full: set[int] = set()
+    if way == "every":
+        period = model.need(field) if config.get(field) or "n" not in rule else rule["n"]
+        at = rule.get("at", period - 1)
+        at = config.get(at) if isinstance(at, str) else at
+        full = {layer for layer in range(count) if layer % period == at}
+    elif way == "first":  # as many layers, or all of them where there is no window
+        window = config.get("sliding_window") and config.get("use_sliding_window") is not False
+        full = set(range((model.need(field) if field else 0) if window else count))
+    elif way == "flags":
+        flags = _numbers(model, field)
+        count, full = len(flags), {layer for layer, flag in enumerate(flags) if flag == rule["n"]}
+    elif way == "listed":
+        full = {layer - rule.get("n", 0) for layer in _numbers(model, field)}
+    return ["full_attention" if layer in full else rule["other"] for layer in range(count)]
+
+
+def _at(config: Mapping[str, Any], field: str) -> Any:
+    """A field of the config or, after a dot, of a part of it; `None` where it is not there."""
+    value: Any = config
+    for part in field.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _numbers(model: Model, field: str) -> list[int]:
+    """A list of numbers in the config, or in a part of it."""
+    value = _at(model.config, field)
+    if not isinstance(value, list) or not all(type(number) is int for number in value):
+        raise ValueError(f"{field} in {model.name} is {bounded(value)}: expected a list of whole numbers")
+    return value
+
+
+def quantized_to(source: ConfigSource) -> str | None:
+    """The type that a checkpoint quantizes its keys and values to, or `None`.
+
+    `ValueError` names a type of unknown size.
+
+    >>> quantized_to({"quantization_config": {"kv_cache_scheme": {"num_bits": 8, "type": "float"}}})
+    'fp8'
+    """
+    whole, name = whole_config(source)
+    parts = [whole, read_config(whole)[0]]
+    parts += [part[key] for part in parts for key in _QUANTIZATION if isinstance(part.get(key), Mapping)]
+    for part in parts:
+        for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
+            if scheme := part.get(field):
+                fields = (scheme.get("num_bits"), scheme.get("type")) if isinstance(scheme, Mapping) else scheme
+                if fields not in ((8, "float"), "FP8"):
+                    raise ValueError(f"{field} of {name} is {bounded(scheme)}: only the size of FP8 is known")
+                return "fp8"
+    return None
