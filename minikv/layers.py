@@ -1,4 +1,4 @@
-"""What the layers of a model keep of a text, in bytes, read from its `config.json`. They need not keep the same.
+"""How many bytes each layer of a model keeps of a text, by its `config.json`: they need not keep the same.
 
     full attention     K and V of every token, or one latent vector      bytes per token
     indexer            one more key of every token                       bytes per token
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from minikv.errors import whole_number
-from minikv.model_types import ConfigSource, Model, model_of, quantized_to
+from minikv.model_types import ConfigSource, ModelConfig, model_of, quantized_to
 from minikv.sizing import DTYPE_BITS, bytes_per_token, shape_of
 
 _STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
@@ -101,8 +101,8 @@ class KVLayers:
         return cls(tuple(_groups(model, kv, whole_number("tp", tp, 1, "a group has at least 1 rank"), state_dtype)), kv)
 
 
-def _groups(model: Model, dtype: str, tp: int, state_dtype: str | None) -> Iterator[LayerGroup]:
-    """What each kind of layer keeps."""
+def _groups(model: ModelConfig, dtype: str, tp: int, state_dtype: str | None) -> Iterator[LayerGroup]:
+    """The groups, one for each kind of layer."""
     indexed = model.kinds.count("indexed_attention")
     if full := indexed + model.kinds.count("full_attention") + model.kinds.count("hybrid"):
         packed = "vLLM packs them in 656 bytes" if indexed and dtype == "fp8" else ""
@@ -116,7 +116,7 @@ def _groups(model: Model, dtype: str, tp: int, state_dtype: str | None) -> Itera
         yield _states(model, states, tp, state_dtype)
 
 
-def _per_token(model: Model, layers: int, kind: str, dtype: str, tp: int) -> int:
+def _per_token(model: ModelConfig, layers: int, kind: str, dtype: str, tp: int) -> int:
     """The bytes of a token's keys and values in so many layers, which may have heads of their own."""
     config = {**model.config, "num_hidden_layers": layers}
     for field, (own, *flags) in model.rules.get(kind, {}).items():
@@ -125,7 +125,7 @@ def _per_token(model: Model, layers: int, kind: str, dtype: str, tp: int) -> int
     return bytes_per_token(shape_of(model._replace(config=config)), dtype, tp)
 
 
-def _indexer(model: Model) -> LayerGroup:
+def _indexer(model: ModelConfig) -> LayerGroup:
     """The keys of the indexers, of which every rank has all; a layer that uses another's indexer keeps none."""
     own, types = model.kinds.count("indexed_attention"), model.config.get("indexer_types")
     if isinstance(types, list):
@@ -137,7 +137,7 @@ def _indexer(model: Model) -> LayerGroup:
     return LayerGroup("indexer", own, own * each, convention="fp8 and an fp32 scale, as in vLLM and SGLang")
 
 
-def _states(model: Model, layers: int, tp: int, dtype: str | None) -> LayerGroup:
+def _states(model: ModelConfig, layers: int, tp: int, dtype: str | None) -> LayerGroup:
     """The states of recurrent layers: for each head numbers x size sums, and the last inputs of a convolution."""
     if not (fields := model.rules.get("state")):
         raise ValueError(f"{model.name} has a layer with a state, which its model_type has not")

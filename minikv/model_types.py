@@ -1,4 +1,4 @@
-"""What kind each layer of a model is, by its `config.json`.
+"""The kind of each layer of a model, by its `config.json`.
 
 A field that a config leaves out takes the default of the model's class, not of a formula: `model_types.json` has those
 of transformers (and says of which version), and a rule for each type of model that says where its full attention is. A
@@ -71,13 +71,13 @@ def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
             names = ", ".join(sorted(other.stem for other in asset("configs").iterdir()))
             raise FileNotFoundError(
                 f"{bounded(str(source))} is no file, no folder, and none of the models whose config.json comes with "
-                f"minikv: {names}. Download the config.json of yours and name that"
+                f"minikv: {names}. Download your model's config.json, and name that file"
             ) from None
     beside = path.with_name("hf_quant_config.json")
     return (read_json(beside) if beside.exists() else {}) | read_json(path, finite=False), path.name
 
 
-class Model(NamedTuple):
+class ModelConfig(NamedTuple):
     """A config with the defaults of its class, what messages call it, its type's rules, and the kind of each layer."""
 
     config: Mapping[str, Any]
@@ -105,7 +105,7 @@ class Model(NamedTuple):
     def number(self, rule: int | str) -> int:
         """A number that a rule gives, or a field, or the product of two.
 
-        >>> Model({"expand": 2, "hidden_size": 64}, "the config").number("expand*hidden_size")
+        >>> ModelConfig({"expand": 2, "hidden_size": 64}, "the config").number("expand*hidden_size")
         128
         """
         if isinstance(rule, int):
@@ -115,7 +115,7 @@ class Model(NamedTuple):
         return math.prod(map(self.need, rule.split("*")))
 
 
-def model_of(source: ConfigSource) -> Model:
+def model_of(source: ConfigSource) -> ModelConfig:
     """Read a config, as `KVShape.from_config` does, with the kinds of its layers; `ValueError` names what is not known.
 
     >>> model_of("gpt-oss-120b").kinds[:3]
@@ -135,7 +135,7 @@ def model_of(source: ConfigSource) -> Model:
     named = {ours: _at(config, theirs) for theirs, ours in rules.get("renamed", {}).items()}
     config = {**config, **{field: value for field, value in named.items() if value is not None}}
     _require_known(config, name, kind, {*_table()["harmless"].split(), *rules["defaults"], *rules.get("also", ())})
-    model = Model({**rules["defaults"], **config}, name, rules)
+    model = ModelConfig({**rules["defaults"], **config}, name, rules)
     return model._replace(kinds=_kinds(model))
 
 
@@ -168,7 +168,7 @@ def _require_known(config: Mapping[str, Any], name: str, kind: str, known: set[s
             )
 
 
-def _kinds(model: Model) -> tuple[str, ...]:
+def _kinds(model: ModelConfig) -> tuple[str, ...]:
     """The kind of each layer that does not use the keys and values of another."""
     config = model.config
     field = next(filter(config.get, _LISTS), "num_hidden_layers")
@@ -191,7 +191,7 @@ def _kinds(model: Model) -> tuple[str, ...]:
     return tuple(kinds[: max(0, count - model.count("num_kv_shared_layers"))])
 
 
-def _ruled(model: Model, rule: Mapping[str, Any], count: int) -> list[str]:
+def _ruled(model: ModelConfig, rule: Mapping[str, Any], count: int) -> list[str]:
     """The kinds of the layers by a rule, which says where full attention is, and what the other layers are."""
     config, way, field = model.config, rule["full"], rule.get("field", "")
     full: set[int] = set()
@@ -219,7 +219,7 @@ def _at(config: Mapping[str, Any], field: str) -> Any:
     return value
 
 
-def _numbers(model: Model, field: str) -> list[int]:
+def _numbers(model: ModelConfig, field: str) -> list[int]:
     """A list of numbers in the config, or in a part of it."""
     value = _at(model.config, field)
     if not isinstance(value, list) or not all(type(number) is int for number in value):

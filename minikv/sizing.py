@@ -17,11 +17,11 @@ from numbers import Real
 from typing import NamedTuple
 
 from minikv.errors import bounded, whole_number
-from minikv.model_types import ConfigSource, Model, keeps_all, read_config
+from minikv.model_types import ConfigSource, ModelConfig, keeps_all, read_config
 
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
-_UNITS = ("bytes", "KiB", "MiB", "GiB")
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _TORCH_DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn", "int8": "int8"}
 
 
@@ -96,13 +96,14 @@ class KVShape:
             raise ValueError(
                 f"{name} has layers that keep other things than K and V of all tokens: KVLayers counts them"
             )
-        return shape_of(Model(config, name))
+        return shape_of(ModelConfig(config, name))
 
 
-def shape_of(model: Model) -> KVShape:
+def shape_of(model: ModelConfig) -> KVShape:
     """The shape that a config gives to all its layers.
 
-    >>> shape_of(Model({"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}, "the config")).head_dim
+    >>> fields = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
+    >>> shape_of(ModelConfig(fields, "the config")).head_dim
     16
     """
     config, name, need = model.config, model.name, model.need
@@ -227,19 +228,18 @@ def kv_budget(memory_bytes: int, weight_bytes: int, utilization: float = 0.9) ->
     usable = int(memory * Fraction(str(utilization)))  # 0.29 means 29 hundredths, not the float nearest to it
     budget = usable - weights
     if budget < 0:
-        raise ValueError(f"the weights take {readable(weights)}, but only {readable(usable)} may be used")
+        raise ValueError(f"the weights take {size_text(weights)}, but only {size_text(usable)} may be used")
     return budget
 
 
-def readable(size: int) -> str:
-    """A number of bytes as people read it, to four digits: in GiB, MiB or KiB, which count by 1,024.
+def size_text(size: int) -> str:
+    """A number of bytes as people read it, to four digits: in TiB, GiB, MiB or KiB, which count by 1,024.
 
-    >>> readable(9 * 2**27), readable(4_718_592), readable(1000)
+    >>> size_text(9 * 2**27), size_text(4_718_592), size_text(1000)
     ('1.125 GiB', '4.5 MiB', '1,000 bytes')
     """
-    power = min(3, (size.bit_length() - 1) // 10) if size else 0
-    number = size / 1024**power
-    return f"{number:,.0f} {_UNITS[power]}" if number >= 1000 else f"{number:.4g} {_UNITS[power]}"
+    power = min(4, max(0, size.bit_length() - 1) // 10)
+    return f"{size / 1024**power:,.4g} {_UNITS[power]}"
 
 
 def pages_that_fit(budget_bytes: int, page_bytes: int) -> int:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from traffic import NAMES, cut, random_prompts, trace
 
-from minikv import RadixCache, pack
-from minikv.traffic import Replay, TraceRequest, replay
-from minikv.traffic.reuse import ReuseBySize, clairvoyant_found, replay_sizes, reuse_in
-from minikv.traffic.tails import Tails
+from minikv import RadixCache
+from minikv.traffic import Replay, replay
+from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found, replay_sizes, reuse_in
 from minikv.traffic.trace_tree import TraceTree
 
 pytestmark = pytest.mark.core
@@ -93,47 +92,31 @@ def test_it_is_what_a_replay_of_real_requests_finds(name):
 # -- what requests keep besides their blocks --------------------------------------------------------------------------
 
 
-def held_by_hand(prompts, size, block, capacity):
+def held_by_hand(prompts, tails, block, capacity):
     """The hits of each prompt, with a list of everything in the cache: the last used first, each with its bytes."""
-    kept, found, ends = [], [], {}  # what and its bytes: a prefix, or what a request keeps besides; the owner at an end
-    for user, prompt in enumerate(prompts):
-        path, own = [tuple(prompt[: depth + 1]) for depth in range(len(prompt))], size(len(prompt))
-        if not prompt or len(prompt) + -(-own // block) > capacity:
+    kept, found = [], []  # what and its bytes: a prefix, or what a request keeps besides
+    for user, (prompt, tail) in enumerate(zip(prompts, tails)):
+        path = [tuple(prompt[: depth + 1]) for depth in range(len(prompt))]
+        if not prompt or len(prompt) + -(-tail // block) > capacity:
             found.append(0)
             continue
         places = dict(zip((what for what, _ in kept), itertools.accumulate(each for _, each in kept)))
         found.append(sum(places.get(prefix, math.inf) <= capacity * block for prefix in path))
-        if end := next((prefix for prefix in reversed(path) if prefix in ends), ()):
-            needed = own if end == path[-1] else own - size(len(prompt) - len(end))
-            item = next(item for item in kept if item[0] == ends[end])
-            item[1] -= min(needed, item[1])
-            ends[end] = user
-        ends[path[-1]] = user
-        kept = [[prefix, block] for prefix in path] + [[user, own]] + [item for item in kept if item[0] not in path]
+        kept = [(prefix, block) for prefix in path] + [(user, tail)] + [item for item in kept if item[0] not in path]
     return found
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_what_is_kept_besides_blocks_is_in_the_cache_too(seed):
-    """Windows of up to 3 tokens of 4 bytes and a state of 0 to 9; a block is a token of 7 bytes."""
-    dice = random.Random(seed)
-    window, state = dice.randint(0, 3), dice.randint(0, 9)
-
-    def size(tokens):
-        return 4 * min(tokens, window) + state
-
-    prompts = random_prompts(seed)
-    tree = TraceTree(TraceRequest(0, len(ids), 1, pack(ids)) for ids in prompts)
-    sizes = ReuseBySize(tree, Tails(tree.inputs, size, 7))
+    """A block takes 7 bytes, and each prompt 0 to 20 besides."""
+    dice, prompts = random.Random(seed), random_prompts(seed)
+    tails = [dice.randint(0, 20) for _ in prompts]
+    tree = TraceTree(trace(*prompts))
+    sizes = ReuseBySize(tree, Tails(np.array(tails), 7))
     for capacity in (1, 2, 3, 5, 8, 13, 40):
         reuse = sizes.at(capacity)
-        assert reuse.found(capacity).tolist() == held_by_hand(prompts, size, 7, capacity)
-        assert (clairvoyant_found(reuse, capacity) <= sizes.at().found()).all()
-        assert clairvoyant_found(reuse, capacity).sum() >= reuse.found(capacity).sum()
-
-
-def test_a_prompt_takes_over_the_window_of_the_one_that_it_continues():
-    """Windows of 4 tokens of a byte: 4 for [1 2 3 4], then 2 more, which do not fit in 8; the last prompt has 2."""
-    tree = TraceTree(TraceRequest(0, len(ids), 1, pack(ids)) for ids in ([1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [9, 9]))
-    tails = Tails(tree.inputs, lambda tokens: min(tokens, 4), 1)
-    assert [reuse_in(tree, tails=tails).kept, ReuseBySize(tree, tails).at(8).kept] == [4 + 2 + 2, 4 + 2]
+        assert reuse.found(capacity).tolist() == held_by_hand(prompts, tails, 7, capacity)
+        best = clairvoyant_found(reuse, capacity)
+        assert (best <= sizes.at().found()).all()
+        assert best.sum() >= reuse.found(capacity).sum()
+    assert sizes.at().kept == -(-sum(tail for tail, prompt in zip(tails, prompts) if prompt) // 7)

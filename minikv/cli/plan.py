@@ -22,7 +22,7 @@ from minikv.files import destination, replace
 from minikv.layers import KVLayers
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
-from minikv.sizing import DTYPE_BITS, kv_budget, readable
+from minikv.sizing import DTYPE_BITS, kv_budget, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
@@ -176,7 +176,7 @@ def _terms(options: argparse.Namespace) -> Terms:
         return Terms(1, lifetimes=options.ttl, warm_up=options.warm_up)
     layers = KVLayers.from_config(options.model, options.dtype, options.tp, options.state_dtype)
     if not (each := layers.bytes_per_token):
-        held = readable(layers.bytes_per_sequence)
+        held = size_text(layers.bytes_per_sequence)
         raise ValueError(f"no layer of {options.model} keeps every token, only {held} per prompt: there is no curve")
     if options.policies and layers.bytes_per_sequence:
         raise ValueError("--policies replays blocks alone: leave it out for a model with windows or states")
@@ -244,14 +244,14 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     gpus, kept = terms.gpus, terms.layers.bytes_per_sequence
 
     def on_gpus(size: int) -> str:
-        return f" on each of {gpus} GPUs ({readable(size * gpus)} in all)" if gpus > 1 else ""
+        return f" on each of {gpus} GPUs ({size_text(size * gpus)} in all)" if gpus > 1 else ""
 
     each = terms.bytes_per_token
-    said = f"{options.model}: {readable(each)} of {terms.layers.dtype} per token{on_gpus(each)}"
+    said = f"{options.model}: {size_text(each)} of {terms.layers.dtype} per token{on_gpus(each)}"
     if kept:
-        said += f" and {readable(kept)} per prompt{on_gpus(kept)}"
+        said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
-        said += f"; the cache may use {readable(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
+        said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
         said += ", less with the windows and states of prompts" if kept else ""
     return said + ("." if terms.cost else ". Its FLOPs are not counted.")
 

@@ -68,18 +68,10 @@ _COLUMNS = 5
 
 
 class Tails(NamedTuple):
-    """What each request keeps besides its blocks, and the size of a block, both in bytes."""
+    """The bytes that each request keeps besides its blocks, and those of a block."""
 
     sizes: Column
     block: int
-
-    def blocks(self) -> Column:
-        """The blocks that each would fill, rounded up.
-
-        >>> Tails(np.array([0, 10, 11]), block=10).blocks().tolist()
-        [0, 1, 2]
-        """
-        return -(-self.sizes // self.block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +122,7 @@ def reuse_in(tree: TraceTree, largest: int | None = None, tails: Tails | None = 
     """Every reuse of the requests that have at most `largest` blocks (`None`: of all), in one pass."""
     depths, last_use = tree.depths, [-1] * len(tree.parents)
     lengths = np.array(tree.lengths, np.int64)
-    own = tails.blocks() if tails else np.zeros_like(lengths)
+    own = -(-tails.sizes // tails.block) if tails else np.zeros_like(lengths)
     if largest is not None:
         lengths[lengths + own > largest] = 0
     held, table = _BlocksByLastUse(len(lengths)), array("q")
@@ -200,8 +192,8 @@ class ReuseBySize:
 
     def __init__(self, tree: TraceTree, tails: Tails | None = None):
         self.tree, self._tails = tree, tails
-        lengths = np.array(tree.lengths, np.int64) + (tails.blocks() if tails else 0)
-        self._sorted = sorted(set(lengths.tolist()))
+        own = -(-tails.sizes // tails.block) if tails else 0
+        self._sorted = sorted({*(np.array(tree.lengths, np.int64) + own).tolist()})
         self._last: tuple[int | None, Reuse] | None = None
 
     def at(self, capacity: int | None = None) -> Reuse:

@@ -289,6 +289,38 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 """
 All these sizes come from the list of tensors that an engine allocates. One of this project's tests allocates them and counts every byte.
 
+### Layers that keep less
+
+In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a state of fixed size. So such a model needs two numbers: the bytes per token in the layers that keep everything, and the bytes that each sequence needs only once. `KVLayers` finds both:
+"""
+
+# %%
+from minikv import KVLayers
+
+for name in "llama-3.1-8b gemma-3-12b gpt-oss-120b qwen3-next-80b-a3b".split():
+    layers = KVLayers.from_config(name)
+    once = layers.bytes_per_sequence / 2**20
+    print(
+        f"{name:18} {layers.bytes_per_token:7,} bytes per token, {once:5.1f} MiB once"
+    )
+    print("    ", ", ".join(f"{g.layers} {g.keeps}" for g in layers.groups))
+
+# %% [markdown]
+"""
+Gemma 3 has 40 layers with windows of 1,024 tokens. Up to that length they save nothing. After that, only 8 of its 48 layers grow:
+"""
+
+# %%
+gemma = KVLayers.from_config("gemma-3-12b")
+for tokens in (1_000, 10_000, 100_000):
+    kept = sum(g.per_token * min(tokens, g.window or tokens) for g in gemma.groups)
+    full = sum(g.per_token * tokens for g in gemma.groups)
+    print(f"{tokens:7,} tokens: {kept / 2**20:6,.0f} MiB, not {full / 2**20:6,.0f}")
+
+# %% [markdown]
+"""
+This has a price for sharing. A later request can continue from a point only if the window or the state at that point is still there.
+
 ## Play
 
 A request grows token by token, in pages of four. Run the cell to step through it. Before each step, say whether it takes a new page. Click a page in the pool to see its history.

@@ -39,7 +39,7 @@ class Terms:
     layers: KVLayers = _UNKNOWN
 
     def tails(self, inputs: Column, continued: Column) -> Tails | None:
-        """What prompts of so many tokens, which continue others of so many, keep besides: states, and new in windows.
+        """The bytes that prompts of so many tokens, which continue others, keep besides: states, and new in windows.
 
         >>> layers = KVLayers((LayerGroup("window", 2, per_token=10, window=8),))
         >>> Terms(16, bytes_per_token=1, layers=layers).tails(np.array([50, 52]), np.array([0, 50])).sizes.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minikv.sizing import readable
+from minikv.sizing import size_text
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
 from minikv.traffic.report import ReportPart
@@ -104,20 +104,20 @@ class PlanWords:
         rows = tuple(
             (str(group.layers), f"{group.keeps}{f' of {group.window:,} tokens' if group.window else ''}",
              f"{group.per_token:,}" if group.per_token and not group.window else "",
-             readable(group.per_sequence) if group.per_sequence else "", group.convention)
+             size_text(group.per_sequence) if group.per_sequence else "", group.convention)
             for group in plan.layers
         )  # fmt: skip
         said = []
         if plan.bytes_per_sequence:
             said.append(
-                f"Each prompt keeps windows and states of its own, {readable(plan.bytes_per_sequence)}{self.each} at "
+                f"Each prompt keeps windows and states of its own, {size_text(plan.bytes_per_sequence)}{self.each} at "
                 "most. All sizes below hold them too: they stay with its blocks until they are the least recently "
                 "used, and a prompt that continues another shares its window."
             )
         if prefix > 1:
             said.append(
                 f"The smallest prefix that vLLM reuses is of {prefix:,} tokens: it keeps a state for each block, which "
-                "it makes so large. Hits are counted as if there were a state wherever a prompt can go on."
+                "it makes so large. Hits are counted as if there were a state wherever a prompt can continue."
             )
         elif plan.bytes_per_sequence:
             said.append("Any prefix of whole blocks can be reused.")

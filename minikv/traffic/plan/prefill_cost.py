@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minikv.model_types import ConfigSource, Model, model_of
+from minikv.model_types import ConfigSource, ModelConfig, model_of
 from minikv.sizing import KVShape, shape_of
 from minikv.untrusted import bool_field
 
@@ -87,7 +87,7 @@ class PrefillCost:
         return cls(total, active, 2 * model.kinds.count("full_attention") * pair, tuple(windows))
 
 
-def _require_counted(model: Model) -> None:
+def _require_counted(model: ModelConfig) -> None:
     """Raise `ValueError` where a layer is no plain attention, or not all have the same heads and MLP."""
     other = [kind for kind in model.kinds if kind not in _COUNTED]
     for field in ("num_kv_shared_layers", "global_head_dim", "swa_head_dim", "moe_num_experts"):
@@ -96,14 +96,14 @@ def _require_counted(model: Model) -> None:
         raise ValueError(f"{model.name} has {other[0]}, of which parameters and FLOPs are not counted")
 
 
-def _grouped(shape: KVShape, model: Model, hidden: int) -> tuple[int, int]:
+def _grouped(shape: KVShape, model: ModelConfig, hidden: int) -> tuple[int, int]:
     """The parameters of one layer's attention, and heads x (key size + value size)."""
     heads = model.need("num_attention_heads")
     keys, values = shape.head_dim, shape.v_head_dim or shape.head_dim
     return hidden * (heads + shape.num_kv_heads) * (keys + values), heads * (keys + values)
 
 
-def _latent(model: Model, hidden: int) -> tuple[int, int]:
+def _latent(model: ModelConfig, hidden: int) -> tuple[int, int]:
     """The same for latent attention: queries, and keys and values, are made from short vectors."""
     heads, latent = model.need("num_attention_heads"), model.need("kv_lora_rank")
     nope, rope, values = model.need("qk_nope_head_dim"), model.need("qk_rope_head_dim"), model.need("v_head_dim")
@@ -113,7 +113,7 @@ def _latent(model: Model, hidden: int) -> tuple[int, int]:
     return queries + compressed + heads * values * hidden, heads * (nope + rope + values)
 
 
-def _mlps(model: Model, hidden: int, layers: int) -> tuple[int, int]:
+def _mlps(model: ModelConfig, hidden: int, layers: int) -> tuple[int, int]:
     """The parameters of all layers' MLPs: all of them, and those that are active for a token."""
     matrices = 2 if model.config.get("model_type") in _TWO_MATRICES else 3
     experts = model.count("n_routed_experts", "num_local_experts", "num_experts")
@@ -131,7 +131,7 @@ def _mlps(model: Model, hidden: int, layers: int) -> tuple[int, int]:
     return (layers - sparse) * dense + sparse * all_of_it, (layers - sparse) * dense + sparse * active
 
 
-def _sparse_layers(model: Model, layers: int) -> int:
+def _sparse_layers(model: ModelConfig, layers: int) -> int:
     """How many layers have experts: not the first ones (DeepSeek), every n-th (Qwen, Llama 4), not those listed."""
     first = model.count("first_k_dense_replace")
     step = max(1, model.count("moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step", default=1))
