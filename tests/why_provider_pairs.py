@@ -197,4 +197,9 @@ PROVIDER_PAIRS = [
          "cache expired", None),
     Pair("two hours later at GPT-5", {"ts": 0, "request": gpt(rules(), *TALK, model="gpt-5")},
          {"ts": 7200, "request": gpt(rules(), *TALK, answer("Yes."), user("Why?"), model="gpt-5")}, "extended", None),
+    Pair("an id that is asked about", gpt(rules(), user("Where is the parcel with the id 8f3a-77b1?"), model="gpt-5.4"),
+         gpt(rules(), user("Where is the parcel with the id 02cc-19aa?"), model="gpt-5.4"), "question", FIRST),
+    Pair("two runs of a tool, each the last message", *(
+        gpt(rules(), user("Look."), answer(None, tool_calls=[{"id": "1"}]), result(said, "1"), model="gpt-5.4")
+        for said in ("The cellar door is open.", "No file of that name.")), "question", "messages[3] (tool)"),
 ]  # fmt: skip

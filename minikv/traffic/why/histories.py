@@ -15,7 +15,7 @@ PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
-_LABEL = re.compile(r"(?i:\b(?:current|now|today|time|date|timestamp|id)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
+_LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
 _SENTENCE, _TELLING = re.compile(r"(?<=[.\n])\s*"), 16
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
 _END = "<|im_end|>\n"
@@ -50,7 +50,7 @@ def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: 
         return moved
     last = len(one) == len(two) == 1
     change = _message_change(one[0], two[0], last) if one and two else PromptChange("message edited")
-    edited = change.kind in ("message edited", "answer edited", "text appended", "text cut off")
+    edited = change.kind in ("message edited", "text appended", "text cut off", *PLACED)
     if not one or not two or (last and edited):
         answers = all(items[0].name == "assistant" for items in (one, two) if items)
         return PromptChange("prefill" if answers else "question")
