@@ -133,7 +133,8 @@ def model_of(source: ConfigSource) -> ModelConfig:
     if (rules := _rules(kind)) is None:
         raise ValueError(f"model_type in {name} is {bounded(kind)}: what its layers keep is not known")
     named = {ours: _at(config, theirs) for theirs, ours in rules.get("renamed", {}).items()}
-    config = {**config, **{field: value for field, value in named.items() if value is not None}}
+    outer = {field: whole[field] for field in whole.keys() & {"tie_word_embeddings"}}
+    config = {**outer, **config, **{field: value for field, value in named.items() if value is not None}}
     _require_known(config, name, kind, {*_table()["harmless"].split(), *rules["defaults"], *rules.get("also", ())})
     model = ModelConfig({**rules["defaults"], **config}, name, rules)
     return model._replace(kinds=_kinds(model))

@@ -110,6 +110,14 @@ def test_tied_embeddings_are_counted_once(tied, copies):
     assert cost.total - cost.active == copies * 256000 * 2048 + 37 * 2048
 
 
+def test_a_multimodal_config_says_outside_whether_they_are_tied():
+    text = {field: value for field, value in QWEN3_MOE.items() if field != "tie_word_embeddings"}
+    text["model_type"] = "qwen3_vl_moe_text"
+    tied, untied = (PrefillCost.from_config({"model_type": "qwen3_vl_moe", "tie_word_embeddings": said,
+                                             "text_config": text}) for said in (True, False))  # fmt: skip
+    assert untied.total - tied.total == 151936 * 2048
+
+
 def test_an_mlp_may_have_no_gate():
     gated, plain = (PrefillCost.from_config({**MIXTRAL, "num_local_experts": 0, "model_type": kind})
                     for kind in ("mistral", "starcoder2"))  # fmt: skip
