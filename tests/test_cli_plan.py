@@ -146,7 +146,7 @@ def test_a_model_without_a_layer_that_keeps_all_tokens_has_no_curve(capsys, tmp_
     status, _, err = plan(capsys, "--model", "config.json")
     assert (status, err) == (
         2,
-        "minikv: no layer of config.json keeps every token, only 512 MiB per prompt: there is no curve\n",
+        "minikv: no layer of 'config.json' keeps every token, only 512 MiB per prompt: there is no curve\n",
     )
 
 
@@ -179,18 +179,18 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--memory", "60GiB"], "--memory needs --model"),
+        (["--memory", "60GiB"], "memory needs a model"),
         (["--model", "llama-3.1-8b", "--memory", "60"], "argument --memory: '60': expected a number and its unit"),
-        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "--memory is less than a block of 512 tokens takes"),
+        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is less than a block of 512 tokens takes"),
         (["--model", "no-such-model"], "'no-such-model' is no file, no folder, and none of the models"),
         ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
         ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
         (
             ["--model", "qwen3-next-80b-a3b", "--memory", "9GiB", "--weights", "fp8"],
-            "FLOPs are not counted: leave --weights out",
+            "FLOPs are not counted: leave the weights out",
         ),
         (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
-        (["--weights", "bf16"], "--weights are taken off --memory, which is not given"),
+        (["--weights", "bf16"], "weights are taken off the memory, which is not given"),
         (["--ttl", "sixty"], "argument --ttl: 'sixty': expected numbers from 0 to 1e9"),
         (["--ttl", "nan"], "argument --ttl: 'nan'"),
         (["--warm-up", "1"], "argument --warm-up: '1': it is a share of the requests, less than 1"),
@@ -212,7 +212,7 @@ def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
     log.write_text('{"prompt": "one"}\n' * 3, "utf-8")
     status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=str(log))
     assert status == 2
-    assert "is counted in bytes, a model in tokens: --tokenizer FOLDER counts tokens" in err
+    assert "is counted in bytes, a model in tokens: name its tokenizer" in err
     status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
     assert (status, "says nothing of time" in err) == (2, True)
 

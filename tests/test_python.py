@@ -1,4 +1,4 @@
-"""From Python: `explain` and `replay` take plain things, and return the objects that the commands print."""
+"""From Python: `explain`, `plan` and `replay` take plain things, and return the objects that the commands print."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from minikv import Explanation, Replay, explain, replay
+from minikv import Explanation, Plan, Replay, explain, plan, replay
 from minikv.cli import main
+from minikv.traffic.plan.plan_files import plan_object
 from minikv.traffic.why.places import as_body
 
 pytestmark = pytest.mark.core
@@ -73,8 +74,43 @@ def test_the_command_prints_what_replay_returns(capsys):
     assert json.loads(capsys.readouterr().out).items() >= found.row().items()
 
 
+def test_the_command_prints_what_plan_returns(capsys):
+    found = plan(TRAFFIC, "llama-3.1-8b", "2GiB", tp=2, ttl=[60], warm_up=0.5)
+    assert isinstance(found, Plan)
+    command = ["plan", TRAFFIC, "--model", "llama-3.1-8b", "--memory", "2GiB", "--tp", "2", "--ttl", "60"]
+    assert main([*command, "--warm-up", "0.5"]) == 0
+    assert capsys.readouterr().out.endswith(f"tokens.\n{found!r}\n")
+    assert main([*command, "--warm-up", "0.5", "--json"]) == 0
+    assert capsys.readouterr().out == f"{json.dumps(plan_object(found))}\n"
+
+
+def test_a_log_is_planned_in_the_units_that_it_is_cut_into(tmp_path):
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(body(f'14:{n}'))}\n" for n in range(10, 20)), "utf-8")
+    assert plan(tmp_path / "log.jsonl", block_size=4).unit == "bytes"
+    with pytest.raises(ValueError, match="is counted in bytes, a model in tokens: name its tokenizer"):
+        plan(tmp_path / "log.jsonl", "llama-3.1-8b")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"memory": "8GiB"}, ValueError, "memory needs a model"),
+        ({"model": "llama-3.1-8b", "memory": 0}, ValueError, "memory is 0: a number of bytes, or a text such as 60GiB"),
+        ({"model": "llama-3.1-8b", "memory": "8"}, ValueError, "'8': expected a number and its unit"),
+        ({"model": "llama-3.1-8b", "memory": "8GiB", "weights": "b"}, ValueError, "weights is 'b': expected one of "),
+        ({"model": "llama-3.1-8b", "dtype": "b"}, ValueError, "dtype"),
+        ({"ttl": [-1]}, ValueError, "ttl is -1"),
+        ({"warm_up": 1}, ValueError, "warm_up is 1"),
+        ({"ttls": [1]}, TypeError, "ttls"),
+    ],
+)
+def test_a_plan_that_cannot_be_made_says_why(options, error, message):
+    with pytest.raises(error, match=message):
+        plan(TRAFFIC, **options)
+
+
 def test_minikv_itself_stays_light():
     code = "import sys, minikv; print('numpy' in sys.modules, 'minikv.traffic' in sys.modules, *dir(minikv))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert said[:2] == ["False", "False"]
-    assert {"explain", "replay", "assert_prefix_stable"} <= set(said)
+    assert {"explain", "plan", "replay", "assert_prefix_stable"} <= set(said)

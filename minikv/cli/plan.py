@@ -9,29 +9,24 @@ import hashlib
 import json
 import math
 import os
-import re
 from array import array
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 
 from minikv import __version__
 from minikv.cli.command import complain, lacking, option, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
-from minikv.layers import KVLayers
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
-from minikv.sizing import DTYPE_BITS, kv_budget, size_text
+from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
-from minikv.traffic.plan import Plan, Terms
+from minikv.traffic.plan import Plan, Terms, memory_size
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
-from minikv.traffic.plan.prefill_cost import PrefillCost
-from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
 
 _EXAMPLES = """examples:
@@ -48,8 +43,6 @@ A hf_quant_config.json beside the config.json is read, too.
 The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
 The knee is the size from which on more memory gains less than the average of the whole curve."""
 _MOST_LIFETIMES = 20
-_POWERS = ("", "K", "M", "G", "T", "P")
-_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
 
 
 def add_plan(plan: argparse.ArgumentParser) -> None:
@@ -62,7 +55,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.epilog = _EXAMPLES
     add_traffic(plan)
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
-    plan.add_argument("--memory", type=memory_size, metavar="SIZE",
+    plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
                       help="what the cache may use on each GPU, such as 60GiB")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS,
                       help="of keys and values (default: as the model quantizes them, or bf16)")  # fmt: skip
@@ -113,20 +106,6 @@ def warm_up_share(text: str) -> float:
 
 
 @option
-def memory_size(text: str) -> int:
-    """`text` as a number of bytes, of at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
-
-    >>> memory_size("80GiB") == 80 * 2**30, memory_size("1.5 TB")
-    (True, 1500000000000)
-    """
-    found = _SIZE.fullmatch(text.strip().replace("k", "K", 1))
-    size = int(Decimal(found[1]) * (1024 if found[3] else 1000) ** _POWERS.index(found[2])) if found else 0
-    if not 1 <= size < 2**63:
-        raise ValueError(f"{bounded(text)}: expected a number and its unit, such as 80GiB, 1.5TB or 500MiB")
-    return size
-
-
-@option
 def policy_names(text: str) -> tuple[str, ...]:
     """The policies that `text` names, each once.
 
@@ -143,8 +122,6 @@ def policy_names(text: str) -> tuple[str, ...]:
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     try:
-        if options.memory is not None and options.model is None:
-            raise ValueError("--memory needs --model: how many tokens fit depends on the model")
         _require_other_files(options)
         terms = _terms(options)
         policies = _policies(options)
@@ -154,7 +131,10 @@ def run_plan(options: argparse.Namespace) -> int:
         return complain(missing, 2)
 
     def use(traffic: Traffic) -> int:
-        made = dataclasses.replace(terms, block_size=traffic.block_size, unit=traffic.unit)
+        try:
+            made = terms.on(traffic)
+        except ValueError as error:
+            return complain(str(error), 2)
         return _plan(traffic, options, made, policies)
 
     return with_traffic(options, use)
@@ -169,32 +149,12 @@ def _require_other_files(options: argparse.Namespace) -> None:
 
 
 def _terms(options: argparse.Namespace) -> Terms:
-    """The terms of the plan but for the size of a block, or an error that says what is wrong with the options."""
-    if options.weights and options.memory is None:
-        raise ValueError("--weights are taken off --memory, which is not given")
-    if options.model is None:
-        return Terms(1, lifetimes=options.ttl, warm_up=options.warm_up)
-    layers = KVLayers.from_config(options.model, options.dtype, options.tp, options.state_dtype)
-    if not (each := layers.bytes_per_token):
-        held = size_text(layers.bytes_per_sequence)
-        raise ValueError(f"no layer of {options.model} keeps every token, only {held} per prompt: there is no curve")
-    if options.policies and layers.bytes_per_sequence:
+    """The terms of the plan but for the trace, or an error that says what is wrong with the options."""
+    terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
+                            options.weights, options.ttl, options.warm_up)  # fmt: skip
+    if options.policies and terms.layers.bytes_per_sequence:
         raise ValueError("--policies replays blocks alone: leave it out for a model with windows or states")
-    try:
-        cost = PrefillCost.from_config(options.model)
-    except ValueError as error:
-        if options.weights:
-            raise ValueError(f"{error}: leave --weights out, and take them off --memory yourself") from None
-        cost = None  # FLOPs are left out
-    return Terms(1, each, _memory(options, cost), cost, options.ttl, options.warm_up, options.tp,
-                 layers=layers)  # fmt: skip
-
-
-def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
-    """Return the memory for the cache, in bytes on each GPU, without the weights if that is asked for."""
-    if not options.weights or cost is None:
-        return options.memory  # type: ignore[no-any-return]
-    return kv_budget(options.memory, -(-cost.total * DTYPE_BITS[options.weights] // (8 * options.tp)), utilization=1)
+    return terms
 
 
 def _policies(options: argparse.Namespace) -> tuple[str, ...]:
@@ -206,8 +166,6 @@ def _policies(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies: tuple[str, ...]) -> int:
-    if refused := _refusal(traffic, terms):
-        return complain(refused, 2)
     tree = TraceTree(traffic.requests)
     with Progress(command="plan") as tick:
         plan = make_plan(tree, terms, tick, tick.expect)
@@ -221,20 +179,8 @@ def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies:
     if options.json:
         say(json.dumps(plan_object(plan)))
         return 0
-    for line in (about, words.summary(), *text_lines(list(words.sections()))):
-        say(line)
+    say(f"{about}\n{plan!r}")
     return 0
-
-
-def _refusal(traffic: Traffic, terms: Terms) -> str | None:
-    """Why there is no such plan for this trace, or `None`."""
-    if terms.bytes_per_token and traffic.unit != "tokens":
-        return f"{traffic.name} is counted in {traffic.unit}, a model in tokens: --tokenizer FOLDER counts tokens"
-    if terms.lifetimes and not traffic.timed:
-        return f"{traffic.name} says nothing of time, which --ttl needs"
-    if terms.memory is not None and not terms.capacity:
-        return f"--memory is less than a block of {traffic.block_size} tokens takes"
-    return None
 
 
 def _about(options: argparse.Namespace, terms: Terms) -> str:

@@ -5,17 +5,39 @@ Here are the terms that a plan is made for, and every figure of it. `planning` m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 import numpy as np
 
+from minikv.errors import bounded, whole_number
 from minikv.layers import KVLayers, LayerGroup
+from minikv.model_types import ConfigSource
+from minikv.sizing import DTYPE_BITS, kv_budget, size_text
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.reuse import Tails
 from minikv.traffic.trace_tree import Column, PrefixWorth
+from minikv.traffic.traces import Traffic
+from minikv.untrusted import float_field
 
 _UNKNOWN = KVLayers(())
+_POWERS = ("", "K", "M", "G", "T", "P")
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
+
+
+def memory_size(text: str) -> int:
+    """`text` as a number of bytes, of at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
+
+    >>> memory_size("80GiB") == 80 * 2**30, memory_size("1.5 TB")
+    (True, 1500000000000)
+    """
+    found = _SIZE.fullmatch(text.strip().replace("k", "K", 1))
+    size = int(Decimal(found[1]) * (1024 if found[3] else 1000) ** _POWERS.index(found[2])) if found else 0
+    if not 1 <= size < 2**63:
+        raise ValueError(f"{bounded(text)}: expected a number and its unit, such as 80GiB, 1.5TB or 500MiB")
+    return size
 
 
 @dataclass(frozen=True)
@@ -52,12 +74,71 @@ class Terms:
             sizes += group.state if group.window is None else group.per_token * np.minimum(new, group.window)
         return Tails(sizes, self.bytes_per_token * self.block_size)
 
+    @classmethod
+    def for_model(
+        cls, model: ConfigSource | None = None, memory: int | str | None = None, dtype: str | None = None,
+        state_dtype: str | None = None, tp: int = 1, weights: str | None = None, ttl: Sequence[float] = (),
+        warm_up: float = 0.0,
+    ) -> Terms:  # fmt: skip
+        """The terms for a model, without the size of a block; the arguments are those of `planning.plan`.
+
+        >>> Terms.for_model("llama-3.1-8b", "1GiB").bytes_per_token
+        131072
+        """
+        lifetimes = tuple(float_field("ttl", seconds, 0, 1e9) for seconds in ttl)
+        warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
+        if memory is None and weights:
+            raise ValueError("weights are taken off the memory, which is not given")
+        if model is None:
+            if memory is not None:
+                raise ValueError("memory needs a model: how many tokens fit depends on the model")
+            return cls(1, lifetimes=lifetimes, warm_up=warm_up)
+        if memory is not None:
+            size = memory_size(memory) if isinstance(memory, str) else memory
+            memory = whole_number("memory", size, 1, "a number of bytes, or a text such as 60GiB")
+        layers = KVLayers.from_config(model, dtype, tp, state_dtype)
+        if not layers.bytes_per_token:
+            held = size_text(layers.bytes_per_sequence)
+            raise ValueError(
+                f"no layer of {bounded(model)} keeps every token, only {held} per prompt: there is no curve"
+            )
+        memory, cost = _of_cache(model, memory, tp, weights)
+        return cls(1, layers.bytes_per_token, memory, cost, lifetimes, warm_up, tp, layers=layers)
+
+    def on(self, traffic: Traffic) -> Terms:
+        """The terms for a trace; `ValueError` where there is no such plan for it."""
+        if self.bytes_per_token and traffic.unit != "tokens":
+            raise ValueError(f"{traffic.name} is counted in {traffic.unit}, a model in tokens: name its tokenizer")
+        if self.lifetimes and not traffic.timed:
+            raise ValueError(f"{traffic.name} says nothing of time, which a time to live needs")
+        made = replace(self, block_size=traffic.block_size, unit=traffic.unit)
+        if made.capacity == 0:
+            raise ValueError(f"the memory is less than a block of {traffic.block_size} tokens takes")
+        return made
+
     @property
     def capacity(self) -> int | None:
         """Return how many whole blocks fit in the memory, if it is known."""
         if self.memory is None or self.bytes_per_token is None:
             return None
         return self.memory // (self.bytes_per_token * self.block_size)
+
+
+def _of_cache(
+    model: ConfigSource, memory: int | None, tp: int, weights: str | None
+) -> tuple[int | None, PrefillCost | None]:
+    """The memory without the weights, on each GPU, and what the model computes, where that is known."""
+    try:
+        cost = PrefillCost.from_config(model)
+    except ValueError as error:
+        if weights:
+            raise ValueError(f"{error}: leave the weights out, and take them off the memory yourself") from None
+        return memory, None  # FLOPs are left out
+    if memory is None or weights is None:
+        return memory, cost
+    if weights not in DTYPE_BITS:
+        raise ValueError(f"weights is {bounded(weights)}: expected one of {', '.join(DTYPE_BITS)}")
+    return kv_budget(memory, -(-cost.total * DTYPE_BITS[weights] // (8 * tp)), utilization=1), cost
 
 
 @dataclass(frozen=True)
@@ -91,16 +172,21 @@ class Lifetime:
     hits_at_memory: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A plan for the traffic of a trace; sizes and hits are in blocks, of the requests that are counted.
 
-    Its fields are those of the JSON object, but for `longest_prompt` and `cost`. Prompts are counted in what blocks are
-    made of, as a prompt's last block may not be full. A long prompt keeps `bytes_per_sequence` besides its blocks.
+    Its repr is the report, and its fields are those of the JSON object, but for `longest_prompt` and `cost`. Prompts
+    are counted in what blocks are made of, as a prompt's last block may not be full. A long prompt keeps
+    `bytes_per_sequence` besides its blocks.
 
     `points` are in the order of their size; three of them are at the size of the memory, at the knee, and where LRU
     finds as much as unlimited memory, which is `ceiling`. The requests that continue a whole earlier prompt account
     for so many hits. `policies` has the hits of other orders of eviction at some sizes.
+
+    >>> from minikv import plan
+    >>> print(str(plan("synthetic:chat?requests=100"))[:12])
+    100 requests
     """
 
     requests: int
@@ -133,6 +219,11 @@ class Plan:
     gpus: int
     cost: PrefillCost | None
     policies: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        from minikv.traffic.plan.plan_words import plan_text
+
+        return plan_text(self)
 
     def rate(self, hits: int) -> float:
         """`hits` as a share of the counted blocks."""

@@ -7,10 +7,21 @@ from collections.abc import Iterator
 from minikv.sizing import size_text
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
-from minikv.traffic.report import ReportPart
+from minikv.traffic.report import ReportPart, text_lines
 
 GIB = 2**30
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
+
+
+def plan_text(plan: Plan) -> str:
+    """The whole report on a plan, as lines for a terminal.
+
+    >>> from minikv import plan
+    >>> plan_text(plan("synthetic:chat?requests=9")).splitlines()[0][:11]
+    '9 requests '
+    """
+    words = PlanWords(plan)
+    return "\n".join([words.summary(), *text_lines(list(words.sections()))])
 
 
 class PlanWords:

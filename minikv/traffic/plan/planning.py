@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from minikv.files import FileName
+from minikv.model_types import ConfigSource
 from minikv.prefix.radix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal
@@ -22,9 +24,29 @@ from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Reuse, ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.trace_tree import Column, TraceTree, continued_depths, own_depths, prefixes_worth_most
+from minikv.traffic.traces import open_traffic
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
 _GIB = 2**30
+
+
+def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str | None = None, *,
+         block_size: int | None = None, tokenizer: FileName | None = None, **options: Any) -> Plan:  # fmt: skip
+    """Return how much cache the traffic of a trace or a log needs: the hits of an LRU cache of each size, and more.
+
+    `model` is a config.json, its folder, its contents, or a name such as "llama-3.1-8b"; `memory` is what the cache may
+    use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes; `block_size`
+    is for what does not say it. The `options` are those of the command: `dtype` and `state_dtype` of what the model
+    keeps, `tp` GPUs, `weights` of a type such as "bf16" to take off the memory first, `ttl` (seconds), and `warm_up`,
+    the share of the requests that are not counted. `OSError`, `ValueError` and `TraceError` say what is wrong.
+
+    >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", "1GiB")
+    >>> found.at_memory.tokens, round(found.at_memory.hit_rate, 3), round(found.ceiling.hit_rate, 3)
+    (8192, 0.458, 0.632)
+    """
+    terms = Terms.for_model(model, memory, **options)
+    with open_traffic(trace, block_size=block_size, tokenizer=tokenizer) as traffic:
+        return make_plan(TraceTree(traffic.requests), terms.on(traffic))
 
 
 def make_plan(tree: TraceTree, terms: Terms, tick: Tick = quiet, expect: Callable[[int], None] | None = None) -> Plan:
