@@ -197,7 +197,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
 
 def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
-    age = max(0.0, (two.time or 0) - (one.time or 0)) / 1000 if one.time is not None else 0.0
+    age = max(0.0, two.time - one.time) / 1000 if one.time is not None and two.time is not None else 0.0
     scale = length / two.usage.prompt if two.usage and two.usage.prompt else 0
     billed = units.scale / 4 < scale < units.scale * 4  # else it has images, or is not of this prompt
     scale, exact = (scale, True) if billed else (units.scale, units.scale == 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, Place
@@ -95,13 +94,13 @@ def endings(body: Body, blocks: Sequence[PromptBlock]) -> list[int]:
     options = body.settings.get("prompt_cache_options")
     if isinstance(options, Mapping) and options.get("mode") == "explicit":
         return []
-    found, begun = [], False
-    ends = [list(numbers)[-1] for _, numbers in groupby(range(len(blocks)), lambda number: blocks[number].place[:2])]
-    roles = [_role(blocks[number]) for number in ends]
-    for number, role, after in zip(ends, roles, [*roles[1:], ""]):
-        if role == "user" or (after != role and (role == "result" or (role == "developer" and not begun))):
+    roles, messages = [*map(_role, blocks)], [block.place[:2] for block in blocks]
+    found = []
+    for number, (role, after) in enumerate(zip(roles, [*roles[1:], ""])):
+        first = role == "developer" and {*roles[:number]} <= {"tools", role}
+        ends = messages[number : number + 2] != messages[number : number + 1] * 2
+        if ends and (role == "user" or (after != role and (role == "result" or first))):
             found.append(number)
-        begun = begun or role not in ("tools", "developer")
     return found
 
 

@@ -142,9 +142,8 @@ def _of_field(one: str, two: str) -> str | None:
 
 def _of_call(one: str, two: str) -> str | None:
     """Return whether two calls of tools, as JSON, differ in their ids only."""
-    found = [_CALL_ID.findall(text) for text in (one, two)]
-    same = all(found) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
-    return "tool call id" if same and ('"function"' in one or '"tool_use"' in one) else None
+    same = ('"function"' in one or '"tool_use"' in one) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
+    return "tool call id" if same else None
 
 
 def _ends(one: str, two: str, edited: str) -> str:
@@ -212,10 +211,9 @@ def template_change(one: str, two: str) -> PromptChange | None:
     >>> template_change("[INST] Hi [/INST]", "<|im_start|>user\\nHi").detail
     'Llama 2 or Mistral to ChatML'
     """
-    styles = [{name for name, marker in _TEMPLATES.items() if marker in text} for text in (one, two)]
-    if styles[0] and styles[1] and not styles[0] & styles[1]:
-        return PromptChange("chat template changed", " to ".join(min(style) for style in styles))
-    return None
+    one_style, two_style = ({name for name, mark in _TEMPLATES.items() if mark in text} for text in (one, two))
+    changed = one_style and two_style and not one_style & two_style
+    return PromptChange("chat template changed", f"{min(one_style)} to {min(two_style)}") if changed else None
 
 
 def prompt_change(one: str, two: str) -> PromptChange:
