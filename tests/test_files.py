@@ -486,5 +486,6 @@ def test_only_one_module_writes_files():
     assert found == {
         "minikv/files.py",
         "minikv/course/pictures/svg.py",  # into memory alone
+        "minikv/traffic/why/builder_process.py",  # into a pipe
         "assets/wheel.py",  # into a folder of its own, where nothing of the package can be imported yet
     }
