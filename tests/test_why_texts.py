@@ -32,7 +32,8 @@ def test_the_shared_length_is_that_of_the_longest_common_beginning(one, two):
     ("Bearer eyJhbGciOiJIUzI1NiJ9.abc", "Bearer eyJhbGciOiJIUzI1NiJ9.xyz", "random id"),
     ("https://x.io/a?X-Amz-Signature=1a", "https://x.io/a?X-Amz-Signature=2b", "signed URL"),
     ("https://x.io/a?page=1", "https://x.io/a?page=2", "number"),
-    ("7 left", "70 left", "number"),
+    ("7 left", "70 left", "number"), ("10.11.12.13", "10.11.12.14", "number"),
+    ("Stand: 03.03.26", "Stand: 04.03.26", "clock"),
     ("cost 1.20", "cost 1.2", "number format"),
     ("cch=36ee5;", "cch=abcde;", "random id"),
     ("cch=36ee5;", "cch=31234;", "random id"),
@@ -55,7 +56,9 @@ def test_a_change_that_does_not_explain_all_says_so():
     ('{"a": [1, 2]}', '{ "a": [1,2]}', "JSON rewritten"),
     ('{"a": 1}', '{"a": 1.0}', "number format"), ('{"a": "é"}', '{"a": "\\u00e9"}', "JSON rewritten"),
     ('{"a": {"b": 1, "c": 2}}', '{"a": {"c": 2, "b": 1}}', "keys reordered"), ("yes", "no", None), ("", "x", None),
-    ("yes!", "yes?", None), ("a b!", "a b?", None),
+    ("yes!", "yes?", None), ("a b!", "a b?", None), ("a, b c d", "a b, c d", None),
+    ("clay, cat, dog", "cat, dog, clay", "order"),
+    ("Version 2026-10-01 of a", "Version 2026-11-22 of b", None), ("Version 2026-10-01", "Version 2026-11-22", "clock"),
 ])  # fmt: skip
 def test_small_changes_are_told_apart(one, two, kind):
     found = text_change(one, two)

@@ -53,6 +53,10 @@ CALL = {
 WORK = [user("Find the lock."), answer(None, tool_calls=[CALL]), result("src/lock.py:3: lock\nsrc/door.py:9: lock"),
         answer("There are two."), user("Show me the first.")]  # fmt: skip
 
+AT_ONCE = [{"role": role, "content": [{"type": kind, name: call, **more} for call in "ab"]}
+           for role, kind, name, more in (("assistant", "tool_use", "id", {"name": "grep", "input": {}}),
+                                          ("user", "tool_result", "tool_use_id", {"content": "found"}))]  # fmt: skip
+
 
 def chat(*messages, **more):
     return {"model": "m", "messages": list(messages), **more}
@@ -267,6 +271,13 @@ PAIRS = [
         "schema edited",
         "response_format",
     ),
+    Pair(
+        "two versions of a tool, whose first difference is a number",
+        told(RULES, tools=[tool("grep", "Finds 10 lines. Paths are absolute.")]),
+        told(RULES, tools=[tool("grep", "Finds 50 lines. Paths may be relative.")]),
+        "tool edited",
+        "tools[0] (grep)",
+    ),
     # -- system prompt --
     Pair(
         "a new version of the system prompt",
@@ -470,6 +481,34 @@ PAIRS = [
         chat(*TALK, answer('{"closed": "')),
         "prefill",
         "messages[3] (assistant), content, after 2",
+    ),
+    Pair(
+        "results of parallel calls in another order in one message",
+        claude(RULES, TALK[0], *AT_ONCE, user("Go on.")),
+        claude(RULES, TALK[0], AT_ONCE[0], user(AT_ONCE[1]["content"][::-1]), user("Go on.")),
+        "messages reordered",
+        "messages[2] (user), content[0].tool_use_id",
+    ),
+    Pair(
+        "documents as parts of a message in another order",
+        chat(in_parts("The door is red.", "Ann has the key.", "Who?")),
+        chat(in_parts("Ann has the key.", "The door is red.", "Who?")),
+        "order",
+        "messages[0] (user), content[0].text",
+    ),
+    Pair(
+        "scores before passages that were found again",
+        told(RULES, user(f"[1] (score 0.8312) {HISTORY[:900]}\nWho?")),
+        told(RULES, user(f"[1] (score 0.8297) {HISTORY[:900]}\nWhen?")),
+        "number",
+        FIRST + "14",
+    ),
+    Pair(
+        "thoughts of a template that the next turn leaves out",
+        "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+        "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\nAnn.<|im_end|>\n<|im_start|>user\nWhen?<|im_end|>\n",
+        "reasoning removed",
+        "prompt, after ",
     ),
     # -- characters --
     Pair("a space at the end of a line", told(f"{RULES} \nGo."), told(f"{RULES}\nGo."), "trailing white space", SYSTEM),

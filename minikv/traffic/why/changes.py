@@ -162,10 +162,13 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem],
         return role_change(one, two)
     pairs = zip(one.pieces, two.pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
-    found = text_change(before.text, after.text)
-    if found and (found.whole or found.kind != "number"):
-        return found
-    return PromptChange("system edited" if part == "system" else "schema edited")
+    return _text_kind(before.text, after.text, "system edited" if part == "system" else "schema edited")
+
+
+def _text_kind(one: str, two: str, edited: str) -> PromptChange:
+    """The change from one text to the other; a number that explains only a part of it is an edit."""
+    found = text_change(one, two)
+    return found if found and (found.whole or found.kind != "number") else PromptChange(edited)
 
 
 def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
@@ -186,8 +189,7 @@ def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     if names[0] != names[1]:
         return PromptChange("tools reordered", _names(names[1]))
     before, after = next(pair for pair in zip(one, two) if pair[0].text != pair[1].text)
-    found = text_change(before.text, after.text)
-    return PromptChange(found.kind if found else "tool edited", bounded_name(before.name))
+    return PromptChange(_text_kind(before.text, after.text, "tool edited").kind, bounded_name(before.name))
 
 
 def _plain(text: str) -> str:

@@ -8,12 +8,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import PromptChange, shared_length, text_change, volatile_at
+from minikv.traffic.why.texts import PromptChange, masked, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
+_THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
 _LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
 _SENTENCE, _TELLING = re.compile(r"(?<=[.\n])\s*"), 16
@@ -103,7 +104,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
         return PromptChange("message edited")
     left, right = one.pieces[at], two.pieces[at]
     field, other = left.place.field, right.place.field
-    if kind := _of_field(field, other) or _of_call(left.text, right.text):
+    if kind := _of_parts(before, after, field) or _of_field(field, other) or _of_call(left.text, right.text):
         signed = kind == "image changed" and "?" in left.text and left.text.split("?")[0] == right.text.split("?")[0]
         return PromptChange("signed URL" if signed else kind)
     found = text_change(left.text, right.text) if field == other else None
@@ -138,6 +139,15 @@ def _of_field(one: str, two: str) -> str | None:
     if one.endswith(("tool_call_id", "tool_use_id", "call_id")):
         return "tool call id"
     return "image changed" if "image" in one.rsplit(".", 1)[-1] else None
+
+
+def _of_parts(before: list[str], after: list[str], field: str) -> str | None:
+    """Return whether two messages have the same parts in another order, or are one with thoughts and one without."""
+    if sorted(before) == sorted(after):
+        return "messages reordered" if field.endswith("tool_use_id") else "order"
+    one, two = "".join(before), "".join(after)
+    left, right = _THOUGHT.sub("", one), _THOUGHT.sub("", two)
+    return "reasoning removed" if right.startswith(left) and (left == one) != (right == two) else None
 
 
 def _of_call(one: str, two: str) -> str | None:
@@ -183,8 +193,9 @@ def late_text(one: str, two: str) -> str | None:
         return None
     if [part for part in sides[0] if part in both] != [part for part in sides[1] if part in both]:
         return "order"
-    kind = volatile_at(one, two, at)
-    return kind if kind in ("clock", "random id") else "shared text last" if at < len(two) / 2 else None
+    kind, rest = volatile_at(one, two, at), (masked(text[at:], "number") for text in (one, two))
+    decides = kind in ("clock", "random id") or (kind == "number" and shared_length(*rest) > _PROBE)
+    return kind if decides else "shared text last" if at < len(two) / 2 else None
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> bool:

@@ -68,8 +68,8 @@ def text_change(one: str, two: str) -> PromptChange | None:
             return found if found and kind == "white space" else PromptChange(kind)
     if (found := found or _volatile(one, two, at)) and found.whole:
         return found
-    words = [sorted(re.findall(r"\w+", text)) for text in (one[at:], two[at:])]
-    return PromptChange("order") if words[0] == words[1] and len(words[0]) > 1 else found
+    left, right = (_WORD.findall(text, max(0, at - _AROUND)) for text in (one, two))
+    return PromptChange("order") if left != right and sorted(left) == sorted(right) else found
 
 
 def _trailing(text: str) -> str:
@@ -90,10 +90,11 @@ _NORMAL: dict[str, Callable[[str], str]] = {
 def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     """A clock, an id or a number: of all that differs, or where the two part."""
     here = volatile_at(one, two, at)
-    if here is None:
+    if here and masked(one, *_PATTERNS) == masked(two, *_PATTERNS):
+        return PromptChange(here)
+    if here is None or (here == "clock" and _RELEASE.search(one[max(0, at - _AROUND) : at])):
         return None
-    whole = masked(one, *_PATTERNS) == masked(two, *_PATTERNS)
-    return PromptChange(here, "" if whole else _PARTLY)
+    return PromptChange(here, _PARTLY)
 
 
 def _json_change(one: str, two: str) -> PromptChange | None:
@@ -143,7 +144,7 @@ _DATES = (
     rf"(?:{_DAY},? )?\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}}(?:[ ,]{{1,2}}{_TIME}{_ZONE})?",  # 22 Nov 2026 14:05
     rf"(?:{_DAY},? )?{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}(?:,? (?:at )?{_TIME}{_ZONE})?",  # November 22, 2026
     rf"(?:{_DAY} )?{_MONTH} \d{{1,2}} {_TIME}{_ZONE}(?: \d{{4}})?",  # Sun Nov 22 14:05:07 2026
-    r"\d{1,2}[./]\d{1,2}[./]\d{4}(?:,? " + _TIME + ")?",
+    r"(?:\d{1,2}[./]\d{1,2}[./]\d{4}|(?<![\d.])(?:\d{2}[./]){2}\d{2}(?!\.?\d))(?:,? " + _TIME + ")?",
     r"\d{4}年\d{1,2}月\d{1,2}日(?: ?" + _TIME + ")?",
     _TIME + _ZONE,
     r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b",  # seconds since 1970, or milli-, micro-, nanoseconds
@@ -156,6 +157,7 @@ _DATES = (
     r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
 _CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
+_RELEASE = re.compile(r"(?i:\b(?:version|updated|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
 _ID = re.compile(
     r"(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
     r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
