@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -305,7 +306,7 @@ def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
     lines = capsys.readouterr().out.partition("example")[2].splitlines()
-    found = [re.split(r"  +", line.partition("minikv ")[2])[0].split() for line in lines if "minikv " in line]
+    found = [shlex.split(re.split(r"  +", line.partition("minikv ")[2])[0]) for line in lines if "minikv " in line]
     assert found
     assert all(example[0] == command for example in found)
     for example in found:

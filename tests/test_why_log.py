@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import random
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +19,7 @@ from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import TraceError
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why import log as log_module
-from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns, lost_text
+from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import tree_html
 
@@ -116,7 +120,7 @@ def test_blank_lines_are_passed_over_up_to_a_limit_as_in_a_trace(monkeypatch):
 def test_after_many_of_one_kind_the_next_are_taken_for_it():
     turns = [LoggedRequest(n, n + 1, read_body({"prompt": f"{RULES} It is 14:{n:02d}. {RULES}"})) for n in range(60)]
     breaks = Breaks()
-    assert {breaks.between(turns[0], other).kind for other in turns[1:]} == {"clock"}
+    assert {breaks.between(turns[0].items, other.items).kind for other in turns[1:]} == {"clock"}
 
 
 def test_old_requests_are_forgotten_where_there_is_no_room():
@@ -201,25 +205,16 @@ def test_a_page_goes_with_a_log_and_into_a_folder_that_is_there(tmp_path, capsys
     assert capsys.readouterr().err.count("\n") == 3
 
 
-def test_the_text_that_is_lost_is_counted_to_the_byte():
+def test_what_a_fix_saves_is_counted_to_the_byte():
     bodies = [{"prompt": f"It is 14:0{number}. And this is said again."} for number in (1, 2)]
     (place,) = survey(lines(*bodies)).places
-    assert (place.lost, survey(lines(*bodies)).lost) == (len(". And this is said again."),) * 2
+    assert (place.lost, survey(lines(*bodies)).lost) == (len("2. And this is said again."),) * 2
 
 
 def test_lost_text_that_is_not_ascii_is_counted_in_bytes():
     rest = "é" * 1000
-    (place,) = survey(lines(*({"prompt": f"It is 14:0{number}{rest}"} for number in (1, 2)))).places
-    assert place.lost == pytest.approx(len(rest.encode()), rel=0.02)
-
-
-def test_a_message_that_is_said_twice_was_sent_before_only_as_often_as_it_was_said():
-    again = {"role": "user", "content": "The same words once more."}
-    one, two = ([{"role": "system", "content": f"It is 14:0{n}."}, *[again] * n] for n in (1, 2))
-    requests = [LoggedRequest(n, n + 1, read_body({"messages": messages})) for n, messages in enumerate((one, two))]
-    item = requests[0].items[-1].text
-    at = requests[0].text.index("1.")
-    assert lost_text(*requests, at) == len(".<|im_end|>\n" + item)
+    (place,) = survey(lines(*({"prompt": f"It is 14:0{number}. {rest}"} for number in (1, 2)))).places
+    assert place.lost == len(f"2. {rest}".encode())
 
 
 def test_two_kinds_of_change_at_one_place_are_told_apart():
@@ -252,7 +247,7 @@ def test_the_drawing_shows_what_most_prompts_begin_with():
 
 
 def test_the_drawing_ends_at_its_depth():
-    texts = [b"a", b"ab", b"abc", b"abcd", b"abcde"]
+    texts = [b"a ", b"a b ", b"a b c ", b"a b c d ", b"a b c d e "]
     assert tree_html(grown(*texts, *texts), depth=2).count("<code>") == 2
 
 
@@ -276,9 +271,154 @@ def test_bytes_that_are_no_text_are_drawn():
 
 @given(st.lists(st.text("ab", max_size=12), max_size=20))
 def test_of_the_prompts_that_share_the_most_the_latest_is_compared(texts):
-    work = log_module._Survey("log")
+    work = log_module._Survey("log", "")
     for number, text in enumerate(texts):
-        shared, latest = work._insert(text.encode(), number)
+        turn = LoggedRequest(number, number + 1, read_body({"prompt": text}))
+        shared, latest = work._insert(text.encode(), turn)
         by_hand = [len(os.path.commonprefix([text, other])) for other in texts[:number]]  # noqa: RUF071
         assert shared == max(by_hand, default=0)
         assert latest == (max(n for n, size in enumerate(by_hand) if size == shared) if shared else None)
+
+
+def test_messages_of_numbers_are_told_apart():
+    """Without their digits these prompts are all the same: each conversation must still find its own."""
+    dice = random.Random(1)
+    talks = [[" ".join(f"w{dice.randrange(10**4)}" for _ in range(12)) for _ in range(6)] for _ in range(9)]
+    report = survey(lines(*(body(*talk[:size]) for size in (1, 3, 5) for talk in talks)))
+    assert (report.continued, report.lost) == (18, 0)
+
+
+def test_a_block_that_differs_by_user_is_called_that():
+    def asked(user, number):
+        said = f"{RULES}\nYou help {user}.\n{RULES}"
+        return {
+            "messages": [{"role": "system", "content": said}, {"role": "user", "content": f"{user} asks {number}?"}]
+        }
+
+    users = ["Anna Lee", "Bob Ray", "Cem Oz", "Dora Fox"]
+    report = survey(lines(*(asked(user, number) for number in range(9) for user in users)))
+    (place,) = (place for place in report.places if place.lost)
+    assert (place.place, place.kind) == ("messages[0] (system), content", "differs by user")
+    assert place.lost == pytest.approx(3 * len(RULES), rel=0.1)  # each but the first computes the second half again
+
+
+def test_a_block_that_is_another_each_time_is_not_called_that():
+    said = [f"{RULES}\nSession {number:08x}e.\n{RULES}" for number in range(7000, 7020)]
+    bodies = [{"system": text, "messages": [{"role": "user", "content": "Hi"}]} for text in said]
+    assert {place.kind for place in survey(lines(*bodies)).places} == {"random id"}
+
+
+def test_a_truncated_history_costs_all_that_moved_up():
+    said = [f"{text}, the {number}. time. " * 5 for number, text in enumerate(TALK * 4)]
+    talk = [{"messages": body(*said[:size])["messages"]} for size in range(1, 20, 2)]
+    cut = [{"messages": [one["messages"][0], *one["messages"][1:][-7:]]} for one in talk]
+    report, fixed = survey(lines(*cut)), survey(lines(*talk))
+    (place,) = report.places
+    assert place.kind == "history truncated"
+    assert place.fixed.after == pytest.approx(fixed.hits, abs=0.01)
+    assert place.lost == pytest.approx((report.size - report.reused) - (fixed.size - fixed.reused), rel=0.02)
+
+
+def test_models_are_apart_in_the_tree_and_in_the_report():
+    text = "The same long words for both of them. " * 9
+    apart = survey(lines(*({"model": model, "prompt": text} for model in ("small", "large", "small"))))
+    assert (sorted(apart.trees), apart.reused) == (["large", "small"], len(text))
+    assert not apart.places
+
+
+def test_a_conversation_that_changes_its_model_loses_what_it_had():
+    sent = ((1, "small"), (3, "small"), (5, "large"))
+    bodies = [body(*TALK[:size], model=model, session_id=1) for size, model in sent]
+    (place,) = survey(lines(*bodies)).places
+    assert (place.place, place.kind) == ("model", "namespace")
+    assert place.lost == pytest.approx(len(read_body(bodies[1]).text), rel=0.02)
+
+
+def clocked(tmp_path, count=6):
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"".join(lines(*(body(TALK[n % 6], clock=n, user=f"u{n % 2}") for n in range(count)))))
+    return str(log)
+
+
+@pytest.mark.parametrize(("limits", "status"), [
+    (["lost > 99%"], 0), (["lost > 2%"], 1), (["hits < 1%"], 0), (["hits<99.5%"], 1), (["clock > 2%"], 1),
+    (["number > 0%"], 0), (["lost > 2%", "hits < 99%"], 1),
+])  # fmt: skip
+def test_a_limit_that_is_broken_sets_the_status_and_is_one_line(tmp_path, capsys, limits, status):
+    options = [option for limit in limits for option in ("--fail-if", limit)]
+    assert main(["why", clocked(tmp_path), "--json", *options]) == status
+    said = capsys.readouterr()
+    assert json.loads(said.out)["places"]
+    assert said.err.count("\n") == status * len(limits)
+    assert not status or f"--fail-if {limits[0]}: it is " in said.err
+
+
+def test_a_pair_has_a_limit_too(tmp_path, capsys):
+    for number in (1, 2):
+        (tmp_path / f"{number}.json").write_text(json.dumps(body("Hi", clock=number)))
+    pair = ["why", str(tmp_path / "1.json"), str(tmp_path / "2.json"), "--fail-if"]
+    assert (main([*pair, "shared < 90%"]), main([*pair, "shared < 1%"])) == (1, 0)
+    assert "--fail-if shared < 90%: it is " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["lost", "lost = 2%", "cost > 2%", "shared < 90%", "lost > -1%", "", "lost > 2%; x"])
+def test_a_limit_that_is_none_is_refused_before_the_work(capsys, limit):
+    with contextlib.suppress(SystemExit):
+        assert main(["why", "no such log", "--fail-if", limit]) == 2
+    said = capsys.readouterr().err
+    assert "no such log" not in said
+    assert "--fail-if" in said
+
+
+def test_a_price_says_what_is_lost_in_money(tmp_path, capsys):
+    log = clocked(tmp_path)
+    lost = survey(Path(log).read_bytes().splitlines()).lost
+    assert main(["why", log, "--price", "4000000,400000"]) == 0
+    assert f"That costs {lost / 4 * 3.6:,.2f} at these prices" in " ".join(capsys.readouterr().out.split())
+    assert main(["why", log, "--price", "4000000,400000,5000000"]) == 0
+    assert f"{lost / 4 * 4.6:,.2f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("price", ["3", "3,x", "3,-1", "1,2,3,4,5", "nan,1"])
+def test_a_price_that_is_none_is_refused(capsys, price):
+    with pytest.raises(SystemExit):
+        main(["why", "log", "--price", price])
+    assert "is not two or three prices" in capsys.readouterr().err
+
+
+def test_a_table_by_a_field_has_a_row_for_each_value(tmp_path, capsys):
+    log, page = clocked(tmp_path, 7), tmp_path / "why.html"
+    assert main(["why", log, "--json", "--by", "user"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert [groups[user]["requests"] for user in ("u0", "u1")] == [4, 3]
+    assert sum(group["lost"] for group in groups.values()) == survey(Path(log).read_bytes().splitlines()).lost
+    assert main(["why", log, "--by", "user", "--top", "1", "--html", str(page)]) == 0
+    assert "By user" in page.read_text("utf-8")
+    assert "u1" not in capsys.readouterr().out
+
+
+def test_what_goes_with_a_log_is_refused_for_a_pair(capsys):
+    for option in (["--by", "user"], ["--price", "3,1"], ["--html", "x.html"]):
+        assert main(["why", "a", "b", *option]) == 2
+        assert f"{option[0]} goes with a log" in capsys.readouterr().err
+
+
+def test_a_branch_that_ends_in_a_word_is_drawn_with_what_follows():
+    texts = [f"It is 14:{minute:02d}. Be brief.".encode() for minute in (1, 2, 11, 12) for _ in range(2)]
+    page = tree_html(grown(*texts), depth=3)
+    assert "<code>01. Be brief.</code>" in page
+    assert "1 byte" not in page
+
+
+def test_the_bill_is_compared_with_what_an_unlimited_cache_reads(tmp_path, capsys):
+    usage = {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 250}}
+    log = tmp_path / "log.jsonl"
+    bodies = [body(*TALK[:size], model="small", usage=usage) for size in (1, 3)]
+    log.write_bytes(b"".join(lines(*bodies, body("Hi", model="large"))))
+    first, second = (len(read_body(one).text) for one in bodies)
+    billed = survey(log.read_bytes().splitlines()).billed
+    assert list(billed) == ["small"]
+    assert (billed["small"].requests, billed["small"].hits) == (2, 0.25)
+    assert billed["small"].after == pytest.approx(first / second / 2, abs=0.001)
+    assert main(["why", str(log)]) == 0
+    assert re.search(r"small +2 +2,000 +25.0% +\d\d.\d%", capsys.readouterr().out)

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+from collections.abc import Callable
 
 from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.traffic import behind_bar, cannot_read
-from minikv.errors import shown
+from minikv.errors import bounded, shown
 from minikv.files import destination, replace
 from minikv.traffic.exports import request_lines
 from minikv.traffic.logs import Units, units_of
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.why import HYBRID, explain, explanation_text
-from minikv.traffic.why.changes import KINDS_TEXT
+from minikv.traffic.why.changes import KINDS, KINDS_TEXT
 from minikv.traffic.why.log import survey
-from minikv.traffic.why.log_report import LogWords, log_page, log_text
+from minikv.traffic.why.log_report import LogWords, Price, log_page, log_text
 from minikv.traffic.why.places import read_prompt
 from minikv.traffic.why.sessions import read_sessions, session_text
 
 _MOST_BLOCK = 2**31 - 1
+_OF_LOGS = ("html", "price", "by", "fail-if")  # options that go with a log
+_QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
 B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
 the model, follow dated rules: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request count.
-Given a log, rank the places that break the prefix. Requests are read as APIs take them and as OpenTelemetry, LangSmith,
-Langfuse, LiteLLM, SGLang and vLLM log them; a prompt may be a list of token ids."""
+Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
+model. "lost" is what is computed and would not be if this one cause were fixed in the whole log, "of all" its share of
+all prompts, "hits then" the hit rate of the log fixed like that. Fixed means: a clock, an id, a number, a user's block
+is always the same text; tools, passages and keys come in one order; what many messages share comes before what
+differs; no message is ever dropped from a history or changed in it.
+Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
+prompt may be a list of token ids."""
 _KINDS = "Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.\n\n"
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
@@ -33,6 +42,10 @@ _EXAMPLES = """examples:
   minikv why monday.json tuesday.json                 two request bodies: where they part, and what kind of change it is
   minikv why log.jsonl:17 log.jsonl:18                two lines of a log
   minikv why ~/.claude/projects                       sessions of coding agents: where the cache was lost, and the price
+  minikv why log.jsonl --by metadata.route            who loses how much: a table of the values of that field
+  minikv why log.jsonl --price 3,0.30,3.75            what it costs, at these prices per million tokens
+  minikv why log.jsonl --fail-if 'lost > 2%'          for CI: status 1 if more than that is lost
+  minikv why a.json b.json --fail-if 'shared < 90%'   the same for two prompts
   minikv why a.txt b.txt --tokenizer ~/Qwen3-8B       two prompts as text, counted in the tokens of a model
   minikv why a.json b.json --blocks 16,784            what a hybrid model with blocks of 16 and 784 would reuse"""
 
@@ -60,9 +73,47 @@ def add_why(why: argparse.ArgumentParser) -> None:
         "--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change and what to do"
     )
     why.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_log_options(why)
+
+
+def _add_log_options(why: argparse.ArgumentParser) -> None:
+    why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="end with status 1 "
+                     "if so: QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or a kind of change, "
+                     "which is what that loses; of a pair: shared, as a share of B. May be given again")  # fmt: skip
+    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE]", help="of a log: what a million tokens cost "
+                     "as input, read from the cache, and written to it, to say what is lost in money")  # fmt: skip
+    why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
+                     "entries, such as model or metadata.route")  # fmt: skip
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")
     why.add_argument("--depth", type=positive, default=6, metavar="D", help="of --html: levels of the tree (default 6)")
+
+
+@option
+def limit(text: str) -> tuple[str, str, str, float]:
+    """`text` as a limit: itself, the quantity, the sign, and the number in percent.
+
+    >>> limit("tools reordered>0.5%")
+    ('tools reordered>0.5%', 'tools reordered', '>', 0.5)
+    """
+    found = re.fullmatch(r" *([A-Za-z -]+?) *([<>]) *(\d{1,3}(?:\.\d{1,9})?) *%? *", text)
+    if not found:
+        raise ValueError(f"{bounded(text)} is not a limit, such as 'lost > 2%'")
+    if found[1] not in (*_QUANTITIES, *KINDS):
+        raise ValueError(f"{bounded(found[1])} is no quantity: {', '.join(_QUANTITIES)}, or a kind of change (--kinds)")
+    return text.strip(), found[1], found[2], float(found[3])
+
+
+@option
+def prices(text: str) -> Price:
+    """`text` as prices per million tokens.
+
+    >>> prices("3,0.30,3.75")
+    Price(input=3.0, cached=0.3, write=3.75)
+    """
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?(,\d{1,9}(\.\d{1,9})?){1,2}", text):
+        raise ValueError(f"{bounded(text)} is not two or three prices, such as 3,0.30,3.75")
+    return Price(*map(float, text.split(",")))
 
 
 @option
@@ -83,8 +134,12 @@ def block_sizes(text: str) -> tuple[int, ...]:
 
 def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
-    if options.b is not None and options.html:
-        return complain("--html goes with a log: name one", 2)
+    for name in _OF_LOGS[:3] if options.b is not None else ():
+        if getattr(options, name):
+            return complain(f"--{name} goes with a log: name one", 2)
+    for text, quantity, *_ in options.fail_if:
+        if (quantity == "shared") == (options.b is None):
+            return complain(f"--fail-if {text}: {'a log' if options.b is None else 'a pair'} does not have that", 2)
     if options.tokenizer is not None and (missing := lacking("--tokenizer", "tokenizers")):
         return complain(missing, 2)
     try:
@@ -108,26 +163,37 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
             return cannot_read(name, error)
     found = explain(bodies[0], bodies[1], unit, options.blocks)
     say(json.dumps(found.as_json()) if options.json else explanation_text(found))
-    return 0
+    return _status(options, lambda _: found.shared / max(1, found.lengths[1]))
+
+
+def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
+    """The exit status: 1 where a limit is broken, and a line for each that is."""
+    status = 0
+    for text, quantity, sign, percent in options.fail_if:
+        found = 100 * share(quantity)
+        if found > percent if sign == ">" else found < percent:
+            status = complain(f"--fail-if {text}: it is {found:.2f}%", 1)
+    return status
 
 
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         if (sessions := read_sessions(options.a)) is not None:
-            if options.html or not sessions.totals["files"]:
-                what = "is a session: --html goes with a log" if options.html else "has no session files of an agent"
+            given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
+            if given or not sessions.totals["files"]:
+                what = f"is a session: --{given} goes with a log" if given else "has no session files of an agent"
                 return complain(f"{shown(options.a)} {what}", 2)
             say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
             return 0
         with open_trace(options.a) as file:
-            report = survey(request_lines(behind_bar(file, file=file)), file.name)
+            report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by)
     except OSError as error:
         return cannot_read(options.a, error)
-    words = LogWords(report, unit)
+    words = LogWords(report, unit, options.price, options.by)
     if options.html:
         try:
             replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
         except OSError as error:
             return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
     say(json.dumps(report.as_json(options.top)) if options.json else log_text(words, options.top))
-    return 0
+    return _status(options, report.quantity)

@@ -197,6 +197,18 @@ def conversation_of(entry: Mapping[str, Any]) -> str | None:
     return None
 
 
+def field_of(entry: Mapping[str, Any], path: str) -> str:
+    """The value of a field as text, with dots between names; `(none)` where there is none.
+
+    >>> field_of({"metadata": {"route": "/chat"}}, "metadata.route"), field_of({"user": None}, "user")
+    ('/chat', '(none)')
+    """
+    value: Any = entry
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return "(none)" if value is None else str(value)[:80]
+
+
 def time_of(entry: Mapping[str, Any]) -> float | None:
     """When the request came, in milliseconds, or `None` where the entry does not say or is not clear.
 

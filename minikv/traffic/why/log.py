@@ -8,31 +8,76 @@ from typing import Any
 
 from minikv.traffic.bodies import is_body, read_body
 from minikv.traffic.formats import fields_of
-from minikv.traffic.logs import conversation_of
+from minikv.traffic.logs import conversation_of, field_of
 from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
-from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns
+from minikv.traffic.usage import read_usage
+from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, common_run, general_place, spot_in, tail_kind
 from minikv.traffic.why.changes import KINDS, ChangeKind
+from minikv.traffic.why.fixes import ALL, Cause, Fixes
 from minikv.traffic.why.places import Spot, shown_after, shown_before
+from minikv.traffic.why.texts import shared_length
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE = 2**17  # characters
+_CAUSES = 24  # places that are looked for in one request
+_NOTHING = 0, 0
+
+
+@dataclass
+class Share:
+    """Prompts and what a cache finds of them, in bytes: now, and with some causes fixed.
+
+    The fix saves `lost` bytes, which are computed now. It sends `extra` bytes more, of a history that is kept, and
+    reads them from the cache.
+
+    >>> Share(requests=2, size=100, reused=20, lost=50).after
+    0.7
+    """
+
+    requests: int = 0
+    size: int = 0
+    reused: int = 0
+    lost: int = 0
+    extra: int = 0
+
+    def add(self, *counts: int) -> None:
+        """Count more requests: their number, their bytes, what is reused of them, lost, and sent besides."""
+        for name, count in zip(("requests", "size", "reused", "lost", "extra"), counts):
+            setattr(self, name, getattr(self, name) + count)
+
+    @property
+    def hits(self) -> float:
+        """The hit rate."""
+        return self.reused / max(1, self.size)
+
+    @property
+    def after(self) -> float:
+        """The hit rate after the fix."""
+        return (self.reused + self.lost + self.extra) / max(1, self.size + self.extra)
 
 
 @dataclass
 class BreakingPlace:
-    """A place where the prefix breaks again and again, by one kind of change; `lost` counts bytes.
+    """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
 
-    `lines` and `spots` are those of the two requests that lost the most there.
+    `fixed` has the bytes of the whole log with this cause fixed and no other. `lines` and `spots` are those of the two
+    longest requests that part there.
     """
 
     place: str
     kind: str
     breaks: int = 0
-    lost: int = 0
     most: int = -1
+    latest: int = -1
     lines: tuple[int, int] = (0, 0)
     spots: tuple[Spot | None, Spot | None] = (None, None)
+    fixed: Share = field(default_factory=Share)
+
+    @property
+    def lost(self) -> int:
+        """Bytes that are computed again because of it, and would not be without it."""
+        return self.fixed.lost
 
     @property
     def about(self) -> ChangeKind:
@@ -43,52 +88,58 @@ class BreakingPlace:
         """The same as plain values, texts cut short."""
         sides = [shown_after(spot) for spot in self.spots]
         before = shown_before(next((spot for spot in self.spots if spot), None))
-        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost, "lines": self.lines,
-                "says": self.about.says, "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
+        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
+                "hits_after": self.fixed.after, "lines": self.lines, "says": self.about.says,
+                "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
 
 
 @dataclass
-class LogReport:
-    """The findings in a log; sizes are bytes of prompts.
+class LogReport(Share):
+    """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
 
-    `reused` is what an unlimited cache would have found, `continued` the number of requests that continue an earlier
-    one, `other_lines` those that hold no request, `unread` whether the log had more text than is held. `sample` is some
-    of the prompts, from which the length of a token is measured.
+    `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
+    model, and `billed` the tokens of each that were read from the cache; `lost` is what an unlimited one would read
+    besides. `other_lines` hold no request, `unread` says that the log had more text than is held, and the length of a
+    token is measured in the `sample`.
     """
 
-    name: str
-    requests: int = 0
-    size: int = 0
-    reused: int = 0
+    name: str = "log"
     continued: int = 0
     other_lines: int = 0
     unread: bool = False
     sample: str = ""
     places: list[BreakingPlace] = field(default_factory=list)
-    tree: PrefixTree = field(default_factory=PrefixTree)
+    groups: dict[str, Share] = field(default_factory=dict)
+    billed: dict[str, Share] = field(default_factory=dict)
+    trees: dict[str, PrefixTree] = field(default_factory=dict)
 
-    @property
-    def lost(self) -> int:
-        """Bytes that were computed again because of a break that is no ordinary difference between requests."""
-        return sum(place.lost for place in self.places if not place.about.harmless)
+    def quantity(self, name: str) -> float:
+        """`lost`, `hits`, or what a kind of change loses, as a share of all prompts."""
+        kind = sum(place.lost for place in self.places if place.kind == name) / max(1, self.size)
+        return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` places that lose the most."""
         return {"log": self.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
-                "lost": self.lost, "continued": self.continued, "other_lines": self.other_lines, "unread": self.unread,
-                "places": [place.as_json() for place in self.places[:top]]}  # fmt: skip
+                "lost": self.lost, "hits": self.hits, "hits_after": self.after, "continued": self.continued,
+                "other_lines": self.other_lines, "unread": self.unread,
+                "places": [place.as_json() for place in self.places[:top]],
+                "groups": {name: vars(one) for name, one in self.groups.items()},
+                "billed": {name: vars(one) for name, one in self.billed.items()},
+                }  # fmt: skip
 
 
-def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
+def survey(lines: Iterable[bytes], name: str = "log", by: str = "") -> LogReport:
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
-    Raises `TraceError` at the first line that is not a JSON object, and where no line holds a request.
+    `by` is a field of the entries, with dots between its names, by which the totals are told apart. Raises `TraceError`
+    at the first line that is not a JSON object, and where no line holds a request.
 
     >>> log = [f'{{"prompt": "It is 14:0{n}. Be brief. Say {n * n * n} words."}}'.encode() for n in range(4)]
     >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
-    [('prompt', 'clock', 3)]
+    [('prompt', 'clock', 3), ('prompt', 'number', 3)]
     """
-    work = _Survey(name)
+    work = _Survey(name, by)
     for _ in located(name, work.counted(lines), work.take):
         if work.report.size - work.report.reused > LARGEST_TREE:
             work.report.unread = True
@@ -96,15 +147,20 @@ def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
     return work.close()
 
 
+def _before(turn: LoggedRequest, at: int) -> list[str]:
+    """The messages before an item."""
+    return [item.text for item in turn.items[:at] if item.part == "messages"]
+
+
 class _Survey:
     """The work of `survey`, request by request."""
 
-    def __init__(self, name: str):
-        self.report = LogReport(name)
+    def __init__(self, name: str, by: str):
+        self.report, self._by = LogReport(name=name), by
         self._line, self._fields = 0, ""  # the fields of the first line without a request
-        self._turns, self._breaks = Turns(), Breaks()
-        self._latest = [-1]  # of the tree's nodes: the latest request through each
-        self._places: dict[tuple[str, str], BreakingPlace] = {}
+        self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
+        self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
+        self._places: dict[Cause, BreakingPlace] = {}
 
     def counted(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, with the number of each kept while it is looked at."""
@@ -120,46 +176,109 @@ class _Survey:
             return
         turn = LoggedRequest(report.requests, self._line, read_body(entry))
         text = turn.text.encode("utf-8", "surrogatepass")
-        reused, latest = self._insert(text, turn.number)
+        reused, latest = self._insert(text, turn)
         report.requests += 1
         report.size += len(text)
         report.reused += reused
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
-        like = self._turns.before(turn, conversation) or self._turns.get(latest)
-        if like is not None:
-            self._note(like, turn, self._breaks.between(like, turn), reused / max(1, len(text)))
+        if (usage := read_usage(entry)) and usage.read is not None:
+            more = round(reused / max(1, len(text)) * usage.prompt) - usage.read
+            report.billed.setdefault(turn.apart, Share()).add(1, usage.prompt, usage.read, more)
+        before = self._turns.before(turn, conversation)
+        self._compare(before or self._turns.get(latest), turn)
+        group = field_of(entry, self._by) if self._by else ""
+        self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, conversation)
 
-    def _insert(self, text: bytes, number: int) -> tuple[int, int | None]:
-        """Put a prompt into the tree; the bytes that it shares with earlier ones, and the latest that shares them."""
-        tree, latest = self.report.tree, self._latest
+    def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
+        """Put a prompt into its tree; the bytes that it shares with earlier ones, and the latest that shares them."""
+        tree = self.report.trees.setdefault(turn.apart, PrefixTree())
+        latest = self._latest.setdefault(turn.apart, [-1])
         shared, node = tree.insert(text)
         found = latest[node] if shared else None
-        latest += [number] * (len(tree.parents) - len(latest))
+        latest += [turn.number] * (len(tree.parents) - len(latest))
         for passed in tree.path(tree.ends[-1]):
-            latest[passed] = number
+            latest[passed] = turn.number
         return shared, found
 
-    def _note(self, one: LoggedRequest, two: LoggedRequest, found: Break, reused: float) -> None:
-        """Count a break: what it loses, less what another earlier prompt made up for."""
-        if found.kind in ("extended", "shortened", "nothing", "settings", "template settings", "namespace"):
-            self.report.continued += found.kind == "extended"
+    def _compare(self, like: LoggedRequest | None, turn: LoggedRequest) -> None:
+        """Find the causes by which a request parts from an earlier one: after the first, as if it were fixed."""
+        left, right = origins = (like.items if like else []), turn.items
+        if like and like.root != turn.root:
+            self._note(Break("model", "namespace", (None, None)), like, turn, 0)
+            self._fixes.learn(("model", "namespace"), left, right, origins, like.number)
             return
-        place = self._places.setdefault((found.place, found.kind), BreakingPlace(found.place, found.kind))
-        width = len(two.text.encode("utf-8", "surrogatepass")) / len(two.text)
-        made_up = max(0.0, reused * len(two.text) - found.shared)
-        lost = max(0, round((found.lost - made_up) * width))
-        place.breaks, place.lost = place.breaks + 1, place.lost + lost
-        if lost > place.most:
-            place.most, place.lines, place.spots = lost, (one.line, two.line), found.spots
+        if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
+            self.report.continued += len(turn.text) > len(like.text)
+            return
+        for depth in range(_CAUSES):
+            same = common_run([item.text for item in left], [item.text for item in right])
+            left, right = left[same:], right[same:]
+            if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
+                return
+            found = self._breaks.between(left, right) if left and right else None
+            tail = bool(right) and (not found or found.new) and self._tail(turn, len(turn.items) - len(right), depth)
+            if tail or not found or not like:
+                return
+            if not found.harmless or not depth:
+                self._note(found, like, turn, depth)
+            rest = None if found.harmless else self._fixes.learn(found[:2], left, right, origins, like.number)
+            if rest is None:
+                return
+            left, right = rest
+
+    def _tail(self, turn: LoggedRequest, at: int, depth: int) -> bool:
+        """Whether an item that is new has text that was sent before, after a place where it parts from that."""
+        two = full = turn.items[at]
+        found = self._fixes.earlier(full)
+        other = self._turns.get(found[0]) if found else None
+        if not found or not other or _before(other, found[1]) != _before(turn, at):
+            return False
+        left = one = other.items[found[1]]
+        for deeper in range(depth, _CAUSES):
+            kind = tail_kind(left, two)
+            if kind is None:
+                self._fixes.follow(one, full)
+                return deeper > depth
+            parts = shared_length(left.text, two.text)
+            spots = spot_in(left, parts), spot_in(two, parts)
+            cause = general_place(spots[1].place if spots[1] else full.pieces[-1].place), kind
+            self._note(Break(*cause, spots), other, turn, deeper)
+            rest = self._fixes.learn(cause, [left], [two], ([one], [full]), other.number)
+            if not rest or not rest[0]:
+                break
+            left, two = rest[0][0], rest[1][0]
+        return True
+
+    def _note(self, found: Break, one: LoggedRequest, two: LoggedRequest, depth: int) -> None:
+        """Count a break, and keep the longest prompt in which it is the first."""
+        place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
+        place.breaks += place.latest != two.number
+        place.latest = two.number
+        if (size := 0 if depth else len(two.text)) > place.most:
+            place.most, place.lines, place.spots = size, (one.line, two.line), found.spots
 
     def close(self) -> LogReport:
         """The findings, with the places that lose the most first."""
-        if not self.report.requests:
-            raise TraceError(
-                f"{self.report.name} holds no request: its first line has the fields {self._fields or 'none'}"
-            )
-        self.report.places = sorted(
-            self._places.values(), key=lambda place: (-place.lost, -place.breaks, place.place, place.kind)
-        )
-        return self.report
+        report = self.report
+        if not report.requests:
+            raise TraceError(f"{report.name} holds no request: its first line has the fields {self._fields or 'none'}")
+        del self._turns  # which holds the most
+        renamed = {cause: (cause[0], "differs by user") for cause in self._fixes.by_user()}
+        for cause, new in renamed.items():
+            one, two = self._places.pop(cause), self._places.setdefault(new, BreakingPlace(*new))
+            two.breaks += one.breaks
+            if one.most > two.most:
+                two.most, two.lines, two.spots = one.most, one.lines, one.spots
+        for request, saved in self._fixes.replay(renamed):
+            group, every = report.groups.setdefault(request.group, Share()), saved.get(ALL, _NOTHING)
+            group.add(1, request.size, request.reused, *every)
+            report.add(0, 0, 0, *every)
+            for cause, gain in saved.items():
+                if cause != ALL:
+                    self._places[cause].fixed.add(0, 0, 0, *gain)
+        for place in self._places.values():
+            place.fixed.add(report.requests, report.size, report.reused, 0, 0)
+        found = self._places.values()
+        report.places = sorted(found, key=lambda place: (-place.lost, -place.breaks, place.place, place.kind))
+        return report

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from minikv.palette import LINES
 from minikv.traffic.logs import Units
 from minikv.traffic.report import ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
-from minikv.traffic.why.log import BreakingPlace, LogReport
+from minikv.traffic.why.log import BreakingPlace, LogReport, Share
 from minikv.traffic.why.places import shown_after, shown_before, shown_text
 
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
+_SHORT = 16  # bytes
 _LEAST = 0.01  # of all that is shared: what must be shared in a branch for it to be drawn
 _STYLE = f"""
 .tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
@@ -30,8 +32,18 @@ _STYLE = f"""
 """
 
 
+class Price(NamedTuple):
+    """The cost of a million tokens: as input, read from the cache, and written to it; some providers ask for that."""
+
+    input: float
+    cached: float
+    write: float | None = None
+
+
 class LogWords:
     """Words about a report, whose sizes are shown in `units`: with a tokenizer in tokens, as long as in its sample.
+
+    `price` says what is lost in money, and `by` is the field that the groups of the report are values of.
 
     >>> from minikv.traffic.why.log import survey
     >>> words = LogWords(survey([b'{"prompt": "Hi"}']), Units())
@@ -39,8 +51,9 @@ class LogWords:
     ('2', 'bytes')
     """
 
-    def __init__(self, report: LogReport, units: Units):
-        self.report, self.unit, self._bytes = report, units.unit, 1.0
+    def __init__(self, report: LogReport, units: Units, price: Price | None = None, by: str = ""):
+        self.report, self.unit, self.price, self._by, self._bytes = report, units.unit, price, by, 1.0
+        self._scale = units.scale  # units in a token
         if units.scale == 1 and report.sample:
             size = len(report.sample.encode("utf-8", "surrogatepass"))
             self._bytes = size / max(1, units.count(report.sample))
@@ -53,15 +66,27 @@ class LogWords:
         """A number of bytes as a share of all prompts."""
         return f"{count / max(1, self.report.size):.1%}"
 
+    def money(self, share: Share) -> float:
+        """The money that a fix saves."""
+        if not self.price:
+            return 0.0
+        computed = self.price.input if self.price.write is None else self.price.write
+        saved = (computed - self.price.cached) * share.lost - self.price.cached * share.extra
+        return saved / (self._bytes * self._scale) / 1e6
+
     def sentences(self) -> Iterator[str]:
         """The totals: read, reusable, and lost."""
         report = self.report
         yield f"{report.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
         if self._bytes != 1.0:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
-        yield (f"An unlimited cache by tokens reuses {self.share(report.reused)} of them; "
+        yield (f"An unlimited cache by tokens reuses {report.hits:.1%} of them; "
                f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
-        yield f"{self.share(report.lost)} was sent before but not reused, because something before it changed."
+        fixed = f"with all causes below fixed it would reuse {report.after:.1%}"
+        yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
+        if self.price:
+            token = f", with {self._scale} bytes to a token" if self._scale > 1 else ""
+            yield f"That costs {self.money(report):,.2f} at these prices{token}."
         if report.other_lines:
             yield f"{_many(report.other_lines, 'line')} without a request left out."
         if report.unread:
@@ -69,14 +94,44 @@ class LogWords:
 
     def places(self, top: int) -> ReportPart:
         """The `top` places that lose the most, as a table."""
-        head = (f"lost {self.unit}", "of all", "breaks", "place", "kind of change")
+        head = (f"lost {self.unit}", "of all", "hits then", *self._prices("costs"), "breaks", "place", "kind of change")
         rows = tuple(
-            (self.size(place.lost), self.share(place.lost), f"{place.breaks:,}", place.place or "the end", place.kind)
+            (*self._lost(place.fixed), f"{place.breaks:,}", place.place or "the end", place.kind)
             for place in self.report.places[:top]
         )
         nowhere = () if rows else ("Nowhere: no two requests part.",)
         words = ("place", "kind of change")
         return ReportPart("Where the prefix breaks", nowhere, head if rows else (), rows, words=words)
+
+    def groups(self, top: int) -> ReportPart | None:
+        """The `top` values of the field that lose the most, as a table, or `None` where no field was asked for."""
+        if not self._by:
+            return None
+        head = (self._by, "requests", self.unit, "hits", "lost", "hits then", *self._prices("costs"))
+        groups = sorted(self.report.groups.items(), key=lambda group: (-group[1].lost, group[0]))
+        rows = tuple(
+            (shown_text(name), f"{share.requests:,}", self.size(share.size), f"{share.hits:.1%}",
+             f"{share.lost / max(1, share.size):.1%}", *self._lost(share)[2:])
+            for name, share in groups[:top]
+        )  # fmt: skip
+        return ReportPart(f"By {self._by}", (), head, rows, words=(self._by,))
+
+    def billed(self) -> ReportPart | None:
+        """The tokens that were billed beside those that an unlimited cache would read, or `None` without a bill."""
+        head = ("model", "requests", "tokens billed", "read from the cache", "an unlimited cache")
+        rows = tuple(
+            (name or "no model", f"{share.requests:,}", f"{share.size:,}", f"{share.hits:.1%}", f"{share.after:.1%}")
+            for name, share in sorted(self.report.billed.items())
+        )
+        says = "Less was read than that where entries expired, requests changed machines, or a prompt was too short."
+        return ReportPart("What was billed", (says,), head, rows, words=("model",)) if rows else None
+
+    def _lost(self, fixed: Share) -> tuple[str, ...]:
+        money = self._prices(f"{self.money(fixed):,.2f}")
+        return self.size(fixed.lost), self.share(fixed.lost), f"{fixed.after:.1%}", *money
+
+    def _prices(self, text: str) -> tuple[str, ...]:
+        return (text,) if self.price else ()
 
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
@@ -103,6 +158,10 @@ def log_text(words: LogWords, top: int) -> str:
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
     table = words.places(top)
+    for part in (words.billed(), words.groups(top)):
+        if part:
+            lines += ["", *aligned([part.head, *part.rows], part.left)]
+            lines += [line for sentence in part.sentences for line in textwrap.wrap(sentence, _WIDTH)]
     if table.rows:
         lines += ["", *aligned([table.head, *table.rows], table.left)]
         if left := len(words.report.places) - len(table.rows):
@@ -125,15 +184,18 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
     figures = facts([
         ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
-        ("reused by an unlimited cache", words.share(report.reused), sized[1]),
+        ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
         ("lost at breaks", words.share(report.lost), sized[2]),
+        ("reused with all fixed", f"{report.after:.1%}", "of what is sent then"),
     ])  # fmt: skip
-    parts = [words.places(top)]
+    parts = [part for part in (words.billed(), words.groups(top), words.places(top)) if part]
     for number, place in enumerate(words.telling(top), start=1):
         says, head = (place.about.says, place.about.remedy), ("in", "text")
         parts.append(ReportPart(f"{number}. {place.place}", says, head, _sides(place), words=head))
     what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
-    tree = section_html(ReportPart("What the prompts begin with", (what,))) + tree_html(report.tree, depth)
+    tree = section_html(ReportPart("What the prompts begin with", (what,)))
+    for apart, prompts in sorted(report.trees.items(), key=lambda pair: (-len(pair[1].ends), pair[0])):
+        tree += (f"<h3>{escape(apart or 'no model')}</h3>" if len(report.trees) > 1 else "") + tree_html(prompts, depth)
     about = f"<p>{escape(' '.join(words.sentences()))}</p>"
     return document("Why do these prompts miss?", [about, figures, *map(section_html, parts), tree], _STYLE)
 
@@ -163,16 +225,26 @@ class _Drawing:
 
     def branches(self, node: int, depth: int) -> str:
         """The items of a list, one for each drawn branch below `node`, `depth` levels deep; the others are counted."""
-        below = self._tree.children(node)
-        drawn = [child for child in below if depth and self._shared[child] >= self._least]
-        drawn.sort(key=lambda child: (-self._counts[child], self._tree.edges[child]))
-        items = "".join(self._branch(child, depth - 1) for child in drawn)
+        below = list(self._below(node))
+        drawn = [(child, text) for child, text in below if depth and self._shared[child] >= self._least]
+        drawn.sort(key=lambda branch: (-self._counts[branch[0]], branch[1]))
+        items = "".join(self._branch(child, text, depth - 1) for child, text in drawn)
         if rest := len(below) - len(drawn):
             items += f"<li>+{_many(rest, 'more branch' if drawn else 'branch', 'es')}</li>"
         return items
 
-    def _branch(self, node: int, depth: int) -> str:
-        text, count = self._tree.edges[node], self._counts[node]
+    def _below(self, node: int, before: bytes = b"") -> Iterator[tuple[int, bytes]]:
+        """The branches below `node` and their texts; a short one that ends in a word is joined to those below it."""
+        for child in self._tree.children(node):
+            text, further = before + self._tree.edges[child], self._tree.children(child)
+            inside = text[-1:].isalnum() and any(self._tree.edges[one][:1].isalnum() for one in further)
+            if inside and len(text) < _SHORT:
+                yield from self._below(child, text)
+            else:
+                yield child, text
+
+    def _branch(self, node: int, text: bytes, depth: int) -> str:
+        count = self._counts[node]
         inner = f"<ul>{self.branches(node, depth)}</ul>" if self._tree.children(node) else ""
         part = 100 * count / max(1, self._counts[ROOT])
         bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
