@@ -35,7 +35,10 @@ is always the same text; tools, passages and keys come in one order; what many m
 differs; no message is ever dropped from a history or changed in it.
 Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
 prompt may be a list of token ids."""
-_KINDS = "Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.\n\n"
+_KINDS = """Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.
+Two are found in logs only: differs by user, and passages reordered (of a pair: order).
+
+"""
 _EXAMPLES = """examples:
   minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
   minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
