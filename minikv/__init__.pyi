@@ -96,5 +96,7 @@ from minikv.traffic.replay import Replay as Replay
 from minikv.traffic.replay import replay as replay
 from minikv.traffic.why import Explanation as Explanation
 from minikv.traffic.why import explain as explain
+from minikv.traffic.why.log import LogReport as LogReport
+from minikv.traffic.why.log import survey as survey
 
 __version__: str

@@ -1,4 +1,4 @@
-"""From Python: `explain`, `plan` and `replay` take plain things, and return the objects that the commands print."""
+"""From Python: `explain`, `survey`, `plan` and `replay` take plain things, and return what the commands print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from minikv import Explanation, Plan, Replay, explain, plan, replay
+from minikv import Explanation, LogReport, Plan, Replay, explain, plan, replay, survey
 from minikv.cli import main
 from minikv.traffic.plan.plan_files import plan_object
 from minikv.traffic.why.places import as_body
@@ -64,6 +64,31 @@ def test_the_command_prints_what_explain_returns(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == explain(body("14:05"), body("14:06")).as_json()
 
 
+def test_the_command_prints_what_survey_returns(tmp_path, capsys):
+    log = [body(f"14:{n}") for n in range(10, 30)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in log), "utf-8")
+    found = survey(path)
+    assert isinstance(found, LogReport)
+    assert [place.kind for place in found.places if place.lost] == ["clock"]
+    with path.open(encoding="utf-8") as lines:
+        for same in (log, lines, path.read_bytes().splitlines()):
+            assert survey(same, str(path)).as_json(99) == found.as_json(99)
+    assert main(["why", str(path)]) == 0
+    assert capsys.readouterr().out == f"{found!r}\n"
+    assert main(["why", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).items() >= {"lost": found.lost, "requests": 20}.items()
+
+
+def test_a_log_that_is_none_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        survey(tmp_path / "none.jsonl")
+    with pytest.raises(ValueError, match="day, line 1"):
+        survey(["[]"], "day")
+    with pytest.raises(ValueError, match="log holds no request"):
+        survey([{"hash_ids": [1]}])
+
+
 TRAFFIC = "synthetic:chat?requests=60"
 
 
@@ -113,4 +138,4 @@ def test_minikv_itself_stays_light():
     code = "import sys, minikv; print('numpy' in sys.modules, 'minikv.traffic' in sys.modules, *dir(minikv))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert said[:2] == ["False", "False"]
-    assert {"explain", "plan", "replay", "assert_prefix_stable"} <= set(said)
+    assert {"explain", "plan", "replay", "survey", "assert_prefix_stable"} <= set(said)

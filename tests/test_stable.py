@@ -12,6 +12,7 @@ import pytest
 from project import PROJECT, ROOT
 
 import minikv.testing
+from minikv.cli import main
 from minikv.testing import assert_prefix_stable
 
 pytestmark = pytest.mark.core
@@ -286,6 +287,20 @@ def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tm
         begin = f"AssertionError: prompts:build builds a different prompt (B) {how}.\nThe same words come in a"
         assert (status, said[: len(begin)]) == (1, begin)
     assert run(timeless.replace("set(tools)", "sorted(tools)")) == (0, "")
+
+
+def test_the_limit_for_a_log_fails_for_the_right_reason_and_passes_when_it_is_fixed(tmp_path, capsys):
+    """The command is the one that the site shows."""
+    page = (ROOT / "notebooks" / "site" / "python.md").read_text("utf-8")
+    ((command, _, limit),) = re.findall(r"^minikv (why) (log\.jsonl) --fail-if '(.*)'$", page, re.MULTILINE)
+    rules = "Be brief, and answer in English. " * 20
+    for begin, status in ("It is 14:{:02}. ", 1), ("", 0):
+        prompts = [f"{begin.format(n)}{rules}Question {n * n}?" for n in range(60)]
+        (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "{prompt}"}}\n' for prompt in prompts), "utf-8")
+        assert main([command, str(tmp_path / "log.jsonl"), "--fail-if", limit]) == status
+        out, err = capsys.readouterr()
+        assert bool(re.fullmatch(rf"minikv: --fail-if {limit}: it is 9\d\.\d+%\n", err)) == bool(status), err
+        assert ("A date or a time changed" in out) == bool(status)
 
 
 LIGHT = """

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from minikv.traffic.trace_file import TraceError
+from minikv.files import FileName
+from minikv.traffic.trace_file import TraceError, open_trace
 from minikv.untrusted import parse_json
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
@@ -48,6 +50,20 @@ def request_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
         if (found := [read for look, read in _KINDS if look.search(text)]) or len(line) > _LONG:
             return (found or [iter])[0](chain(sample, lines))
     return chain(sample, lines)
+
+
+def log_lines(log: FileName | Iterable[Mapping[str, Any] | str | bytes]) -> Iterator[bytes]:
+    """The lines of a log as JSON: of a file with this name, or of entries, each an object or a line of JSON.
+
+    >>> [*log_lines([{"prompt": "Hi"}, "{}"])]
+    [b'{"prompt": "Hi"}', b'{}']
+    """
+    if isinstance(log, (str, os.PathLike)):
+        with open_trace(os.fspath(log)) as file:
+            yield from request_lines(file)
+    else:
+        lines = (json.dumps(entry) if isinstance(entry, Mapping) else entry for entry in log)
+        yield from (line.encode() if isinstance(line, str) else line for line in lines)
 
 
 def entries_of(value: Any) -> Iterator[Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import Any
 
+from minikv.files import FileName
 from minikv.traffic.bodies import is_body, read_body
+from minikv.traffic.exports import log_lines
 from minikv.traffic.formats import fields_of
-from minikv.traffic.logs import conversation_of, field_of
+from minikv.traffic.logs import Units, conversation_of, field_of
 from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
@@ -93,14 +96,17 @@ class BreakingPlace:
                 "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
 
 
-@dataclass
+@dataclass(repr=False)
 class LogReport(Share):
     """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
 
     `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
     model, and `billed` the tokens of each that were read from the cache; `lost` is what an unlimited one would read
     besides. `other_lines` hold no request, `unread` says that the log had more text than is held, and the length of a
-    token is measured in the `sample`.
+    token is measured in the `sample`. Its repr is the report.
+
+    >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
+    0.25
     """
 
     name: str = "log"
@@ -112,6 +118,11 @@ class LogReport(Share):
     groups: dict[str, Share] = field(default_factory=dict)
     billed: dict[str, Share] = field(default_factory=dict)
     trees: dict[str, PrefixTree] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        from minikv.traffic.why.log_report import LogWords, log_text
+
+        return log_text(LogWords(self, Units()), 10)
 
     def quantity(self, name: str) -> float:
         """`lost`, `hits`, or what a kind of change loses, as a share of all prompts."""
@@ -129,18 +140,20 @@ class LogReport(Share):
                 }  # fmt: skip
 
 
-def survey(lines: Iterable[bytes], name: str = "log", by: str = "") -> LogReport:
+def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "") -> LogReport:
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
-    `by` is a field of the entries, with dots between its names, by which the totals are told apart. Raises `TraceError`
-    at the first line that is not a JSON object, and where no line holds a request.
+    `log` is the name of a file, or the entries: objects, or lines of JSON. `by` is a field of the entries, with dots
+    between its names, by which the totals are told apart. Raises `TraceError` at the first line that is not a JSON
+    object, and where no line holds a request.
 
-    >>> log = [f'{{"prompt": "It is 14:0{n}. Be brief. Say {n * n * n} words."}}'.encode() for n in range(4)]
+    >>> log = [{"prompt": f"It is 14:0{n}. Be brief. Say {n * n * n} words."} for n in range(4)]
     >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
     [('prompt', 'clock', 3), ('prompt', 'number', 3)]
     """
+    name = fspath(log) if isinstance(log, (str, PathLike)) else name
     work = _Survey(name, by)
-    for _ in located(name, work.counted(lines), work.take):
+    for _ in located(name, work.counted(log_lines(log)), work.take):
         if work.report.size - work.report.reused > LARGEST_TREE:
             work.report.unread = True
             break
