@@ -510,6 +510,13 @@ PAIRS = [
         "reasoning removed",
         "prompt, after ",
     ),
+    Pair(
+        "an item of reasoning that is not sent again",
+        {"model": "m", "input": [TALK[0], {"type": "reasoning", "encrypted_content": "gAAAAB"}, *TALK[1:]]},
+        {"model": "m", "input": [*LONG]},
+        "reasoning removed",
+        "input[1] (reasoning)",
+    ),
     # -- characters --
     Pair("a space at the end of a line", told(f"{RULES} \nGo."), told(f"{RULES}\nGo."), "trailing white space", SYSTEM),
     Pair("a newline at the end of the prompt", told(RULES), told(RULES + "\n"), "trailing white space", ""),

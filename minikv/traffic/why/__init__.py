@@ -216,7 +216,7 @@ def _headline(
     change: PromptChange, found: Prediction | None, apart: Sequence[str], little: bool
 ) -> tuple[PromptChange, PromptChange | None]:
     """Return the kind that decides, and the other one: a harmless change is none where the cache misses."""
-    kind, harmless = change.kind, KINDS[change.kind].harmless and change.kind != "conversation"
+    kind, harmless = change.kind, KINDS[change.kind].harmless and not (change.kind == "conversation" and little)
     changed = None if kind in ("nothing", "settings", "namespace") else change
     if apart and harmless:
         return PromptChange("namespace", ", ".join(apart)), changed

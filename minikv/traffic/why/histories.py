@@ -46,6 +46,8 @@ def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: 
     >>> print(*history_change([a, b, c], [b, c]), *history_change([a, b], [c, a, b]), sep=", ")
     history truncated, 1 message dropped, message inserted, 1 message
     """
+    if one and two and (one[0].name == "reasoning") != (two[0].name == "reasoning"):
+        return PromptChange("reasoning removed")
     before, after = ([item.text.removesuffix(_END) for item in items] for items in (one, two))  # the last may have none
     if moved := _moved(before, after, begun):
         return moved

@@ -220,7 +220,7 @@ class _Api:
             return _CAUSES[0], self._about(self.pair.length)
         for free, cause in enumerate(("", *_CAUSES)):
             size = max(found := self._found(free), default=0)
-            if self.pair.shared - size < max(self.low, size):
+            if self.pair.shared - size < max(self.low, size / 3):
                 detail = self._detail(cause, size, found[size]) if free else ""
                 return "image added" if detail == "images" else cause, detail
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
