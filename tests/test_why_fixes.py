@@ -6,6 +6,8 @@ import functools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from planted_log import CAUSES, hit_rate, planted_log
 
 from minikv.traffic.why.log import survey
@@ -48,10 +50,10 @@ def test_a_planted_cause_is_found_and_costs_what_the_log_without_it_saves(cause)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("cause", CAUSES)
 def test_a_planted_cause_costs_within_a_tenth_what_the_log_without_it_saves(cause, seed):
-    compared(4000, seed, cause, share=0.0)
+    compared(3000, seed, cause, share=0.0005)
 
 
 def test_all_causes_together_cost_what_the_log_without_them_saves():
@@ -60,3 +62,36 @@ def test_all_causes_together_cost_what_the_log_without_them_saves():
     report = surveyed(800, 0)
     assert report.lost == pytest.approx((size - hits) - (size_then - hits_then), rel=0.03)
     assert report.after == pytest.approx(hits_then / size_then, abs=0.01)
+
+
+WORDS = ("14:05", "14:06", "a", "b", "call_8f3a", "\n", "x. ", "2026-11-22", "é", "[1]", "a few longer words. ")
+texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+messages = st.builds(dict, role=st.sampled_from(["user", "assistant", "tool", "system"]), content=texts)
+tools = st.builds(dict, name=st.sampled_from("abc"), description=texts)
+requests = st.one_of(
+    st.builds(dict, prompt=texts, session_id=st.sampled_from(["s", "t", ""])),
+    st.builds(dict, messages=st.lists(messages, max_size=5), model=st.sampled_from("mn"), system=texts,
+              tools=st.lists(tools, max_size=3), session_id=st.sampled_from(["s", "t", ""])),
+)  # fmt: skip
+
+
+@given(st.lists(requests, min_size=1, max_size=12))
+def test_no_fix_saves_more_than_is_computed(entries):
+    report = survey(json.dumps(entry).encode() for entry in entries)
+    assert all(place.lost <= report.size - report.reused for place in report.places)
+    assert report.lost <= report.size - report.reused
+    assert 0 <= report.hits <= 1
+    assert 0 <= report.after <= 1
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=2, max_size=8))
+def test_a_log_in_which_each_prompt_continues_the_one_before_loses_nothing(talks):
+    talk, entries = [], []
+    for words in talks:
+        talk += [
+            {"role": "user", "content": " ".join(WORDS[word] for word in words)},
+            {"role": "assistant", "content": "Yes."},
+        ]
+        entries.append({"messages": talk[:-1]})
+    report = survey(json.dumps(entry).encode() for entry in entries)
+    assert (report.lost, report.continued) == (0, len(entries) - 1)

@@ -43,6 +43,7 @@ ALL: Cause = ("", "")  # all causes together
 _BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
 _VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
 _MARK = symbols_of(CHANGED)[0]
+_NONE = np.zeros(0, np.uint64)
 _TABLE = 2**19  # symbols of which the latest request is known
 _CACHED = 2**14  # items
 _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
@@ -172,11 +173,12 @@ class Fixes:
 
         `origins` are the two as they are, `like` is the number of the earlier one.
         """
-        kind, tools = cause[1], "tools" in (left[0].part, right[0].part)
+        kind = cause[1]
         if kind in HISTORY:
             sent, again = (Counter(item.text for item in side) for side in (right, left))
             self._dropped = cause, like, list((sent - again).elements())
             return None
+        tools = "tools" in (left[0].part, right[0].part)
         sides = [side[len(side) - len(rest)].text for side, rest in zip(origins, (left, right))]
         one, two = map(self._id, map(_tools, origins) if tools else sides)
         if kind == "passages reordered":
@@ -270,7 +272,7 @@ class Fixes:
                 items, apart = (history, root) if cause in (ALL, why) else (request.items, request.root)
                 parts = [fixed(item, cause) for item in items]
                 found, _ = trees[cause].insert(apart + b"".join([data for data, _ in parts]))
-                sizes = np.concatenate([sizes for _, sizes in parts])
+                sizes = np.concatenate([_NONE, *(sizes for _, sizes in parts)])
                 extra = int(sizes.sum()) - request.size
                 hits = max(request.reused + min(0, extra), int(sizes[: max(0, found // SYMBOL_BYTES - 1)].sum()))
                 saved[cause] = hits - request.reused - extra, extra

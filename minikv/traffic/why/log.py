@@ -218,8 +218,9 @@ class _Survey:
         """Find the causes by which a request parts from an earlier one: after the first, as if it were fixed."""
         left, right = origins = (like.items if like else []), turn.items
         if like and like.root != turn.root:
-            self._note(Break("model", "namespace", (None, None)), like, turn, 0)
-            self._fixes.learn(("model", "namespace"), left, right, origins, like.number)
+            if 2 * shared_length(like.text, turn.text) > len(like.text):
+                self._note(Break("model", "namespace", (None, None)), like, turn, 0)
+                self._fixes.learn(("model", "namespace"), left, right, origins, like.number)
             return
         if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
             self.report.continued += len(turn.text) > len(like.text)
