@@ -136,7 +136,7 @@ def _size(turn: LoggedRequest) -> int:
     return 4 * len(turn.text) + _OVERHEAD
 
 
-_SURE = 16  # changes of one kind at one place, after which the next ones there are taken for the same kind
+_SURE, _MOSTLY = 16, 0.8  # changes of one kind at one place, and their share, after which the next are taken for it
 _WHOLE = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(HISTORY, "messages")}  # kinds that are about a whole list
 _SIGNED = 12  # characters before a break by which a place is recognized
 
@@ -176,9 +176,8 @@ class Breaks:
         place = general_place(spot.place) if spot else ""
         signed = "".join(c for c in left[0].text[max(0, at - _SIGNED) : at] if c.isalpha() or c == "\n")
         seen = self._seen[(place, signed, len(right) == 1)]
-        if len(seen) == 1 and (known := next(iter(seen.items())))[1] >= _SURE:
-            kind = known[0]
-        else:
+        kind, count = seen.most_common(1)[0] if seen else ("", 0)
+        if count < max(_SURE, _MOSTLY * sum(seen.values())):
             kind = items_change(left, right).kind
             if kind in REGION and not similar(left[0].text, right[0].text):
                 kind = "conversation"
