@@ -24,7 +24,6 @@ LATER = 400 * 86400 + 19_043  # seconds: another year, month, day, weekday, hour
 _TWICE = "when it is called twice"
 _LATER = "when it is called later"
 _ELSEWHERE = "in another process, which starts later and has another hash seed"
-_KINDS = {_TWICE: "random id", _LATER: "clock"}  # the likely cause; of all others a set, or another order
 _Call = tuple[str, float, bytes]  # what is different about it, the seconds by which it is later, its arguments
 
 
@@ -80,19 +79,16 @@ def _name_of(build: str | Callable[..., Any]) -> str:
     return name
 
 
-def _reordered(args: Sequence[Any], kwargs: Mapping[str, Any], unordered: Sequence[str], later: float) -> list[_Call]:
+def _reordered(args: Any, kwargs: Mapping[str, Any], unordered: Sequence[str], later: float) -> Iterator[_Call]:
     """The calls with arguments in another order; they come last, because a set in the prompt changes with it too."""
-    found = []
     for name in unordered:
         value = kwargs.get(name)
         if not isinstance(value, (dict, list, tuple, set, frozenset)):
             rule = "expected an argument in kwargs that is a dict, a list, a tuple or a set"
             raise ValueError(f"unordered names {bounded(name)}: {rule}")
         items = list(value.items() if isinstance(value, dict) else value)
-        for order in (items[::-1], [*items[1:], *items[:1]]):
-            arguments = pickle.dumps((args, {**kwargs, name: type(value)(order)}))
-            found.append((f"when {name} is in another order", later, arguments))
-    return found
+        arguments = pickle.dumps((args, {**kwargs, name: type(value)(reversed(items))}))
+        yield f"when {name} is in another order", later, arguments
 
 
 def _prompts(name: str, jobs: list[list[_Call]]) -> Iterator[tuple[str, Body]]:
@@ -126,10 +122,11 @@ def _miss(one: Body, two: Body, until: str | None, how: str) -> str:
     parted = shared_length(one.text, two.text) < max(_end(one, until), _end(two, until))
     if not parted and one.namespace == two.namespace and (kind.harmless or not same):
         return ""
-    known = KINDS[_KINDS.get(how, "order")]
-    says = known.says if how == _LATER else kind.says
-    remedy = known.remedy if how == _LATER or kind.harmless else kind.remedy
-    return "\n".join([says, "", *differing_places(found), f"What to do: {remedy}"])
+    if how == _LATER:
+        kind = KINDS["clock"]
+    elif kind.harmless:  # in other requests: here the advice follows what was different about the call
+        kind = kind._replace(remedy=KINDS["random id" if how == _TWICE else "order"].remedy)
+    return "\n".join([kind.says, "", *differing_places(found), f"What to do: {kind.remedy}"])
 
 
 def _end(body: Body, until: str | None) -> int:
