@@ -377,13 +377,15 @@ def test_a_price_says_what_is_lost_in_money(tmp_path, capsys):
     assert f"That costs {lost / 4 * 3.6:,.2f} at these prices" in " ".join(capsys.readouterr().out.split())
     assert main(["why", log, "--price", "4000000,400000,5000000"]) == 0
     assert f"{lost / 4 * 4.6:,.2f}" in capsys.readouterr().out
+    assert main(["why", log, "--price", "4000000,400000,5000000,8000000"]) == 0  # all is written for one hour
+    assert f"{lost / 4 * 7.6:,.2f}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("price", ["3", "3,x", "3,-1", "1,2,3,4,5", "nan,1"])
 def test_a_price_that_is_none_is_refused(capsys, price):
     with pytest.raises(SystemExit):
         main(["why", "log", "--price", price])
-    assert "is not two or three prices" in capsys.readouterr().err
+    assert "is not a list of two to four prices" in capsys.readouterr().err
 
 
 def test_a_table_by_a_field_has_a_row_for_each_value(tmp_path, capsys):

@@ -83,8 +83,9 @@ def _add_log_options(why: argparse.ArgumentParser) -> None:
     why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="end with status 1 "
                      "if so: QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or a kind of change, "
                      "which is what that loses; of a pair: shared, as a share of B. May be given again")  # fmt: skip
-    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE]", help="of a log: what a million tokens cost "
-                     "as input, read from the cache, and written to it, to say what is lost in money")  # fmt: skip
+    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: what a million "
+                     "tokens cost as input, read from the cache, written to it, or all written for one hour, to say "
+                     "what is lost in money")  # fmt: skip
     why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
                      "entries, such as model or metadata.route")  # fmt: skip
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
@@ -114,9 +115,10 @@ def prices(text: str) -> Price:
     >>> prices("3,0.30,3.75")
     Price(input=3.0, cached=0.3, write=3.75)
     """
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?(,\d{1,9}(\.\d{1,9})?){1,2}", text):
-        raise ValueError(f"{bounded(text)} is not two or three prices, such as 3,0.30,3.75")
-    return Price(*map(float, text.split(",")))
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?(,\d{1,9}(\.\d{1,9})?){1,3}", text):
+        raise ValueError(f"{bounded(text)} is not a list of two to four prices, such as 3,0.30,3.75")
+    values = [float(part) for part in text.split(",")]
+    return Price(*values[:2], *values[2:][-1:])
 
 
 @option

@@ -237,7 +237,7 @@ class Fixes:
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
         for item in (item for request in self._requests if request.begins for item in request.items):
             for cause, begin, end in self._regions(self._items[item]):
-                if cause[1] in _BY_USER:
+                if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
                     seen[cause][self._items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]] += 1
         often = ((cause, [count >= _OFTEN for count in counts.values()]) for cause, counts in seen.items())
         return {cause for cause, again in often if sum(again) >= max(_OFTEN, len(again) / 2)}

@@ -135,7 +135,7 @@ class LogWords:
 
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
-        return [place for place in self.report.places[:top] if not place.about.harmless and place.lost]
+        return [place for place in self.report.places[:top] if not place.about.harmless and place.lost > 0]
 
 
 def _many(count: int, what: str, end: str = "s") -> str:
