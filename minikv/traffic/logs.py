@@ -200,12 +200,14 @@ def conversation_of(entry: Mapping[str, Any]) -> str | None:
 def field_of(entry: Mapping[str, Any], path: str) -> str:
     """The value of a field as text, with dots between names; `(none)` where there is none.
 
-    >>> field_of({"metadata": {"route": "/chat"}}, "metadata.route"), field_of({"user": None}, "user")
-    ('/chat', '(none)')
+    >>> field_of({"metadata": {"route": "/chat", "gen_ai.user": 7}}, "metadata.gen_ai.user"), field_of({}, "user")
+    ('7', '(none)')
     """
     value: Any = entry
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+    while path and value is not None:
+        inner = value if isinstance(value, Mapping) else {}
+        name, _, path = (path, "", "") if path in inner else path.partition(".")
+        value = inner.get(name)
     return "(none)" if value is None else str(value)[:80]
 
 
