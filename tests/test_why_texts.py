@@ -56,7 +56,8 @@ def test_a_change_that_does_not_explain_all_says_so():
     ('{"a": [1, 2]}', '{ "a": [1,2]}', "JSON rewritten"),
     ('{"a": 1}', '{"a": 1.0}', "number format"), ('{"a": "é"}', '{"a": "\\u00e9"}', "JSON rewritten"),
     ('{"a": {"b": 1, "c": 2}}', '{"a": {"c": 2, "b": 1}}', "keys reordered"), ("yes", "no", None), ("", "x", None),
-    ("yes!", "yes?", None), ("a b!", "a b?", None), ("a, b c d", "a b, c d", None),
+    ("yes!", "yes?", None), ("a \u2764\ufe0f", "a \u2764", "invisible characters"), ("a b!", "a b?", None),
+    ("a, b c d", "a b, c d", None),
     ("clay, cat, dog", "cat, dog, clay", "order"),
     ("Version 2026-10-01 of a", "Version 2026-11-22 of b", None), ("Version 2026-10-01", "Version 2026-11-22", "clock"),
 ])  # fmt: skip

@@ -220,17 +220,15 @@ def _headline(
     changed = None if kind in ("nothing", "settings", "namespace") else change
     if apart and harmless:
         return PromptChange("namespace", ", ".join(apart)), changed
+    if found and kind == "extended" and not (found.read or found.kind):
+        return PromptChange("too short for the cache"), change
     if found is None or found.kind in ("", kind):
-        free = (
-            found
-            and kind == "template settings"
-            and not set(change.detail.split(", ")) & set(RULES[found.rules]["from"])
-        )
+        names = {*change.detail.split(", ")}
+        free = found and kind == "template settings" and names.isdisjoint(RULES[found.rules]["from"])
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
-    decides = kind in ("nothing", "settings") or not (
-        found.unsure or (little and found.kind == "too short for the cache")
-    )
+    short = little and found.kind == "too short for the cache" and kind != "extended"
+    decides = kind in ("nothing", "settings") or not (found.unsure or short)
     return (cache, changed) if harmless and decides else (change, cache)
 
 

@@ -17,7 +17,7 @@ from minikv.untrusted import parse_json
 LONGEST_LOOK = 2**18  # characters: longer texts are compared around the place where they part
 _LOOK = 2**16  # of them on each side
 _INVISIBLE = dict.fromkeys(
-    [0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F)]
+    [0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F)]
 )
 _PARTLY = "and more than that"
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", "\u00a0": " "})
