@@ -157,7 +157,7 @@ _DATES = (
     r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
 _CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
-_RELEASE = re.compile(r"(?i:\b(?:version|updated|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
+_RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
 _ID = re.compile(
     r"(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
     r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
