@@ -187,8 +187,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     elsewhere = apart or change.kind == "history at the server"
     provider = predictions[0] if provider_of(one, two) and not elsewhere else None
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
-    little = shared < _LITTLE * units.scale
-    change, also = _headline(change, provider, apart, little)
+    change, also = _headline(change, provider, apart, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
@@ -235,8 +234,8 @@ def _headline(
 def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
     if spot is None:
         return None
-    texts = {"before": shown_before(spot), "after": shown_after(spot)}
-    return {"place": str(spot.place), "key": spot.key, "character": spot.at, **texts}
+    return {"place": str(spot.place), "key": spot.key, "character": spot.at, "before": shown_before(spot),
+            "after": shown_after(spot)}  # fmt: skip
 
 
 def explanation_text(found: Explanation) -> str:

@@ -244,7 +244,7 @@ def prompt_change(one: str, two: str) -> PromptChange:
     for kind, whole, part in (("text removed", one, two), ("text inserted", two, one)):
         probe = part[at : at + _PROBE]
         ends = len(whole) > len(part) and whole.endswith(part[at:])
-        if probe and (ends or (len(probe) == _PROBE and whole.find(probe, at) > 0)):
+        if probe and (ends or (len(probe) == _PROBE and probe in whole[at:])):
             return PromptChange(kind)
     if shared_length(one[at:][::-1], two[at:][::-1]) > _PROBE:
         return PromptChange("text edited")

@@ -72,14 +72,10 @@ def text_change(one: str, two: str) -> PromptChange | None:
     return PromptChange("order") if left != right and sorted(left) == sorted(right) else found
 
 
-def _trailing(text: str) -> str:
-    return "\n".join(line.rstrip(" \t") for line in text.split("\n")).rstrip()
-
-
 _NORMAL: dict[str, Callable[[str], str]] = {
     "byte order mark": lambda text: text.replace("\ufeff", ""),
     "line ends": lambda text: text.replace("\r\n", "\n").replace("\r", "\n"),
-    "trailing white space": _trailing,
+    "trailing white space": lambda text: re.sub(r"(?<![ \t])[ \t]+\n", "\n", text).rstrip(),
     "white space": lambda text: "".join(text.split()),
     "invisible characters": lambda text: text.translate(_INVISIBLE),
     "unicode form": lambda text: unicodedata.normalize("NFKC", text.translate(_QUOTES)),
@@ -108,9 +104,7 @@ def _json_change(one: str, two: str) -> PromptChange | None:
     for kind, sort in (("JSON rewritten", False), ("keys reordered", True)):
         if json.dumps(left, sort_keys=sort) == json.dumps(right, sort_keys=sort):
             return PromptChange(kind)
-    if left == right:  # Python compares 1 and 1.0 by value
-        return PromptChange("number format")
-    return None
+    return PromptChange("number format") if left == right else None  # Python compares 1 and 1.0 by value
 
 
 def _unfolded(value: Any) -> Any:
