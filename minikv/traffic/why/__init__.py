@@ -60,9 +60,7 @@ def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: s
     found = shared // unit * unit
     if length < unit:
         return Reused(cache, 0, "the prompt is shorter than one block")
-    if not found and shared:
-        return Reused(cache, 0, "what is shared does not fill a block")
-    return Reused(cache, found)
+    return Reused(cache, found, "what is shared does not fill a block" if shared and not found else "")
 
 
 _WIDTH = 100
@@ -123,11 +121,11 @@ class Explanation:
         blocks, hybrid = self.caches[3:5]
         again = self.shared - blocks.reused
         if kind == "extended" and rest > 0:
-            cut = f"The tokenizer cuts the last {rest:,} {self.unit} of A differently where text follows"
-            found.append(f"{cut}: they are not shared.")
+            found.append(f"The tokenizer cuts the last {rest:,} {self.unit} of A differently where text follows: "
+                         "they are not shared.")  # fmt: skip
         if kind in _COMPLETE and not blocks.why and again > 0:
-            computed = f"computes the last {again:,} {self.unit} again"
-            found.append(f"A cache with full blocks of {BLOCK} {computed}: a block boundary, not a change.")
+            found.append(f"A cache with full blocks of {BLOCK} computes the last {again:,} {self.unit} again: "
+                         "a block boundary, not a change.")  # fmt: skip
         if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, and rightly: {hybrid.why}.")
         if self.provider:
