@@ -299,7 +299,7 @@ from minikv import KVLayers
 
 for name in "llama-3.1-8b gemma-3-12b gpt-oss-120b qwen3-next-80b-a3b".split():
     layers = KVLayers.from_config(name)
-    once = layers.bytes_per_sequence / 2**20
+    once = layers.bytes_per_sequence / 1024**2
     print(
         f"{name:18} {layers.bytes_per_token:7,} bytes per token, {once:5.1f} MiB once"
     )
