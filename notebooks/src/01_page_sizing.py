@@ -315,7 +315,7 @@ gemma = KVLayers.from_config("gemma-3-12b")
 for tokens in (1_000, 10_000, 100_000):
     kept = sum(g.per_token * min(tokens, g.window or tokens) for g in gemma.groups)
     full = sum(g.per_token * tokens for g in gemma.groups)
-    print(f"{tokens:7,} tokens: {kept / 2**20:6,.0f} MiB, not {full / 2**20:6,.0f}")
+    print(f"{tokens:7,} tokens: {kept / 1024**2:6,.0f} MiB, not {full / 1024**2:6,.0f}")
 
 # %% [markdown]
 """
