@@ -16,7 +16,7 @@ os.environ["MINIKV_MINE"] = os.devnull
 os.environ["MINIKV_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="minikv-"), "progress.json")
 
 # To look for doctests in the source of a chapter is to run the chapter; and adapters need the engines.
-collect_ignore = ["notebooks/src", "assets/adapters"]
+collect_ignore = ["notebooks/src", "assets/adapters", "tests/blind"]
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (

@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted_log import CAUSES, hit_rate, planted_log
+from planted_causes import CAUSES, hit_rate, planted_causes
 
 from minikv.traffic.why.log import survey
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.core
 
 @functools.lru_cache(3)
 def surveyed(requests, seed):
-    return survey(json.dumps(entry).encode() for entry in planted_log(requests, seed))
+    return survey(json.dumps(entry).encode() for entry in planted_causes(requests, seed))
 
 
 @functools.cache
 def found_in(requests, seed, *without):
-    return hit_rate(planted_log(requests, seed, without))
+    return hit_rate(planted_causes(requests, seed, without))
 
 
 def place_of(report, cause):

@@ -29,7 +29,7 @@ def sentences(seed, count):
     return " ".join(words(dice, 12).capitalize() + "." for _ in range(count))
 
 
-def planted_log(requests, seed=0, without=()):
+def planted_causes(requests, seed=0, without=()):
     """The entries of the log, less the causes named in `without`."""
     has = {cause: cause not in without for cause in CAUSES}
     makers = [make(random.Random(f"{seed} {make.__name__}"), has) for make in (chat, agent, retrieval, batch)]
