@@ -1,7 +1,8 @@
 """Pairs that others wrote with their answers before the command saw them: how many kinds agree must not fall again.
 
-What is left of the third is yet to be mended. Of the two that are left of the first, one counts parallel calls of tools one by one, where Anthropic's guide counts a run of them as
-one position; the other was written before the kind "shared text last" was there, and expects an ordinary edit.
+What is left of the third is yet to be mended. Of the two that are left of the first, one counts parallel calls of tools
+one by one, where Anthropic's guide counts a run of them as one position; the other was written before the kind "shared
+text last" was there, and expects an ordinary edit.
 """
 
 from __future__ import annotations
