@@ -181,6 +181,8 @@ def test_a_failing_answer_is_wrong_whatever_is_in_it(one, id, text, words, hint,
     assert found[id].mark == "wrong"
     assert found[id].words.startswith(words)
     assert found[id].hint.startswith(hint)
+    report = str(classroom.ClassReport([classroom.Student("anna", found)]))
+    assert not [line for line in report.splitlines() if line.endswith("for example:")]
 
 
 def test_unknown_mistakes_are_all_shown(judged_here, tmp_path):

@@ -745,6 +745,7 @@ def test_what_the_learner_writes_below_a_failing_answer_stays(file, notebook):
     assert "# MY NOTES\nprint(1)\n" in text
     assert text.count("my last failing answer") == 1
     assert "[at:]" in failed_in(file)["3.1"]
+    assert len(failed_sections("#\n" * 10**5 + text)) == 1  # line by line: a slow look would take minutes
 
 
 def test_a_right_answer_that_cannot_be_kept_takes_the_failing_one_out(file, notebook, capsys):

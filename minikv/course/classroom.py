@@ -266,7 +266,7 @@ class ClassReport:
         for piece, hint, students in self.mistakes:
             names = ", ".join(each.name for each in students)
             said = f"{len(students)} × {piece.id} {piece.name}: {hint}", f"    {names}"
-            cases = [f"    for example: {students[0].at(piece).words}"]
+            cases = [f"    for example: {words}" for words in [students[0].at(piece).words] if words]
             if hint.startswith(NO_HINT[:9]) and len(students) > 1:  # each may be another mistake
                 cases = [f"    {each.name}: {each.at(piece).words}" for each in students]
             lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, *cases))]

@@ -76,11 +76,13 @@ def _taken_out(text: str) -> tuple[str, dict[str, str]]:
             found[id] = "\n".join(each.rstrip("\r")[2:] for each in own)
             own = []
         elif _FAILED.fullmatch(line.rstrip()):
-            rest, own = rest + own, [line]
+            rest += own
+            own = [line]
         elif own and line.startswith("#") and not line.startswith("# %%"):
             own.append(line)
         else:
-            rest, own = [*rest, *own, line], []
+            rest += [*own, line]
+            own = []
     return "\n".join(rest + own), found
 
 
