@@ -37,7 +37,6 @@ from minikv.pools import QueuePool as QueuePool
 from minikv.pools import SlotPool as SlotPool
 from minikv.pools import WindowedPool as WindowedPool
 from minikv.pools import page_slots as page_slots
-from minikv.pools import slot_pages as slot_pages
 from minikv.prefix import EvictionOrder as EvictionOrder
 from minikv.prefix import Handle as Handle
 from minikv.prefix import HashBlockCache as HashBlockCache

@@ -30,7 +30,6 @@ from minikv import (
     page_slots,
     page_waste,
     pages_that_fit,
-    slot_pages,
 )
 from minikv.measure import race
 from minikv.measure.bench import bench
@@ -66,7 +65,7 @@ NUMBERS = {
     "num_pages": [lambda v: kv_tensors(SHAPE, v), CacheManager],
     "page_size": [
         lambda v: bytes_per_page(SHAPE, v), lambda v: page_waste([1], v), lambda v: page_slots([0], v),
-        lambda v: slot_pages([0], v), lambda v: kv_tensors(SHAPE, 1, v), lambda v: CacheManager(4, v),
+        lambda v: kv_tensors(SHAPE, 1, v), lambda v: CacheManager(4, v),
         RadixCache, NoCache,
         lambda v: Ledger(FreeListPool(4), RadixCache(), v),
     ],
@@ -79,7 +78,7 @@ NUMBERS = {
     "num_rows": [lambda v: PageTable(v, 4)],
     "max_length": [lambda v: PageTable(4, v)],
     "row": [lambda v: table().length(v), lambda v: table().append(v, [1]), lambda v: table().close(v)],
-    "start": [lambda v: table().write(0, v, []), lambda v: Canary().write([1], [1], v)],
+    "start": [lambda v: Canary().write([1], [1], v)],
     "max_new_tokens": [SamplingParams, lambda v: Request([1], v)],
     "seed": [lambda v: SamplingParams(1, seed=v)],
     "step": [lambda v: Request([1], 1).take(1, v)],

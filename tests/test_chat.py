@@ -309,7 +309,7 @@ def test_with_a_phrasebook_the_model_is_asked_what_was_meant_and_nothing_else():
 
 
 def test_the_small_model_comes_with_its_phrasebook_and_a_checkpoint_of_ones_own_without(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("what r page tablse for?\nWhat is 2+2?\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("what r page tables for?\nWhat is 2+2?\n"))
     assert cli.main(["chat"]) == 0
     said = capsys.readouterr().out
     assert "bot: (What is a page table?) A page table says for each request" in said

@@ -68,7 +68,6 @@ def pools_and_tables():
         queue.free([])
         row = table.open()
         table.append(row, [2, 3])
-        table.write(row, 1, [0])
         table.close(row)
     return film
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, WindowedPool, slot_pages
+from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, WindowedPool
 from minikv.prefix.windows import Windows
 
 pytestmark = pytest.mark.core
@@ -178,15 +178,14 @@ def a_page_in_use_is_not_freed_with_its_neighbour(make):
     """P7b: freeing five tokens of two pages frees both, with three tokens on the second that somebody reads."""
     manager = CacheManager(num_pages=2, page_size=4, prefix_cache=make(4))
     manager.start(range(8))
-    with pytest.raises(ValueError, match="slots"):
+    with pytest.raises(ValueError, match=r"pages\[2\] is 2"):
         free_tokens(manager, manager.cache, range(5))
     assert manager.pool.num_free == 0
 
 
 def free_tokens(manager, cache, slots):
-    """Give single slots back: ours are pages, and half of one cannot be named; pymllm rounds down."""
-    pages = sorted({slot // 4 for slot in slots}) if isinstance(cache, RoundsDown) else slot_pages(list(slots), 4)
-    manager.pool.free(pages)
+    """Give single slots back: our pool takes pages, and half of one cannot be named; pymllm rounds down."""
+    manager.pool.free(sorted({slot // 4 for slot in slots}) if isinstance(cache, RoundsDown) else slots)
 
 
 class RoundsDown(SlidingWindowCache):

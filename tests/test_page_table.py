@@ -1,4 +1,4 @@
-"""The page table: rows open and close, grow and are rewritten, and never hold what is not theirs."""
+"""The page table: rows open and close, grow and never hold what is not theirs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import InvariantError, OutOfPages, PageTable, page_slots, slot_pages
+from minikv import InvariantError, OutOfPages, PageTable, page_slots
 
 pytestmark = pytest.mark.core
 
 
-def test_a_row_grows_is_rewritten_and_closes():
+def test_a_row_grows_and_closes():
     table = PageTable(2, 5)
     row = table.open()
     table.append(row, [4, 5, 6])
     table.append(row, np.array([7]))
-    table.write(row, 1, [50, 60])
-    assert table.slots(row).tolist() == [4, 50, 60, 7]
+    assert table.slots(row).tolist() == [4, 5, 6, 7]
     table.check()
-    assert table.close(row).tolist() == [4, 50, 60, 7]
+    assert table.close(row).tolist() == [4, 5, 6, 7]
     table.check()
 
 
@@ -47,12 +46,10 @@ def test_what_does_not_fit_changes_nothing():
     table.append(row, [1, 2])
     for wrong in (
         lambda: table.append(row, [3, 4]),
-        lambda: table.write(row, 1, [8, 9]),
-        lambda: table.write(row, -1, [8]),
         lambda: table.append(row, [-5]),
         lambda: table.append(1, [1]),
     ):
-        with pytest.raises(ValueError, match=r"row|start is -1|slots|row is 1"):
+        with pytest.raises(ValueError, match=r"row|slots|row is 1"):
             wrong()
     assert table.slots(row).tolist() == [1, 2]
     table.check()
@@ -124,18 +121,9 @@ def test_check_finds_a_length_that_no_row_can_have(length):
 
 
 @given(st.lists(st.integers(0, 1000)), st.integers(1, 64))
-def test_pages_become_slots_and_back(pages, page_size):
+def test_pages_become_slots(pages, page_size):
     slots = page_slots(pages, page_size)
     assert slots.tolist() == [page * page_size + i for page in pages for i in range(page_size)]
-    assert slot_pages(slots, page_size).tolist() == pages
-
-
-@pytest.mark.parametrize(
-    ("slots", "names"), [([0, 1, 2], "3 slots"), ([1, 2], r"slots\[0\] is 1"), ([2, 4], r"slots\[1\] is 4")]
-)
-def test_slots_that_are_not_whole_pages_are_refused(slots, names):
-    with pytest.raises(ValueError, match=names):
-        slot_pages(slots, 2)
 
 
 @pytest.mark.parametrize("page_size", [1, 3, 16])
@@ -150,16 +138,14 @@ def test_a_slot_that_is_no_int32_is_refused():
     table = PageTable(1, 2)
     row = table.open()
     table.append(row, [2**31 - 1])
-    assert slot_pages([2**31 - 1], 1) == [2**31 - 1]
-    for call in (lambda: slot_pages([2**31], 1), lambda: table.append(row, [2**31])):
-        with pytest.raises(ValueError, match=r"slots\[0\] is 2147483648: a slot is an integer in"):
-            call()
+    with pytest.raises(ValueError, match=r"slots\[0\] is 2147483648: a slot is an integer in"):
+        table.append(row, [2**31])
     assert table.slots(row).tolist() == [2**31 - 1]
 
 
 @pytest.mark.parametrize("size", [2**28 + 1, 2**31, 2**70, 10**5000], ids=["one more", "int32", "large", "too long"])
 def test_a_page_of_more_slots_than_fit_is_refused(size):
-    for call in (lambda: page_slots([0], size), lambda: page_slots([], size), lambda: slot_pages([], size)):
+    for call in (lambda: page_slots([0], size), lambda: page_slots([], size)):
         with pytest.raises(ValueError, match=r"page_size is .*: (a page holds at most|expected less than) 2") as caught:
             call()
         assert len(str(caught.value)) < 200
@@ -170,17 +156,14 @@ def test_more_slots_than_fit_are_refused_before_memory_is_taken():
         page_slots([0, 1, 2, 3, 4], 2**26)
 
 
-def test_a_row_is_filled_and_rewritten_up_to_its_last_cell():
+def test_a_row_is_filled_up_to_its_last_cell():
     table = PageTable(1, 3)
     row = table.open()
     table.append(row, [5, 0, 7])
     table.check()
-    table.write(row, 1, [8, 9])
-    table.write(row, 0, [4])
-    assert table.slots(row).tolist() == [4, 8, 9]
-    for verb in (lambda: table.append(row, [1]), lambda: table.write(row, 2, [1, 2])):
-        with pytest.raises(ValueError, match=f"row {row}"):
-            verb()
+    assert table.slots(row).tolist() == [5, 0, 7]
+    with pytest.raises(ValueError, match=f"row {row}"):
+        table.append(row, [1])
 
 
 def test_a_table_of_more_cells_than_a_pool_has_pages_is_refused():

@@ -78,9 +78,6 @@ SMALL = Phrasebook([
     ("what is a LOCK", "What is a lock?"),
     ("Why are there locks?", "Why lock?"),
     ("locked prefixes", "Why lock?"),  # of its group, one that was taught
-    ("what is a pgae", "What is a page?"),  # neighbors exchanged
-    ("What is a paage?", "What is a page?"),  # a letter twice
-    ("What is a lok?", "What is a lock?"),  # a letter missing
     ("hello", "Hello!"),
     ("What is a volcano?", None),
     ("Is there a lock on the door of my neighbor's house?", None),

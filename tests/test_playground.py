@@ -19,7 +19,6 @@ from minikv.course.playground.live import History, LiveCache
 from minikv.course.playground.page import message_html, page_html, playground_text
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
 from minikv.errors import LockError, OutOfPages
-from minikv.pools import slot_pages
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import BY_POLICY
@@ -54,10 +53,11 @@ def check(live):
     """Cache and pool are sound, and each page is free, cached or held by a request, and that once."""
     live.cache.check()
     live.pool.check()
-    held = [slot for sequence, _ in live.running.values() for slot in sequence.owned.tolist()]
-    slots = held + [slot for node in live.cache.nodes() for slot in node.slots]
+    size = live.settings.page_size
+    held = [slot // size for sequence, _ in live.running.values() for slot in sequence.owned.tolist()[::size]]
+    cached = [page for node in live.cache.nodes() for page in node.pages]
     used = [page for page in range(live.pool.size) if not live.pool.is_free(page)]
-    assert sorted(slot_pages(slots, live.settings.page_size).tolist()) == used
+    assert sorted(held + cached) == used
 
 
 def do(history, doing):

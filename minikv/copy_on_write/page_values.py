@@ -1,32 +1,17 @@
-"""The contents of a page of keys and values: plain Python values, or the tensors of a `KVStore`."""
+"""The contents of a page of keys and values: plain Python values, or the tensors of a `KVStore`.
+
+Both classes have the same five verbs. `take` gives `values[start:stop]` in the form in which they are written, or an
+error, so that `write` cannot fail.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Protocol
+from typing import Any
 
 from minikv.errors import bounded
 from minikv.pools.page_table import page_slots
-
-
-class PageValues(Protocol):
-    """The storage of the values of pages; `values` are those of some tokens, one for each."""
-
-    def count(self, values: Any) -> int:
-        """For how many tokens `values` are."""
-
-    def take(self, values: Any, start: int, stop: int) -> Any:
-        """`values[start:stop]` in the form in which they are written, or an error: `write` takes them without one."""
-
-    def write(self, page: int, at: int, taken: Any, start: int, stop: int) -> None:
-        """Put `taken[start:stop]` into `page`, from its token number `at` on."""
-
-    def read(self, pages: Sequence[int], length: int) -> Any:
-        """The values of the first `length` tokens of `pages`, as copies."""
-
-    def copy(self, source: int, target: int) -> None:
-        """Copy the whole page `source` over the page `target`."""
 
 
 class PlainValues:
@@ -39,7 +24,6 @@ class PlainValues:
     """
 
     def __init__(self, num_pages: int, page_size: int):
-        self.page_size = page_size
         self._pages: list[list[Any]] = [[None] * page_size for _ in range(num_pages)]
 
     def count(self, values: Any) -> int:

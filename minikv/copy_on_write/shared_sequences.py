@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from minikv.copy_on_write.page_values import PageValues, PlainValues, StoreValues
+from minikv.copy_on_write.page_values import PlainValues, StoreValues
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
 from minikv.pools.free_list import FreeListPool
@@ -185,7 +185,9 @@ class SharedSequences(Exclusive):
         if store is not None and (store.num_pages, store.page_size) != (num_pages, page_size):
             has = f"{store.num_pages} pages of {store.page_size}"
             raise ValueError(f"the store has {has} tokens: expected {num_pages} of {page_size}")
-        self.values: PageValues = PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
+        self.values: PlainValues | StoreValues = StoreValues(store)
+        if store is None:
+            self.values = PlainValues(num_pages, self.page_size)
         self.declared, self.discovered = declared, discovered
         self._sequences: dict[Hashable, PagedSequence] = {}
         self._known = KnownPages(self.page_size)

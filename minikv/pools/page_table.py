@@ -24,7 +24,7 @@ _UNUSED = -1  # in a cell past a row's length: never a slot, so that reading it 
 class PageTable:
     """Rows of slots, `num_rows` requests of at most `max_length` tokens each.
 
-    `open` gives a row, `append` and `write` fill it, `slots` reads it, `close` takes it back and returns its slots. A
+    `open` gives a row, `append` fills it, `slots` reads it, `close` takes it back and returns its slots. A
     cell takes 4 bytes; `ValueError` for a table of more than 2**28 cells, or more than fit in memory.
 
     >>> table = PageTable(num_rows=2, max_length=4)
@@ -75,21 +75,12 @@ class PageTable:
 
     def append(self, row: int, slots: Any) -> None:
         """Write `slots` after the last one of `row`: all of them or, if they do not fit, none."""
-        length, values = self.length(row), _slots(slots)
+        length, values = self.length(row), integers(slots, "slots", "a slot is an integer in [0, 2**31)", 2**31)
         if length + len(values) > self.max_length:
             what = f"cannot append {len(values)} slots to row {row} of length {length}"
             raise ValueError(f"{what}: a row holds at most {self.max_length}")
         self._table[row, length : length + len(values)] = values
         self._lengths[row] = length + len(values)
-
-    def write(self, row: int, start: int, slots: Any) -> None:
-        """Replace the slots of `row` from token `start` on; only tokens that the row already has."""
-        length, values = self.length(row), _slots(slots)
-        first = whole_number("start", start, 0, "tokens count from 0")
-        if first + len(values) > length:
-            what = f"cannot write {len(values)} slots from token {first} on"
-            raise ValueError(f"{what} in row {row}: its length is {length}")
-        self._table[row, first : first + len(values)] = values
 
     def slots(self, row: int) -> Pages:
         """A copy of the slots in `row`, int32, one per token."""
@@ -132,39 +123,12 @@ def page_slots(pages: Any, page_size: int) -> Pages:
     >>> page_slots([2, 0], page_size=3).tolist()
     [6, 7, 8, 0, 1, 2]
     """
-    size = _page_size(page_size)
+    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    if size > POOL_LIMIT:
+        raise ValueError(f"page_size is {bounded(size)}: a page holds at most 2**28 slots")
     ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
     if len(ids) * size > POOL_LIMIT:
         raise ValueError(f"{len(ids)} pages of {size} are {len(ids) * size} slots: expected at most 2**28 at a time")
     within = np.arange(size if len(ids) else 0, dtype=np.int32)
     slots: Pages = np.add.outer(ids.astype(np.int32) * np.int32(size), within).ravel()
     return slots
-
-
-def slot_pages(slots: Any, page_size: int) -> Pages:
-    """The pages that `slots` fill, in order; `ValueError` unless they are whole pages, each from its first slot on.
-
-    >>> slot_pages([6, 7, 8, 0, 1, 2], page_size=3).tolist()
-    [2, 0]
-    """
-    size = _page_size(page_size)
-    values = _slots(slots)
-    if len(values) % size:
-        raise ValueError(f"{len(values)} slots are not whole pages of {size}")
-    pages = values[::size] // size
-    within = np.arange(min(size, len(values)))
-    wrong = np.flatnonzero(np.add.outer(pages.astype(np.int64) * size, within).ravel() != values)
-    if len(wrong):
-        raise ValueError(f"slots[{wrong[0]}] is {values[wrong[0]]}: pages of {size} slots are contiguous and aligned")
-    return pages
-
-
-def _page_size(page_size: int) -> int:
-    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
-    if size > POOL_LIMIT:
-        raise ValueError(f"page_size is {bounded(size)}: a page holds at most 2**28 slots")
-    return size
-
-
-def _slots(slots: Any) -> Pages:
-    return integers(slots, "slots", "a slot is an integer in [0, 2**31)", 2**31).astype(np.int32, copy=False)

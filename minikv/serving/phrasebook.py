@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from minikv.errors import bounded
@@ -49,17 +49,13 @@ class Phrasebook:
         found_in = Counter(word for group in self._all for word in group)
         self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
         self._weights |= dict.fromkeys(COMMON, _COMMON_WEIGHT)
-        self._known = {token for group in groups for question in group for token in _tokens(question)}
-        self._known |= set(_COMMON.split())
-        long = sorted(token for token in self._known if len(token) > 3)
-        self._short_of_a_letter = {short: token for token in long for short in _without_a_letter(token)}
 
     @classmethod
     def read(cls, path: FileName) -> Phrasebook:
         """The questions of a corpus: a JSON file with `pairs`, each of which has `questions`.
 
         >>> from minikv import asset
-        >>> Phrasebook.read(asset("model/corpus.json")).nearest("what is a slto")
+        >>> Phrasebook.read(asset("model/corpus.json")).nearest("what are slots")
         'What is a slot?'
         """
         pairs = read_json(Path(path)).get("pairs")
@@ -69,8 +65,7 @@ class Phrasebook:
 
     def nearest(self, question: str) -> str | None:
         """The taught question that `question` means, or `None` if there is none."""
-        asked = frozenset(_stem(self._corrected(token)) for token in _tokens(question))
-        if not asked:
+        if not (asked := stems(question)):
             return None
         nearness = [self._nearness(asked, group) for group in range(len(self.groups))]
         if max(nearness, default=0) < _NEAR:
@@ -92,15 +87,6 @@ class Phrasebook:
         """The rarer the words the more, and most for one that no group has; the same sum in any order."""
         return math.fsum(self._weights.get(word, _UNKNOWN_WEIGHT) for word in some)
 
-    def _corrected(self, token: str) -> str:
-        """`token`, or the known one that it is with one letter missing, doubled, or in its neighbor's place."""
-        if token in self._known or _stem(token) in self._weights:
-            return token
-        for right in (self._short_of_a_letter.get(token), *_retyped(token)):
-            if right in self._known:
-                return right
-        return token
-
 
 def stems(text: str) -> frozenset[str]:
     """The words of a text in small letters, without their endings, and `is` in place of are, was and were.
@@ -108,11 +94,7 @@ def stems(text: str) -> frozenset[str]:
     >>> sorted(stems("What's the page? Pages, paging!"))
     ['pag', 'the', 'what']
     """
-    return frozenset(map(_stem, _tokens(text)))
-
-
-def _tokens(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+", text.lower().replace("'s", ""))
+    return frozenset(map(_stem, re.findall(r"[a-z0-9]+", text.lower().replace("'s", ""))))
 
 
 def _stem(word: str) -> str:
@@ -121,17 +103,6 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
     return word
-
-
-def _without_a_letter(word: str) -> Iterator[str]:
-    return (word[:at] + word[at + 1 :] for at in range(len(word)))
-
-
-def _retyped(word: str) -> Iterator[str]:
-    """`word` with a double letter made single, or with two neighbors exchanged."""
-    for at in range(1, len(word)):
-        one, other = word[at - 1], word[at]
-        yield word[:at] + word[at + 1 :] if one == other else word[: at - 1] + other + one + word[at + 1 :]
 
 
 COMMON = stems(_COMMON)

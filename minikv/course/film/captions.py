@@ -59,8 +59,6 @@ def _operation_on_a_table(call: Call) -> str:
     match (call.verb, *call.arguments.values()):
         case ("append", row, slots):
             return f"append {numbered(slots)} to row {row}"
-        case ("write", row, position, slots):
-            return f"write {numbered(slots)} to row {row} from token {position} on"
         case ("close", row):
             return f"close row {row}"
     return f"{call.verb} a row"

@@ -18,7 +18,7 @@ from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
 VERBS = {
     "cache": CACHE_VERBS,
     "pool": (*POOL_VERBS, "take"),
-    "table": ("open", "close", "append", "write"),
+    "table": ("open", "close", "append"),
     "sequence": (),
     "manager": ("start", "advance", "extend", "truncate", "checkpoint", "finish", "abort"),
     "engine": ("submit", "step", "abort"),

@@ -23,7 +23,7 @@ from minikv.course.film.captions import numbered, token_count
 from minikv.course.playground.steps import Settings, Step, label_text
 from minikv.errors import LockError, OutOfPages
 from minikv.manager import CacheManager
-from minikv.pools import page_slots, slot_pages
+from minikv.pools import page_slots
 from minikv.testing.snapshot import shorten
 
 _BEGINNINGS = ("reset", "scene")
@@ -131,9 +131,9 @@ class LiveCache:
     def _reset(self, step: Step) -> StepOutcome:
         if self.running:
             raise LockError(f"cannot reset: {len(self.running)} running: finish or abort first")
-        size, slots = self.cache.total_size, [int(slot) for node in self.cache.nodes() for slot in node.slots]
+        size, pages = self.cache.total_size, [int(page) for node in self.cache.nodes() for page in node.pages]
         self.cache.reset()  # refused while anything is locked
-        self.pool.free(slot_pages(slots, self.settings.page_size))
+        self.pool.free(pages)
         return StepOutcome(f"{token_count(size)} forgotten")
 
     # -- requests that keep running -------------------------------------------------------------------------------
