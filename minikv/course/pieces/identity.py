@@ -5,9 +5,9 @@ A node that looks the same is not enough: locks are counted on the node itself, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from minikv.testing.attempt import type_of
 from minikv.testing.snapshot import shorten
@@ -18,16 +18,8 @@ MOST_LOOKS = 9  # roots: a play has no more
 NOT_IN_TREE = "a node that is not in the tree"
 
 
-class _Seen(NamedTuple):
-    """A node as it was: where the one above it is in the list of all, and its tokens then."""
-
-    node: Any
-    above: int | None
-    tokens: list[Any]
-
-
 # The roots that were looked at last, and all nodes below each of them then.
-_looks: list[tuple[Any, list[_Seen]]] = []
+_looks: list[tuple[Any, dict[int, tuple[Any, list[Any]]]]] = []
 
 
 def kept(*roots: Any) -> str:
@@ -43,46 +35,26 @@ def kept(*roots: Any) -> str:
     """
     said = ALL_RIGHT
     for root in roots:
-        before = next((seen for known, seen in _looks if known is root), [])
-        if (lost := _replaced(root, before)) is not None:
-            said = f"the node of [{shorten(lost)}] is a new one: its locks and its place in the ring are lost"
-        _looks[:] = [*(look for look in _looks if look[0] is not root), (root, _all_below(root))][-MOST_LOOKS:]
+        now, before = _below(root), next((nodes for known, nodes in _looks if known is root), {})
+        lost = [tokens for path, (node, tokens) in before.items() if path in now and now[path][0] is not node]
+        if lost:
+            said = f"the node of [{shorten(lost[0])}] is a new one: its locks and its place in the ring are lost"
+        _looks[:] = [*(look for look in _looks if look[0] is not root), (root, now)][-MOST_LOOKS:]
     return said
 
 
-def _all_below(root: Any) -> list[_Seen]:
-    found = [_Seen(root, None, [])]
-    for above, seen in enumerate(found):  # which grows meanwhile
-        for node in list(seen.node.children.values())[: DEEPEST - len(found)]:
-            found.append(_Seen(node, above, list(node.tokens)))
+def _below(root: Any) -> dict[int, tuple[Any, list[Any]]]:
+    """Each node with its tokens, by a hash of all tokens on the path to its end, which stays when an edge is cut."""
+    found: dict[int, tuple[Any, list[Any]]] = {}
+    ends = [(root, 0)]
+    for above, path in ends:  # which grows meanwhile
+        for node in list(above.children.values())[: DEEPEST - len(ends)]:
+            end = path
+            for token in node.tokens:
+                end = hash((end, str(token)))
+            found.setdefault(end, (node, list(node.tokens)))
+            ends.append((node, end))
     return found
-
-
-def _replaced(root: Any, before: Sequence[_Seen]) -> list[Any] | None:
-    """The tokens of the first edge at whose end there is another node than before."""
-    ends = list[tuple[Any, int] | None]()
-    for seen in before:
-        if seen.above is None:
-            ends.append((root, 0))
-            continue
-        above = ends[seen.above]
-        ends.append(end := None if above is None else _followed(*above, seen.tokens))
-        if end is not None and end[1] == len(end[0].tokens) and end[0] is not seen.node:
-            return seen.tokens
-    return None
-
-
-def _followed(node: Any, at: int, tokens: Sequence[Any]) -> tuple[Any, int] | None:
-    """Follow `tokens` from `at` tokens into the edge of `node`; return a node, and how far."""
-    for token in tokens:
-        if at == len(node.tokens):
-            node, at = node.children.get(token), 0
-            if node is None:
-                return None
-        if node.tokens[at] != token:
-            return None
-        at += 1
-    return node, at
 
 
 def path_tokens(node: Any, root: Any = None) -> Any:
