@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import as_list
 from minikv.course.pieces.observe import came_of
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, one_call
 from minikv.engine import World
 from minikv.sizing import page_waste
 from minikv.testing.attempt import type_of
@@ -34,18 +34,18 @@ def _came_to(raised: str, value: Any) -> Any:
     return value if raised == "no error" else f"a {raised}"
 
 
-def play_bytes(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_bytes(world: World, case: Any) -> Frames:
     """One call with `layers, kv_heads, head_dim` and, where they are given, `tp` and `number_bytes`."""
     yield _frame(world, "bytes_per_token", ValueError, *case[:3], **dict(zip(("tp", "number_bytes"), case[3:])))
 
 
-def play_pages(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_pages(world: World, case: Any) -> Frames:
     """One call with all six numbers, by name."""
     names = ("memory", "percent", "weights", "activations", "graphs", "page_bytes")
     yield _frame(world, "pages_that_fit", MemoryError, **dict(zip(names, case)))
 
 
-def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_slots(world: World, case: Any) -> Frames:
     """One call with `pages, page_size, num_tokens`."""
     pages, size, count = case
     given = list(pages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from itertools import product, takewhile
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT, as_list
 from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, came_of, counting, numbers, with_slots
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
+from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise, framed
 from minikv.course.pieces.replying import ANSWERED, answering
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -38,7 +38,7 @@ def _frame(pool: Any) -> dict[str, Any]:
     return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
 
 
-def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_pool_day(world: World, case: Any) -> Frames:
     """A pool of `size` pages, and `steps`: a number is taken, and a list of pages is given back."""
     size, steps = case
     pool, done = world["Pool"](size), f"Pool({size})"
@@ -55,7 +55,7 @@ def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(done, pool, seen)
 
 
-def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_guard(world: World, case: Any) -> Frames:
     """A pool of `size` of which `count` pages are in use; each of `asked` is looked at."""
     size, count, asked = case
     pool = world["Pool"](size)
@@ -76,7 +76,7 @@ def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
     return rows[0] if row in rows else row
 
 
-def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_cached_row(world: World, case: Any) -> Frames:
     """`prompts` are cached, and each of `asked` is looked up; then the caller changes the result."""
     prompts, asked = case
     known, before = list(with_slots(prompts)), list(with_slots(prompts))
@@ -120,7 +120,7 @@ def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]
     return {"free pages": pool.num_free, **kept, "what is kept": cache.fault}
 
 
-def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_take_back(world: World, case: Any) -> Frames:
     """A pool of 6 pages in which `counts` pages were handed out and given back; those of the last are still in use."""
     counts, asked = case
     pool, pages = BitmaskPool(6), [page for page, _ in asked]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -27,7 +27,7 @@ from minikv.course.pieces.observe import (
     two,
     with_slots,
 )
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
+from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, Play, exercise, framed
 from minikv.course.pieces.replying import MORE
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -37,7 +37,7 @@ _NEAR = ["12345"]
 _frame = framed(state_of_tree)
 
 
-def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_split(world: World, case: Any) -> Frames:
     """A tree with `prompts`; one of its edges, the `which`-th that is long enough, is cut."""
     prompts, which, at = case
     root = planted(world, prompts)
@@ -71,13 +71,13 @@ def _reused(root: Any, lists: Sequence[Any]) -> CaseFrame:
     return _frame("after the calls, the caller uses its lists for something else", root)
 
 
-def asking(verb: str, what: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
+def asking(verb: str, what: str) -> Play:
     """A play of a tree with `prompts`, in which each of `queries` is asked for; `what` is what that finds.
 
     In a case that has more than these two, the caller then uses its lists for something else.
     """
 
-    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+    def play(world: World, case: Any) -> Frames:
         prompts, queries, *more = case
         root, lists = planted(world, prompts), list[Any]()
         yield _frame("before", root)
@@ -91,7 +91,7 @@ def asking(verb: str, what: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
     return play
 
 
-def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_insert(world: World, case: Any) -> Frames:
     """The prompts come one after the other into an empty tree; at `None` the caller uses its lists otherwise."""
     root, lists = world["Node"]([], []), list[Any]()
     for tokens, slots in with_slots([prompt for prompt in case if prompt is not None]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ from minikv.course.pieces.observe import (
     preorder,
     two,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
@@ -48,7 +48,7 @@ def _of_path(verb: str, node: Any) -> str:
     return f"{verb} {bracketed(path_tokens(node))}"
 
 
-def _emptied(cache: Any, held: Sequence[Any] = ()) -> Iterator[CaseFrame]:
+def _emptied(cache: Any, held: Sequence[Any] = ()) -> Frames:
     """The last frames: all locks that are held are given back, and everything that can be evicted goes."""
     for found in held:
         cache.unlock(found)
@@ -56,7 +56,7 @@ def _emptied(cache: Any, held: Sequence[Any] = ()) -> Iterator[CaseFrame]:
     yield _frame("evict all that can go", cache, {"the slots that go": sorted(cache.evict(_MANY))})
 
 
-def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_lock(world: World, case: Any) -> Frames:
     """A cache with `prompts`; the node of each of `asked` is locked, one after the other.
 
     In a case that has more than these two, each node has been unlocked once before, although nobody locked it.
@@ -73,7 +73,7 @@ def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
     yield from _elsewhere(cache)
 
 
-def _elsewhere(cache: Any) -> Iterator[CaseFrame]:
+def _elsewhere(cache: Any) -> Frames:
     """The last frames: a prompt is locked and unlocked in a namespace, which has a root of its own."""
     cache.insert([1], [DEEP], namespace="B")
     found = cache.acquire([1], namespace="B")
@@ -88,7 +88,7 @@ def _locked_cache(world: World, prompts: Sequence[str], asked: Sequence[str]) ->
     return cache, [cache.acquire(numbers(prompt)) for prompt in asked]
 
 
-def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_unlock(world: World, case: Any) -> Frames:
     """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives.
 
     A turn of `None` unlocks the last node, although nobody locked it.
@@ -107,7 +107,7 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     yield from _elsewhere(cache)
 
 
-def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_locked_split(world: World, case: Any) -> Frames:
     """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted.
 
     If `asked` is `None`, the node of that edge has been unlocked once, although nobody locked it.
@@ -129,7 +129,7 @@ def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     yield from _emptied(cache, held)
 
 
-def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_admit(world: World, case: Any) -> Frames:
     """Requests come into a pool of `pages` pages, are published as they are admitted, and leave.
 
     A step is a prompt, with its namespace where it has one, or says which of the requests leaves.

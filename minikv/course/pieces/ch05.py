@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT, shuffle
 from minikv.course.pieces.observe import DEEP, FORK, filled_cache, numbers, state_of_tree
-from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Frames, Piece, called, exercise
 from minikv.course.pieces.rings import (
     hundred,
     looking,
@@ -33,7 +33,7 @@ _TWINS = ["1", "12", "13"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 
-def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_evict(world: World, case: Any) -> Frames:
     """Evict pages in several calls from a cache of `prompts`, of which some are locked and some were used again."""
     size, prompts, locked, asked, counts = case
     cache = filled_cache(world, prompts, size)
@@ -51,7 +51,7 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"evict {count}", seen, cache)
 
 
-def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_make_room(world: World, case: Any) -> Frames:
     """Make room in several calls in a pool of `pages` pages, with cached `prompts`, some of them `locked`."""
     pages, size, prompts, locked, wanted = case
     (cache, pool), returned = _cached(world, pages, size, prompts), list[Any]()
@@ -180,7 +180,7 @@ class TwoRings:
         return None
 
 
-def play_rings(world: World, case: str) -> Iterator[CaseFrame]:
+def play_rings(world: World, case: str) -> Frames:
     """Use the pages in `case`, one after the other; a dot evicts one. State that all objects share must not change."""
     make, done = world["TwoRings"], "TwoRings()"
     before, rings = _shared_state(make), called(make, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import DEEP, kind_of, listed
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise, one_call
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, one_call
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World, ours
 from minikv.testing.snapshot import shorten
@@ -22,7 +22,7 @@ MOST = 24  # rows or boxes of a picture
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
+def play_runs(world: World, slots: list[int]) -> Frames:
     """Find the runs of some slots."""
     given = list(slots)
     found = world["runs"](given)
@@ -31,7 +31,7 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     yield CaseFrame(said, seen, picture_of_runs(slots[:MOST], found))
 
 
-def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_gather(world: World, case: Any) -> Frames:
     """Gather some runs of a tensor in which each row holds the number of its slot."""
     import torch  # which `given` has loaded, without a limit of time
 
@@ -54,7 +54,7 @@ def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"gather(rows, {found}, room), where each row holds the number of its slot", seen)
 
 
-def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[CaseFrame]:
+def play_moves(world: World, case: tuple[list[int], list[int]]) -> Frames:
     """Make the moves on slots that hold letters, and count them."""
     src, dst = case
     given = list(src), list(dst)
@@ -126,7 +126,7 @@ def moved(cells: str, moves: Any) -> str:
     return "".join(held[slot] for slot in range(len(cells)))
 
 
-def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[CaseFrame]:
+def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Frames:
     """Make one decision, with both times in the caption."""
     tokens, size, link, dense, attention, speed, *rest = case
     load, compute = sum(rest) + tokens * size / link, (tokens * dense + tokens**2 * attention) / speed

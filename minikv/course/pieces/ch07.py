@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.desk import Desk
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import kind_of, steps_of
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, engine_world
 from minikv.engine.manager_shell import name_of
@@ -29,7 +28,7 @@ _STEP = st.one_of(
 _DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, min_size=4, max_size=14).map(", ".join))
 
 
-def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_manager_day(world: World, case: Any) -> Frames:
     """A day of a manager: requests start, are computed, publish, grow and leave.
 
     A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run.
@@ -43,7 +42,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
             yield CaseFrame(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
 
 
-def play_owners(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_owners(world: World, case: Any) -> Frames:
     """A day by our own pieces, then perhaps a mistake.
 
     The pool gets pages that are in use, and may hand one out again, or it loses one, or the cache gets a request's.

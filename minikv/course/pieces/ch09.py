@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +23,7 @@ from minikv.course.pieces.observe import (
     two,
     yes_or_no,
 )
-from minikv.course.pieces.piece import NOTHING, CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import NOTHING, CaseFrame, Frames, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
@@ -51,7 +51,7 @@ def _frame(caption: str, root: Any, pool: Any, seen: Mapping[str, Any] = NOTHING
     return CaseFrame(caption, {**seen, **trie}, thing)
 
 
-def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_trie_find(world: World, case: Any) -> Frames:
     """A trie with `prompts`, in row 0 and row 1 by turns, or a node in none; each of `queries` is looked up."""
     prompts, queries = case
     root, pool = world["TokenNode"](), world["BitmaskPool"](2)
@@ -82,7 +82,7 @@ def _among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
     return node
 
 
-def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_is_current(world: World, case: Any) -> Frames:
     """A row is given back and taken, in the words of `steps`; before step `at` a new node names it."""
     row, at, steps = case
     pool = world["BitmaskPool"](2)
@@ -110,7 +110,7 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
 
 
-def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_trie_insert(world: World, case: Any) -> Frames:
     """Requests come one after the other; each is handed a given row again, publishes its prompt, and leaves."""
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
@@ -129,7 +129,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
         pool.free([row])
 
 
-def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_take_row(world: World, case: Any) -> Frames:
     """A trie whose rows were filled by requests that left; some rows run; a request comes that shares `query`."""
     (steps, running, query), root, pool = case, world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.designs import lazy_pool, separators_in_words
 from minikv.course.pieces.identity import ALL_RIGHT, named
 from minikv.course.pieces.observe import DEEP, MOST, bracketed, came_of, counting, kind_of, listed, numbers
-from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Frames, Piece, called, exercise
 from minikv.course.pieces.trial import rebound
 from minikv.engine import World, engine_world
 from minikv.testing.attempt import short_repr
@@ -30,7 +30,7 @@ def _key(key: Any) -> str:
     return key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {short_repr(key)}"
 
 
-def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_block_keys(world: World, case: Any) -> Frames:
     """The keys of a prompt, with blocks of `size` tokens, starting from `seed`."""
     (prompt, size, seed), tokens = case, numbers(case[0])
     keys = listed(world["block_keys"](tokens, size, seed, world["sha_key"]), _key)
@@ -45,7 +45,7 @@ def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame("the same with the seed 1 and key_of=lambda parent, tokens: 1 - parent", {"the keys": bits})
 
 
-def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_longest_hit(world: World, case: Any) -> Frames:
     """A table with some keys, letters here, with "" for "f"; "a" has the block of page 0, "b" one that is not true."""
     cached, given = ([letter.replace("f", "") for letter in letters] for letters in case)
     idle = type("IdleBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
@@ -67,7 +67,7 @@ def _page(known: Any, block: Any) -> str:
     return named(block, f"page {block.page}", known) if hasattr(block, "page") else f"no block, but {kind_of(block)}"
 
 
-def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_give_back(world: World, case: Any) -> Frames:
     """A request with a block for each word of `states`: how many requests use it, and k where it has a key."""
     waiting, states, again = case
     pool, states = world["BlockPool"](len(states.split()) + waiting), states.split()
@@ -116,7 +116,7 @@ ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objec
 LONG, FEW = 40, 21  # letters in a string; bytes of a seed that is made of it: SHA-1 has 20, and collisions are known
 
 
-def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_seed_of(world: World, case: Any) -> Frames:
     """Some pairs of adapter and salt; pairs that differ need seeds that differ."""
     seeds = [world["seed_of"](*pair) for pair in case]
     kinds = sorted({type(seed).__name__ for seed in seeds})
@@ -224,7 +224,7 @@ def lazy_hit(table: Mapping[Any, Any], keys: Sequence[Any]) -> list[Any]:
     return hits
 
 
-def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFrame]:
+def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Frames:
     """Prompts are served one after the other, in three pages of two tokens; which pages, and how many are hits."""
     engine, calls = {**engine_world(2, 3, 4, 5, 10)}, list[str]()
     pool, open_request = lazy_pool(engine["BlockPool"](3)), rebound(engine["open_request"], engine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import bracketed, came_of, kinds
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
+from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, framed
 from minikv.course.pieces.trial import Played, rebound
 from minikv.engine import World, engine_world
 
@@ -48,7 +48,7 @@ def _copied_lists(branch: Any, old: Any) -> str:
     return ALL_RIGHT
 
 
-def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_fork_branch(world: World, case: Any) -> Frames:
     """One of the branches is forked."""
     cache, name, old = _branch(*case)
     yield _frame("before", cache)
@@ -69,7 +69,7 @@ def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame("fork a branch that has no name yet, as `attach` does", cache)
 
 
-def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_drop_pages(world: World, case: Any) -> Frames:
     """Branches let go of their pages from number `start` on, one after the other."""
     made, leaving = case
     cache = built(made)
@@ -87,7 +87,7 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
 
 
-def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_own_pages(world: World, case: Any) -> Frames:
     """A branch is to have `count` more tokens; then they are written, with themselves for values."""
     made, which, count = case
     cache, name, branch = _branch(made, which)
@@ -110,7 +110,7 @@ def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         yield _frame(f"then {name} writes {bracketed(new)}", cache)
 
 
-def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_settle_draft(world: World, case: Any) -> Frames:
     """A branch has a draft, of which the first `right` tokens are correct."""
     made, which, drafted, right = case
     cache, name, branch = _branch(made, which)

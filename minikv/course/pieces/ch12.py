@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import spoil
 from minikv.course.pieces.observe import counting, listed
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
@@ -38,7 +38,7 @@ def _edge_in_words(slots: list[int], is_leaf: bool, states: str) -> str:
     return f"{'leaf' if is_leaf else 'inner'} [{', '.join(parts)}]"
 
 
-def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_valid_length(world: World, case: Any) -> Frames:
     """A path of slots, some of which have a window."""
     live, window = case
     slots = list(_PATH[: len(live)])
@@ -51,7 +51,7 @@ def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(said, seen)
 
 
-def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_hold(world: World, case: Any) -> Frames:
     """Several requests hold the windows of their paths, and then leave in order."""
     window, paths = case
     pins, receipts = dict[int, int](), list[Any]()
@@ -78,7 +78,7 @@ def _receipt(receipt: Any) -> Any:
     return sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt)
 
 
-def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_spare(world: World, case: Any) -> Frames:
     """Edges, oldest first, each with the states of its slots, and whether it is a leaf."""
     states, window = case
     edges, live = list[tuple[list[int], bool]](), ""
@@ -97,7 +97,7 @@ def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"a window of {window}, and the edges, the least recently used first: {drawn}", seen)
 
 
-def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_heal(world: World, case: Any) -> Frames:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = case.split()
     kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])

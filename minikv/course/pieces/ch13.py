@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from numbers import Number
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observe import DEEP, counting, listed
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece
+from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, Play
 from minikv.engine import World
 from minikv.prefix import RadixCache
 from minikv.testing.attempt import arguments
@@ -41,10 +41,10 @@ def requests_of(day: str | int) -> list[list[int]]:
     return [[names.setdefault(prefix, (6 - 3 * len(names)) % 100_003) for prefix in each] for each in prefixes]
 
 
-def _on_requests(name: str, words: Callable[[Any], Any]) -> Callable[[World, Any], Iterator[CaseFrame]]:
+def _on_requests(name: str, words: Callable[[Any], Any]) -> Play:
     """A play of one call of `name` with the requests of some prompts, and with a room in which each of them fits."""
 
-    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+    def play(world: World, case: Any) -> Frames:
         day, *least = case
         requests = requests_of(day)
         room = [max(number, *map(len, requests), 0) for number in least]
@@ -60,7 +60,7 @@ def _in_any_order(found: Any) -> Any:
     return sorted(found) if isinstance(found, (list, tuple)) else listed(found)
 
 
-def play_aged_key(world: World, case: Any) -> Iterator[CaseFrame]:
+def play_aged_key(world: World, case: Any) -> Frames:
     """The order in which some leaves go, by their keys; no two in a case are worth the same, so none may tie."""
     leaves, half_life = case
     nodes = [SimpleNamespace(hits=hits, last_used=last) for hits, last in leaves]
