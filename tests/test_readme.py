@@ -80,14 +80,15 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
 
 
 def test_the_film_shows_what_happens_today_frame_by_frame():
-    from pictures import film_of_sharing
+    from pictures import film_of_sharing, gif_of
 
-    again = Image.open(io.BytesIO(film_of_sharing().gif(1.5)))
+    again = Image.open(io.BytesIO(gif_of(film_of_sharing(), 1.5)))
     stored = Image.open(ROOT / "assets" / "readme" / "share.gif")
     assert stored.n_frames == again.n_frames
     for number in range(again.n_frames):
         stored.seek(number), again.seek(number)
         assert stored.convert("RGB").tobytes() == again.convert("RGB").tobytes(), f"frame {number}: {AGAIN}"
+        assert again.info["duration"] == (3000 if number == again.n_frames - 1 else 1500)  # the end stays for a while
 
 
 def test_the_alternative_text_of_the_film_tells_its_story():

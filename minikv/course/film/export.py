@@ -1,8 +1,7 @@
-"""A film for a player, as one HTML page that opens offline, and as an animated GIF."""
+"""A film for a player, and as one HTML page that opens offline."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +11,8 @@ from minikv.course.film.layout import FilmLayout
 from minikv.course.film.view import Frame
 from minikv.course.pictures.boxes import legend_html
 from minikv.course.pictures.cells import MOST_CELLS
-from minikv.course.pictures.svg import markup, svg_to_png
-from minikv.course.pictures.tree import HOW_TO_GET_PICTURES
+from minikv.course.pictures.svg import markup
 from minikv.course.reel import Reel, script, style_sheet
-from minikv.errors import bounded
 from minikv.palette import SIZES
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
@@ -122,30 +119,3 @@ def page_of(title: str, reel: Reel) -> str:
     data = json.dumps(reel.as_dict(), separators=(",", ":"), ensure_ascii=False)
     data = data.replace("</", "<\\/").replace("<!", "\\u003c!")
     return _PAGE.format(title=markup(title), style=style_sheet(), script=script(), reel=data)
-
-
-def gif_of(frames: Sequence[Frame], seconds_per_step: float) -> bytes:
-    """All frames, each shown for so many seconds; the last one twice as long."""
-    if not 0 < seconds_per_step <= 3600:
-        raise ValueError(
-            f"seconds_per_step is {bounded(seconds_per_step)}: a step lasts more than 0 seconds, at most an hour"
-        )
-    try:
-        from PIL import Image
-    except ImportError:
-        raise RuntimeError("no GIF without Pillow: pip install pillow") from None
-    layout = FilmLayout(frames)
-    pictures = [Image.open(io.BytesIO(_png(layout.svg(frame)))).convert("RGB") for frame in frames]
-    small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
-    times = [round(1000 * seconds_per_step)] * len(small)
-    times[-1] *= 2
-    out = io.BytesIO()
-    small[0].save(out, "GIF", save_all=True, append_images=small[1:], duration=times, loop=0, disposal=1)
-    return out.getvalue()
-
-
-def _png(svg: str | None) -> bytes:
-    png = svg_to_png(svg, "white") if svg else None
-    if png is None:
-        raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
-    return png

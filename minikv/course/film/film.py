@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.camera import Recording
-from minikv.course.film.export import gif_of, page_of, reel_of
+from minikv.course.film.export import page_of, reel_of
 from minikv.course.film.view import Frame, first_and_last
 from minikv.course.pictures.picture import Picture
 from minikv.course.reel import Reel
@@ -37,7 +37,7 @@ class Story:
 
 
 class Film(Recording):
-    """The frames of a recording: `at`, `why`, `player`, `save` and `gif`; made by `record`.
+    """The frames of a recording: `at`, `why`, `player` and `save`; made by `record`.
 
     Frame 0 is the state at the start. An operation inside another that is watched too is part of that one's frame
     (`frame.inner`), so recording a manager gives one frame for each of its operations, and recording only its cache
@@ -123,10 +123,6 @@ class Film(Recording):
         place = Path(path)
         replace(place, page_of(self._title, self.reel))
         return place
-
-    def gif(self, seconds_per_step: float = 1.0) -> bytes:
-        """The whole film as an animated GIF; needs Pillow."""
-        return gif_of(self.frames, seconds_per_step)
 
     @property
     def text(self) -> str:

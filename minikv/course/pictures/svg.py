@@ -179,11 +179,10 @@ def line_to(part: Part, above: Part, sideways: bool) -> str:
 
 
 @lru_cache(maxsize=64)
-def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
+def svg_to_png(svg: str) -> bytes | None:
     """Paint an SVG at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg.
 
-    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colors, and so
-    few bytes.
+    It is transparent, as a page in the dark needs it. With Pillow it has few colors, and so few bytes.
     """
     if not importlib.util.find_spec("resvg_py"):
         return None
@@ -193,7 +192,7 @@ def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
     zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
     png = resvg_py.svg_to_bytes(
-        svg_string=svg, background=background, zoom=zoom,
+        svg_string=svg, zoom=zoom,
         skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
     return _with_few_colors(bytes(png))
