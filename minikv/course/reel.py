@@ -1,4 +1,4 @@
-"""The reel of a player: pictures as differences from step to step, and the browser's half, which shows them.
+"""The reel of a player: pictures as differences from step to step, the browser's half, and both as one HTML page.
 
 The drawings are made here and travel to the browser once, so that the player keeps running when the kernel is gone.
 The browser's half is `assets/player/`. A panel of a reel has a `head` and a `tail` that stay, and for each step 0,
@@ -12,12 +12,33 @@ where nothing changed, or a pair:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
-from minikv.course.pictures.svg import Drawing, Paper, Part
+from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
 from minikv.palette import state_css
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 16px auto; max-width: 1400px; padding: 0 16px; font: 15px/1.45 system-ui, sans-serif;
+  background: Canvas; color: CanvasText; }}
+h1 {{ font-size: 1.15em; margin: 0 0 8px; }}
+{style}</style></head>
+<body><main><h1>{title}</h1><div id="film"></div></main>
+<script type="application/json" id="reel">{reel}</script>
+<script type="module">
+{script}
+const values = {{ reel: JSON.parse(document.getElementById("reel").textContent), index: 0, clicked: -1 }};
+const model = {{ get: (name) => values[name], set: (name, value) => {{ values[name] = value; }},
+  on() {{}}, off() {{}}, save_changes() {{}} }};
+render({{ model, el: document.getElementById("film") }});
+</script></body></html>
+"""
 
 
 def script() -> str:
@@ -85,3 +106,14 @@ class Reel:
             "panels": self.panels,
             "film": self.film,
         }
+
+
+def page_of(title: str, reel: Reel) -> str:
+    """A reel as one page with everything in it: no request leaves it.
+
+    >>> page_of("</script> is only text here", Reel(0, ["</script>"])).count("</script>")
+    2
+    """
+    data = json.dumps(reel.as_dict(), separators=(",", ":"), ensure_ascii=False)
+    data = data.replace("</", "<\\/").replace("<!", "\\u003c!")
+    return _PAGE.format(title=markup(title), style=style_sheet(), script=script(), reel=data)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.camera import Recording
-from minikv.course.film.export import page_of, reel_of
+from minikv.course.film.layout import reel_of
 from minikv.course.film.view import Frame, first_and_last
 from minikv.course.pictures.picture import Picture
-from minikv.course.reel import Reel
+from minikv.course.reel import Reel, page_of
 from minikv.errors import whole_number
 from minikv.files import replace
 from minikv.testing.snapshot import Label

@@ -1,25 +1,30 @@
 """Where the parts of a view are: its caption, the tree, the pools and tables beside it, the sizes and a legend.
 
-All frames of a film share one layout, so that nothing jumps from one to the next.
+All frames of a film share one layout, so that nothing jumps from one to the next; the player's reel is made of it.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minikv.course.film.view import Frame
-from minikv.course.pictures.boxes import Box, BoxRows, legend_svg
+from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
+from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
+from minikv.course.reel import Reel
 from minikv.palette import SIZES, size_words, sorted_words
+from minikv.testing.snapshot import NodeView, ranges, shorten
 
 GAP, LINE, BROAD = 24, 22, 1000
 MOST_NODES = 400
 _FONT = f'font-family="{FONTS}"'
 PlacedTree = tuple[list[Part], Paper]
+Events = list[tuple[int, str]]  # steps, and what happened in each
 
 
 class Panel(NamedTuple):
@@ -134,3 +139,75 @@ def _bar(sizes: dict[str, int], width: float) -> str:
     boxes = [Box(SIZES[name], wide=BROAD * value) for name, value in sizes.items() if value]
     bar = BoxRows("", [("", boxes)], high=16, gap=0, room=round(width))
     return bar.paper(bar.extent).svg(bar.parts(bar.extent))
+
+
+def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
+    """Everything that the player shows, as differences from step to step."""
+    layout, reel = FilmLayout(frames), Reel(0, [frame.caption for frame in frames])
+    for panel in layout.panels:
+        reel.add(panel.kind, panel.paper, map(panel.parts, frames), **panel.grid)
+    reel.film = {
+        "notes": ["; ".join(frame.changes.words) for frame in frames],
+        "legend": legend_html(layout.legend),
+        "sizes": {
+            "names": list(frames[0].sizes),
+            "states": [SIZES[name] for name in frames[0].sizes],
+            "values": [list(frame.sizes.values()) for frame in frames],
+        },
+        "born": [{str(upper): lower for upper, lower in frame.changes.splits} for frame in frames],
+        "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
+        "poster": next((frame.step for frame in frames if frame.shows_something), 0),
+        "pageSize": frames[0].state.page_size if frames[0].pools else 1,
+        **_stories(frames, slot_stories),
+    }
+    return reel
+
+
+def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
+    """The sentences about operations, nodes and slots, as numbers, because many are used several times."""
+    sentences: dict[str, int] = {}
+
+    def sentence(words: str) -> int:
+        return sentences.setdefault(words, len(sentences))
+
+    return {
+        "inner": [[sentence(words) for words in frame.inner_words] for frame in frames],
+        "nodes": _nodes(frames, sentence),
+        "slots": {
+            str(slot): [[step, sentence(words)] for step, words in story] for slot, story in slot_stories.items()
+        },
+        "words": list(sentences),
+    }
+
+
+def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
+    """For every node, the facts about it that changed, with the step, and the events of its story."""
+    nodes: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"was": [], "events": []})
+    known: dict[int, dict[str, Any]] = {}
+    for frame in frames:
+        for key, view in frame.state.nodes.items():
+            old = known.get(key, {})
+            touched = key in frame.path or not old or old["touched"] != view.last_used
+            facts = _facts(view, frame.step if touched else old["used"])
+            if changed := {name: fact for name, fact in facts.items() if not old or old[name] != fact}:
+                nodes[str(key)]["was"].append([frame.step, changed])
+            known[key] = {**facts, "touched": view.last_used}
+        for gone in [key for key in known if key not in frame.state.nodes]:
+            nodes[str(gone)]["was"].append([frame.step, None])
+            del known[gone]
+        for key, words in frame.node_events:
+            nodes[str(key)]["events"].append([frame.step, sentence(words)])
+    return nodes
+
+
+def _facts(view: NodeView, used: int) -> dict[str, Any]:
+    """The player's facts about a node."""
+    return {
+        "label": view.label,
+        "count": len(view.tokens),
+        "tokens": shorten(view.tokens, 24) or "none",
+        "slots": ranges(view.slots, 12) if view.slots else "none",
+        "held": view.slots[:MOST_CELLS],
+        "locks": view.ref_count,
+        "used": used,
+    }
