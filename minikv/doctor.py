@@ -30,20 +30,16 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def examine(*extras: str) -> list[Finding]:
+def examine() -> list[Finding]:
     """Look at Python, the packages, the renderer of pictures, and the GPU; nothing is changed.
 
-    A package of the core or of one of `extras` is needed; any other is optional. Without `extras`, those that seem to
-    be installed count. JupyterLab is always optional, because VS Code and Colab open notebooks too. An extra that
-    does not exist is a `ValueError`.
+    A package of the core, or of an extra that seems to be installed, is needed; any other is optional. JupyterLab is
+    always optional, because VS Code and Colab open notebooks too.
 
     >>> [finding.name for finding in examine()[:3]]
     ['python', 'numpy', 'tqdm']
     """
-    for extra in extras:
-        if extra not in EXTRAS:
-            raise ValueError(f"there is no extra {extra!r:.40}; there are {', '.join(EXTRAS)}")
-    needed = {*(extras or filter(seems_installed, EXTRAS)), "core"}
+    needed = {*filter(seems_installed, EXTRAS), "core"}
     needed |= {brought for extra, brought in (("course", "testing"), ("cluster", "sweep")) if extra in needed}
     packages = [("core", name) for name in CORE]
     packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]

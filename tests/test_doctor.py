@@ -27,8 +27,8 @@ def installed(monkeypatch):
     return only
 
 
-def marked(mark, *extras):
-    return [finding.name for finding in doctor.examine(*extras) if finding.mark == mark]
+def marked(mark):
+    return [finding.name for finding in doctor.examine() if finding.mark == mark]
 
 
 def test_it_knows_the_packages_that_pyproject_asks_for():
@@ -91,18 +91,9 @@ def test_a_torch_of_the_users_own_promises_no_extra(installed):
 
 def test_a_notebook_needs_no_jupyterlab_but_all_the_rest_of_the_course(installed):
     installed(*(name for name in COURSE if name != "jupyterlab"), "hypothesis")
-    assert marked("✗", "course") == []
-    (lab,) = [finding for finding in doctor.examine("course") if finding.name == "jupyterlab"]
+    assert marked("✗") == []
+    (lab,) = [finding for finding in doctor.examine() if finding.name == "jupyterlab"]
     assert (lab.mark, lab.advice) == ("·", "pip install 'minikv[course]'")
-    installed()
-    assert set(marked("✗", "course")) == {*COURSE, "hypothesis"} - {"jupyterlab"}
-
-
-def test_an_extra_that_is_asked_for_by_a_wrong_name_is_refused():
-    with pytest.raises(
-        ValueError, match="there is no extra 'cours'; there are testing, course, serving, sweep, cluster"
-    ):
-        doctor.examine("cours")
 
 
 def test_without_numpy_even_the_core_is_broken(installed, monkeypatch):

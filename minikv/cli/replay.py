@@ -89,7 +89,9 @@ def run_replay(options: argparse.Namespace) -> int:
         if not results[0].requests:
             return complain(f"{traffic.name} is empty: it has no request", 1)
         _report(options, results, time.perf_counter() - start)
-        return _draw(options, results, traffic) if options.curve is not None else 0
+        if options.curve is not None:
+            _draw(options, results, traffic)
+        return 0
 
     return with_traffic(options, use)
 
@@ -154,7 +156,7 @@ def _refused_curve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traffic) -> int:
+def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traffic) -> None:
     """Draw the hit rate over the capacities; that of an unlimited cache is a line across."""
     from minikv.course.pictures.picture import plot
 
@@ -169,8 +171,4 @@ def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traff
     over = f"capacity, in blocks of {traffic.block_size} {traffic.unit}"
     picture = plot(f"Hits of {traffic.name.rpartition('/')[2]}", {over: sizes}, series, "hit rate", log)
     content = picture.png if options.curve.endswith(".png") else picture.svg
-    try:
-        files.replace(options.curve, content or b"")
-    except OSError as error:
-        return complain(f"cannot write {shown(options.curve)}: {error.strerror}", 1)
-    return 0
+    files.replace(options.curve, content or b"")

@@ -58,10 +58,7 @@ def run_trace(options: argparse.Namespace) -> int:
             for line in lines:
                 say(line.decode().rstrip("\n"))
             return 0
-        try:
-            files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
-        except OSError as error:
-            return complain(f"cannot write {shown(output)}: {error.strerror}", 1)
+        files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
         blocks = f"{sum(sizes):,} blocks of {traffic.block_size} {traffic.unit}"
         say(f"{shown(output)}: {len(sizes):,} requests, {blocks}")
         return 0

@@ -8,28 +8,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
-from minikv.cli.command import complain, mention, option, positive
+from minikv.cli.command import complain, mention, positive
 from minikv.errors import shown
 from minikv.traffic.trace_file import TraceFile
 from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
 
 _Item = TypeVar("_Item")
-
-
-@option
-def hours(text: str) -> float:
-    """`text` as a number of hours from 0 to 1,000,000.
-
-    >>> hours("1.5")
-    1.5
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1e6:
-        raise ValueError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
-    return number
 
 
 def cannot_read(path: str, error: OSError) -> int:
@@ -50,7 +34,7 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     """
     command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input; "
                          "or made-up traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
-    command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
+    command.add_argument("--span", type=float, default=SPAN_HOURS, metavar="HOURS",
                          help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",
                          help="tokens (of a log: bytes) in a block, where the trace does not say so")  # fmt: skip
