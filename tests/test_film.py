@@ -72,7 +72,7 @@ def test_a_reader_that_changes_nothing_is_no_frame():
 def test_what_was_written_into_a_row_is_marked():
     film = pools_and_tables()
     assert [[box.event for box in rows.boxes][:2] for rows in film.at(5).rows] == [["new", "new"]]
-    assert [[box.event for box in rows.boxes][:2] for rows in film.at(6).rows] == [["", "new"]]
+    assert [[box.event for box in rows.boxes][:3] for rows in film.at(6).rows] == [["", "", "new"]]
     assert film.at(5).pools[0].boxes[2].word == "row 0"
 
 

@@ -68,6 +68,7 @@ def pools_and_tables():
         queue.free([])
         row = table.open()
         table.append(row, [2, 3])
+        table.append(row, [0])
         table.close(row)
     return film
 

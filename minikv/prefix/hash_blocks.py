@@ -152,13 +152,6 @@ class Block(PageNode):
         """Return how many tokens the key covers."""
         return self.end
 
-    @property
-    def children(self) -> dict[bytes, Block]:
-        """The blocks right after this one, by their tokens; it does not know them, so this looks at all blocks."""
-        root = self.path[-1].parent if self.path else self
-        blocks = root.cache.nodes() if isinstance(root, BlockRoot) else ()
-        return {block.key_bytes: block for block in blocks if block.parent is self}
-
     def twins(self) -> Iterator[Any]:
         """This block, and the others with its key that it leads to."""
         block: Any = self
@@ -175,11 +168,11 @@ class Block(PageNode):
 class BlockRoot(Block):
     """Where the prompts of one namespace begin: no tokens, and the seed of all keys; `num_first` blocks follow it."""
 
-    __slots__ = ("cache", "namespace", "num_first")
+    __slots__ = ("namespace", "num_first")
 
-    def __init__(self, cache: HashBlockCache, number: int, namespace: Hashable, seed: bytes):
+    def __init__(self, number: int, namespace: Hashable, seed: bytes):
         super().__init__(number, seed, b"", -1, None)
-        self.cache, self.namespace, self.num_first = cache, namespace, 0
+        self.namespace, self.num_first = namespace, 0
 
     @property
     def is_empty(self) -> bool:
@@ -232,7 +225,7 @@ class HashBlockCache(PageNodeCache):
             name = spelled((self.seed, namespace))
         except TypeError:  # the namespace has no spelling of its own: a number represents it
             name = spelled((self.seed, None, number))
-        return BlockRoot(self, number, namespace, sha256(name).digest())
+        return BlockRoot(number, namespace, sha256(name).digest())
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""

@@ -140,10 +140,9 @@ def _roots(tree: Any) -> list[tuple[Any, Any]]:
 def _children_of(tree: Any, roots: list[Any]) -> Callable[[Any], Iterable[tuple[Any, Any]]]:
     """Return a function that gives a node's children, each after the key that it is listed under.
 
-    A hashed block does not know its children and looks at all blocks for them: so those are looked at once, together.
+    A hashed block does not know its children, but each of them knows it.
     """
-    are_looked_for = any(isinstance(getattr(type(root), "children", None), property) for root, *_ in roots)
-    if not (are_looked_for and hasattr(tree, "nodes")):
+    if not hasattr(tree, "nodes") or all(hasattr(root, "children") for root, *_ in roots):
         return _children
     below: dict[Any, list[tuple[Any, Any]]] = {}
     for node in tree.nodes():
@@ -257,7 +256,7 @@ def nodes_of(what: Any, depth: int = 0) -> Iterator[Any]:
             seen.add(id(node))
             yield node
             node = node.parent
-    elif hasattr(what, "children"):
+    elif hasattr(what, "children") or hasattr(what, "parent"):
         yield what
     elif isinstance(what, Iterable) and not isinstance(what, (str, bytes)) and depth < DEEPEST_MARK:
         for one in what:
