@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,6 @@ _COULD_MATTER = re.compile(
     "|interval|period|share|compress|recurr|swa|memory|hybrid|global|local|sparse"
 )
 _ELSEWHERE = re.compile("(mtp|moe|expert|vision|audio|output)_")  # what such a field is about keeps nothing here
-_QUANTIZATION = ("quantization_config", "quantization", "compression_config")
 
 
 def read_config(source: ConfigSource) -> tuple[Mapping[str, Any], str]:
@@ -132,7 +131,9 @@ def model_of(source: ConfigSource) -> ModelConfig:
         kind = f"{kind}_text"  # the part of a multimodal config that is its decoder
     if (rules := _rules(kind)) is None:
         raise ValueError(f"model_type in {name} is {bounded(kind)}: what its layers keep is not known")
-    named = {ours: _at(config, theirs) for theirs, ours in rules.get("renamed", {}).items()}
+    inner = {f"{part}.{field}": value for part in config if isinstance(config[part], Mapping)
+             for field, value in config[part].items()}  # fmt: skip
+    named = {ours: {**config, **inner}.get(theirs) for theirs, ours in rules.get("renamed", {}).items()}
     outer = {field: whole[field] for field in whole.keys() & {"tie_word_embeddings"}}
     config = {**outer, **config, **{field: value for field, value in named.items() if value is not None}}
     _require_known(config, name, kind, {*_table()["harmless"].split(), *rules["defaults"], *rules.get("also", ())})
@@ -172,57 +173,47 @@ def _require_known(config: Mapping[str, Any], name: str, kind: str, known: set[s
 def _kinds(model: ModelConfig) -> tuple[str, ...]:
     """The kind of each layer that does not use the keys and values of another."""
     config = model.config
-    field = next(filter(config.get, _LISTS), "num_hidden_layers")
-    found = None if field == "num_hidden_layers" else config[field]
-    if found and not isinstance(found, (list, str)):
+    rules = [*({"field": field} for field in _LISTS), *model.rules.get("layers", [{"full": "every", "n": 1}])]
+    rule = next((rule for rule in rules if config.get(rule.get("field"))), rules[-1])
+    field = rule.get("field", "num_hidden_layers")
+    found = _ruled(model, rule) if "full" in rule else config.get(field)
+    if not found or not isinstance(found, (list, str)):
         raise ValueError(f"{field} in {model.name} is {bounded(found)}: expected a list of kinds of layers")
-    told = not found or config.get("num_hidden_layers") is not None
-    count = model.need("num_hidden_layers") if told else len(found or ())
-    if not found:
-        rules = model.rules.get("layers", [{"full": "every", "n": 1, "other": ""}])
-        rule = next((rule for rule in rules if config.get(rule.get("field"))), rules[-1])
-        field, found = rule.get("field", field), _ruled(model, rule, count)
     kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else "" for kind in found]
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"{field} in {model.name} has {bounded(kind)}: what such a layer keeps is not known")
+    count = len(kinds) if config.get("num_hidden_layers") is None else model.need("num_hidden_layers")
     if len(kinds) != count:
         raise ValueError(f"{field} in {model.name} is for {len(kinds)} layers, num_hidden_layers is {count}")
     kinds[-1] = model.rules.get("last", kinds[-1])
     return tuple(kinds[: max(0, count - model.count("num_kv_shared_layers"))])
 
 
-def _ruled(model: ModelConfig, rule: Mapping[str, Any], count: int) -> list[str]:
+def _ruled(model: ModelConfig, rule: Mapping[str, Any]) -> list[str]:
     """The kinds of the layers by a rule, which says where full attention is, and what the other layers are."""
     config, way, field = model.config, rule["full"], rule.get("field", "")
-    full: set[int] = set()
+    if way in ("flags", "listed"):
+        numbers = _numbers(model, field)
+    layers = range(len(numbers) if way == "flags" else model.need("num_hidden_layers"))
     if way == "every":
-        period = model.need(field) if config.get(field) or "n" not in rule else rule["n"]
+        period = model.count(field) or rule["n"]
         at = rule.get("at", period - 1)
         at = config.get(at) if isinstance(at, str) else at
-        full = {layer for layer in range(count) if layer % period == at}
+        full = [layer for layer in layers if layer % period == at]
     elif way == "first":  # as many layers, or all of them where there is no window
         window = config.get("sliding_window") and config.get("use_sliding_window") is not False
-        full = set(range((model.need(field) if field else 0) if window else count))
+        full = [*layers[: model.count(field) if window else None]]
     elif way == "flags":
-        flags = _numbers(model, field)
-        count, full = len(flags), {layer for layer, flag in enumerate(flags) if flag == rule["n"]}
-    elif way == "listed":
-        full = {layer - rule.get("n", 0) for layer in _numbers(model, field)}
-    return ["full_attention" if layer in full else rule["other"] for layer in range(count)]
-
-
-def _at(config: Mapping[str, Any], field: str) -> Any:
-    """A field of the config or, after a dot, of a part of it; `None` where it is not there."""
-    value: Any = config
-    for part in field.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+        full = [layer for layer in layers if numbers[layer] == rule["n"]]
+    else:
+        full = [number - rule["n"] for number in numbers]
+    return ["full_attention" if layer in full else rule["other"] for layer in layers]
 
 
 def _numbers(model: ModelConfig, field: str) -> list[int]:
-    """A list of numbers in the config, or in a part of it."""
-    value = _at(model.config, field)
+    """A list of numbers in the config."""
+    value = model.config.get(field)
     if not isinstance(value, list) or not all(type(number) is int for number in value):
         raise ValueError(f"{field} in {model.name} is {bounded(value)}: expected a list of whole numbers")
     return value
@@ -237,13 +228,19 @@ def quantized_to(source: ConfigSource) -> str | None:
     'fp8'
     """
     whole, name = whole_config(source)
-    parts = [whole, read_config(whole)[0]]
-    parts += [part[key] for part in parts for key in _QUANTIZATION if isinstance(part.get(key), Mapping)]
-    for part in parts:
-        for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
-            if scheme := part.get(field):
-                fields = (scheme.get("num_bits"), scheme.get("type")) if isinstance(scheme, Mapping) else scheme
-                if fields not in ((8, "float"), "FP8"):
-                    raise ValueError(f"{field} of {name} is {bounded(scheme)}: only the size of FP8 is known")
-                return "fp8"
+    for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
+        for scheme in _said(whole, field):
+            fields = (scheme.get("num_bits"), scheme.get("type")) if isinstance(scheme, Mapping) else scheme
+            if fields not in ((8, "float"), "FP8"):
+                raise ValueError(f"{field} of {name} is {bounded(scheme)}: only the size of FP8 is known")
+            return "fp8"
     return None
+
+
+def _said(config: Mapping[str, Any], field: str) -> Iterator[Any]:
+    """Each value that a config or a part of it has for a field."""
+    for key, value in config.items():
+        if key == field and value:
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _said(value, field)

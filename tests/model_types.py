@@ -35,7 +35,7 @@ SHORT_CONV = ["hidden_size", 1, 0, 0, "conv_L_cache"]
 FLAGGED = rule("flags", LINEAR, n=1, field="attn_type_list")
 QWEN_NEXT = {"layers": [rule("every", LINEAR, n=4, field="full_attention_interval")], "state": DELTA}
 
-# Of several rules the first is taken whose field the config has, or else the last.
+# Of several rules the first is taken whose field the config has, or else the last; a field alone lists the kinds.
 RULES: dict[str, dict[str, object]] = {
     **{name: {} for name in FULL.split()},
     **{name: {"layers": [rule("first")]} for name in WINDOWED.split()},
@@ -77,15 +77,16 @@ RULES: dict[str, dict[str, object]] = {
     "qwen3_5_text": QWEN_NEXT,
     "qwen3_5_moe_text": QWEN_NEXT,
     "kimi_linear": {
-        "layers": [rule("listed", LINEAR, n=1, field="linear_attn_config.full_attn_layers")],
+        "layers": [rule("listed", LINEAR, n=1, field="full_attn_layers")],
         "state": ["linear_num_heads", "linear_head_dim", "linear_head_dim", "linear_num_heads",
                   "linear_conv_kernel_dim"],
         "renamed": {"linear_attn_config.head_dim": "linear_head_dim",
                     "linear_attn_config.num_heads": "linear_num_heads",
-                    "linear_attn_config.short_conv_kernel_size": "linear_conv_kernel_dim"},
+                    "linear_attn_config.short_conv_kernel_size": "linear_conv_kernel_dim",
+                    "linear_attn_config.full_attn_layers": "full_attn_layers"},
     },
     "nemotron_h": {
-        "layers": [rule("listed", field="hybrid_override_pattern")],
+        "layers": [{"field": "hybrid_override_pattern"}],
         "state": ["mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel"],
         "renamed": {"attention_head_dim": "head_dim", "mamba_num_groups": "n_groups", "mamba_n_groups": "n_groups",
                     "mamba_d_conv": "conv_kernel"},
@@ -94,10 +95,10 @@ RULES: dict[str, dict[str, object]] = {
               "state": MAMBA_2},
     "granitemoehybrid": {"layers": [rule("every", LINEAR, n=1, at=1)], "state": MAMBA_2},
     "falcon_h1": {"layers": [rule("every", "hybrid", n=1, at=1)], "state": MAMBA_2, "also": ["mamba_d_ssm"]},
-    "jamba": {"layers": [rule("every", LINEAR, field="attn_layer_period", at="attn_layer_offset")],
+    "jamba": {"layers": [rule("every", LINEAR, n=8, field="attn_layer_period", at="attn_layer_offset")],
               "state": ["mamba_expand*hidden_size", 1, "mamba_d_state", 0, "mamba_d_conv"]},
     "lfm2": {"layers": [rule("listed", "conv", n=0, field="full_attn_idxs"), rule("every", n=1)], "state": SHORT_CONV},
-    "lfm2_moe": {"layers": [rule("listed", field="layer_types")], "state": SHORT_CONV},
+    "lfm2_moe": {"layers": [{"field": "layer_types"}], "state": SHORT_CONV},
     "mamba2": {"layers": [rule("every", LINEAR, n=1, at=1)],
                "state": ["num_heads", "head_dim", "state_size", "n_groups", "conv_kernel"]},
     "falcon_mamba": {"layers": [rule("every", LINEAR, n=1, at=1)],
