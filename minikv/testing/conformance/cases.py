@@ -41,38 +41,38 @@ cache.insert([1, 2, 3, 9, 5, 6, 7, 8], [2, 3])
 # pages of 2
 cache.insert([1, 2, 3, 4], [0, 1])
 a = cache.acquire([1, 2, 9, 9])
-cache.insert([1, 2, 5, 6, 7, 8, 9], [0, 2, 3, 4], start=a.handle)
-cache.unlock(a.handle)
+cache.insert([1, 2, 5, 6, 7, 8, 9], [0, 2, 3, 4], start=a)
+cache.unlock(a)
 cache.match_prefix([1, 2, 5, 6, 7, 8, 9])
 
 cache.insert([1, 2, 3], [0, 1, 2])
 a = cache.acquire([1, 2, 3])
-cache.insert([1, 9, 3, 4], [0, 1, 2, 3], start=a.handle)
-cache.unlock(a.handle)
+cache.insert([1, 9, 3, 4], [0, 1, 2, 3], start=a)
+cache.unlock(a)
 
 cache.insert([1, 2, 3], [0, 1, 2])
 a = cache.acquire([1, 2, 3])
-cache.insert([1, 2], [0, 1], start=a.handle)
-cache.unlock(a.handle)
+cache.insert([1, 2], [0, 1], start=a)
+cache.unlock(a)
 
 cache.insert([1, 2, 3], [0, 1, 2])
 a = cache.acquire([1, 2, 3])
-cache.insert([9], [9], start=a.handle)
-cache.unlock(a.handle)
+cache.insert([9], [9], start=a)
+cache.unlock(a)
 
 a = cache.insert([1, 2, 3], [0, 1, 2])
-cache.insert([1, 2, 3, 4], [0, 1, 2, 3], start=a.handle)
+cache.insert([1, 2, 3, 4], [0, 1, 2, 3], start=a)
 cache.match_prefix([1, 2, 3, 4])
 
 a = cache.acquire([1, 2])
 cache.insert([5], [5])
-cache.insert([1, 2], [1, 2], start=a.handle)
+cache.insert([1, 2], [1, 2], start=a)
 cache.match_prefix([5])
 cache.match_prefix([1, 2])
 
 cache.insert([1, 2], [5, 6])
 a = cache.acquire([1, 2])
-cache.insert([1, 2, 3], [None, 'nothing', 7], start=a.handle)
+cache.insert([1, 2, 3], [None, 'nothing', 7], start=a)
 cache.match_prefix([1, 2, 3])
 """
 
@@ -82,27 +82,27 @@ cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
 a = cache.match_prefix([1, 2])
 cache.match_prefix([1, 2, 3, 4])
 cache.evict(2)
-cache.lock(a.handle)
+cache.lock(a)
 
 a = cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
-cache.lock(a.handle)
+cache.lock(a)
 cache.match_prefix([1, 2])
 cache.insert([1, 2, 3, 9], [0, 1, 2, 7])
 cache.evict(100)
-cache.unlock(a.handle)
+cache.unlock(a)
 
 a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.match_prefix([1, 2])
-cache.lock(a.handle)
+cache.lock(a)
 cache.evict(9)
-cache.unlock(a.handle)
+cache.unlock(a)
 
 a = cache.insert([1, 2], [0, 1])
 b = cache.insert([1, 2, 3], [0, 1, 2])
 cache.match_prefix([1, 2, 3])
-cache.lock(a.handle)
+cache.lock(a)
 cache.evict(9)
-cache.unlock(a.handle)
+cache.unlock(a)
 """
 
 _LOCKS = """
@@ -110,47 +110,47 @@ _LOCKS = """
 cache.insert([1, 2], [0, 1])
 a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.insert([1, 2, 8], [0, 1, 8])
-cache.lock(a.handle)
+cache.lock(a)
 cache.evict(100)
 cache.match_prefix([1, 2, 3, 4])
 
 cache.insert([1, 2], [0, 1])
 a = cache.match_prefix([1, 2])
 b = cache.match_prefix([1])
-cache.lock(a.handle)
-cache.lock(a.handle)
-cache.lock(b.handle)
-cache.unlock(a.handle)
-cache.unlock(a.handle)
-cache.unlock(a.handle)
-cache.unlock(b.handle)
+cache.lock(a)
+cache.lock(a)
+cache.lock(b)
+cache.unlock(a)
+cache.unlock(a)
+cache.unlock(a)
+cache.unlock(b)
 
 # SGLang and pymllm count to -1 in silence, and the next lock protects nothing
 a = cache.insert([1], [0])
-cache.unlock(a.handle)
+cache.unlock(a)
 cache.evict(1)
 
 cache.insert([1], [0])
 other = new()
 b = other.insert([1], [0])
-other.lock(b.handle)
-cache.unlock(b.handle)
-cache.lock(b.handle)
+other.lock(b)
+cache.unlock(b)
+cache.lock(b)
 
 a = cache.insert([1, 2, 3], [0, 1, 2])
 cache.evict(3)
 cache.insert([1, 2, 3], [3, 4, 5])
-cache.lock(a.handle)
+cache.lock(a)
 
 # pages of 2
 cache.insert([1, 2, 3, 4], [6, 8])
 a = cache.acquire([1, 2, 9])
 cache.evict(4)
-cache.unlock(a.handle)
-cache.unlock(a.handle)
+cache.unlock(a)
+cache.unlock(a)
 
 a = cache.acquire([1, 2])
-cache.unlock(a.handle)
+cache.unlock(a)
 """
 
 _SIZES = """
@@ -169,10 +169,10 @@ cache.evict(2)
 cache.evict(2)
 
 a = cache.insert([1], [1])
-cache.lock(a.handle)
+cache.lock(a)
 cache.insert([2], [2])
 cache.insert([3], [3])
-cache.unlock(a.handle)
+cache.unlock(a)
 cache.evict(1)
 cache.evict(1)
 
@@ -198,7 +198,7 @@ cache.evict(10)
 
 # A4: AstrAI spins forever when everything is pinned
 a = cache.insert([1, 2], [0, 1])
-cache.lock(a.handle)
+cache.lock(a)
 cache.evict(1)
 
 cache.insert([1, 2], [0, 1])
@@ -230,20 +230,20 @@ cache.match_prefix([1, 2])
 
 cache.insert([1, 2], [0, 1], namespace='a')
 a = cache.acquire([1, 2], namespace='a')
-cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a.handle)
+cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a)
 """
 
 _RESETS = """
 # P9b: pymllm resets under a live lock, and the unlock that follows dies of an AttributeError
 a = cache.insert([1, 2], [0, 1])
-cache.lock(a.handle)
+cache.lock(a)
 cache.reset()
 cache.match_prefix([1, 2])
-cache.unlock(a.handle)
+cache.unlock(a)
 cache.reset()
 cache.match_prefix([1, 2])
-cache.lock(a.handle)
-cache.unlock(a.handle)
+cache.lock(a)
+cache.unlock(a)
 
 cache.insert([1], [0])
 cache.reset()
@@ -268,9 +268,9 @@ cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
 a = cache.match_prefix([1, 2])
 cache.match_prefix([1, 2, 3, 4])
 cache.match_prefix([1])
-cache.lock(a.handle)
+cache.lock(a)
 cache.evict(9)
-cache.unlock(a.handle)
+cache.unlock(a)
 """
 
 _UNITS = """

@@ -56,8 +56,8 @@ MATCHES: list[Scenario] = [
     # N1: the notebook's walk reads one global request; any other key raises or reads past the end.
     scenario_of("cache.insert([1, 3, 6, 7, 9, 77], [0, 1, 2, 3, 4, 5])", "cache.match_prefix([5, 5])",
                 "cache.match_prefix([1, 3, 6, 7, 87, 66, 5, 4])"),
-    scenario_of("cache.insert([1], [0])", "a = cache.match_prefix([2])", "cache.lock(a.handle)", "cache.evict(1)",
-                "cache.unlock(a.handle)"),
+    scenario_of("cache.insert([1], [0])", "a = cache.match_prefix([2])", "cache.lock(a)", "cache.evict(1)",
+                "cache.unlock(a)"),
     *[scenario_of("cache.insert([0, 1, 2, 3, 4, 5, 6, 7], [5, 6, 7, 8])",
                   f"a = cache.{verb}([0, 1, 2, 3, 4, 5, 6, 7], limit={limit})", page_size=2)
       for verb in ("match_prefix", "acquire") for limit in (None, 99, 8, 7, 1, 0)],
@@ -150,7 +150,7 @@ class _CacheWriting(Writing):
             self.write("acquire", prompt, namespace, None)
             name = self.named[-1][0]
             self.insert([*prompt, *answer], namespace, name)
-            self.lines.append(f"cache.unlock({name}.handle)")
+            self.lines.append(f"cache.unlock({name})")
         elif kind in ("evict", "reset"):
             self.lines.append(f"cache.{kind}({', '.join(map(str, parts))})")
         elif self.named:
@@ -158,12 +158,12 @@ class _CacheWriting(Writing):
             if kind == "start":
                 self.insert([*tokens, *parts[1]], namespace, name)
             else:
-                self.lines.append(f"cache.{kind}({name}.handle)")
+                self.lines.append(f"cache.{kind}({name})")
 
     def insert(self, tokens: list[int], namespace: Any, start: str = "") -> None:
         """Cache `tokens` in pages that are new."""
         first, self.page = self.page, self.page - (-len(tokens) // self.page_size)
-        options = optional("namespace", namespace) + (f", start={start}.handle" if start else "")
+        options = optional("namespace", namespace) + (f", start={start}" if start else "")
         self.name(f"cache.insert({tokens}, {[*range(first, self.page)]}{options})", tokens, namespace)
 
 

@@ -60,8 +60,7 @@ class SideBySide:
         self.index, self.model = self.made.value, self.new_model()
         self.stage = Stage(self.name, Recorder(self.index, self.readers, change), self.make)
         self.expected = Stage(self.name, Recorder(self.model, self.readers, change, is_ours=True), self.new_model)
-        self.lines: list[str] = []  # as they are for the model
-        self.spelled: list[str] = []  # and for an object whose results are handles themselves
+        self.lines: list[str] = []
         self.raised: dict[int, str] = {}
         self.refused: dict[int, int] = {}  # the lines that must be refused, with the rule that says so
         self.verbs, self.reached = set[str](), set[int]()  # that were called, and the rules that they could have broken
@@ -140,14 +139,11 @@ class SideBySide:
             return None
         reply = self.stage.step(line)
         self.lines.append(line)
-        self.spelled.append(self.stage.line)
         if reply is not None and reply.error is not None:
             self.raised[len(self.lines) - 1] = _suppressed(reply.error)
-        if expected is None:
+        if expected is None or reply is None:
             return None
         self.verbs.add(expected.verb)
-        if reply is None:
-            return self.end(4, "the handle of a result cannot be read")
         found = self.judge(reply, expected) or self.look_around(expected)
         if found is None:
             self.witness(expected)
@@ -199,11 +195,8 @@ class SideBySide:
         """The breach of a `rule` that the lines so far show, and in `words` what happened."""
         new = self.subject.spelled(self.page_size, self.settings)
         home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
-        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
-        return Breach(
-            rule, tuple(self.lines), words, self.page_size, self.settings, (*home, f"{self.name} = {new}"),
-            tuple(lines), self.raised, endless,
-        )  # fmt: skip
+        head = *home, f"{self.name} = {new}"
+        return Breach(rule, tuple(self.lines), words, self.page_size, self.settings, head, self.raised, endless)
 
 
 def _suppressed(error: BaseException) -> str:

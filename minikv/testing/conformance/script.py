@@ -34,9 +34,9 @@ Readers = Mapping[str, Callable[[Any], Any]]  # what to read off the result of a
 class Scenario:
     """Lines of Python, and the size of the pages for which they are written.
 
-    >>> scenario = scenario_of("a = cache.insert([1, 2], [5])", "cache.lock(a.handle)", page_size=2)
+    >>> scenario = scenario_of("a = cache.insert([1, 2], [5])", "cache.lock(a)", page_size=2)
     >>> scenario.lines[1], scenario.page_size
-    ('cache.lock(a.handle)', 2)
+    ('cache.lock(a)', 2)
     """
 
     lines: tuple[str, ...]
@@ -107,26 +107,19 @@ class Stage:
     """The names that the lines of a scenario know, with one object at the center, called `name`."""
 
     def __init__(self, name: str, recorder: Recorder, make: Callable[[], Any]):
-        self.recorder, self.line = recorder, ""
+        self.recorder = recorder
         self.names: dict[str, Any] = {**_NAMES, name: recorder, "new": lambda: Recorder(make(), recorder.readers)}
 
     def step(self, line: str) -> Reply | None:
-        """Run one line; what the last call in it came to, or `None` if it calls nothing. `line` is how it was run."""
-        self.recorder.reply, self.line = None, self._own_handles(line)
+        """Run one line; what the last call in it came to, or `None` if it calls nothing."""
+        self.recorder.reply = None
         try:
-            exec(_compiled(self.line), self.names)
+            exec(_compiled(line), self.names)
         except KeyboardInterrupt:
             raise
         except BaseException:  # of a call: it is in the reply; of the line itself: a name that an error left out
             pass
         return self.recorder.reply
-
-    def _own_handles(self, line: str) -> str:
-        """The line for results that have no `handle`, as they are handles themselves."""
-        for name in set(re.findall(r"(\w+)\.handle", line)):
-            if name in self.names and not hasattr(self.names[name], "handle"):
-                line = line.replace(f"{name}.handle", name)
-        return line
 
 
 def imports_for(lines: list[str]) -> list[str]:
@@ -143,8 +136,7 @@ def imports_for(lines: list[str]) -> list[str]:
 class Breach:
     """A rule that is broken: the lines of `body` show it, and `words` say what the last of them came to.
 
-    `head` makes the object, `spelled` has the lines as this object takes them, and `raised` the errors that lines
-    before the last one end in.
+    `head` makes the object, and `raised` has the errors that lines before the last one end in.
     """
 
     rule: int
@@ -153,7 +145,6 @@ class Breach:
     page_size: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
     head: tuple[str, ...] = ()
-    spelled: tuple[str, ...] = ()
     raised: Mapping[int, str] = field(default_factory=dict)
     endless: bool = False
 
@@ -170,7 +161,8 @@ class Breach:
     @property
     def script(self) -> list[str]:
         """The lines as they can be run, with what is wrong as a comment at the end."""
-        lines = _renamed(self.spelled)
+        new = self.head[-1].partition(" = ")[2]
+        lines = [line.replace("new()", new) for line in _renamed(self.body)]
         for number, error in self.raised.items():
             if number < len(lines) - 1:
                 lines[number] = f"with suppress({error}): {lines[number]}"

@@ -53,12 +53,12 @@ class PrefillCost:
         >>> PrefillCost(total=10, active=8, per_pair=4).flops(3)
         72
         """
-        pairs = self.per_pair * (tokens * (tokens + 1) // 2)
+        pairs = self.per_pair * _pairs(tokens)
         for window, per_pair, chunked in self.windows:
-            full, rest = divmod(tokens, window) if chunked else (1, 0)
-            whole = window if chunked else min(tokens, window)
-            met = full * (whole * (whole + 1) // 2) + rest * (rest + 1) // 2
-            pairs += per_pair * (met if chunked else met + (tokens - whole) * window)
+            if chunked:
+                pairs += per_pair * (tokens // window * _pairs(window) + _pairs(tokens % window))
+            else:
+                pairs += per_pair * (_pairs(tokens) - _pairs(max(0, tokens - window)))
         return 2 * self.active * tokens + pairs
 
     @classmethod
@@ -85,6 +85,11 @@ class PrefillCost:
         ]
         total, active = layers * attention + all_mlps + outside, layers * attention + active_mlps
         return cls(total, active, 2 * model.kinds.count("full_attention") * pair, tuple(windows))
+
+
+def _pairs(tokens: int) -> int:
+    """How many positions the queries of so many tokens meet, each all up to its own."""
+    return tokens * (tokens + 1) // 2
 
 
 def _require_counted(model: ModelConfig) -> None:
