@@ -169,7 +169,6 @@ OTHERS = {  # of the same logs, but no call of a model with its prompt
     "a step": {**LANGFUSE, "type": "SPAN"},
     "redacted": {"model_parameters": {}, "messages": None, "model": "m"},
     "a row to train on": {"instruction": "Sum up.", "input": "A text.", "output": "A sum."},
-    "SGLang, the end": {"event": "request.finished", "obj": {"text": "Hi"}, "out": {"meta_info": {"cached_tokens": 1}}},
     "SGLang, without content": {"event": "request.received", "rid": "1", "obj": {"stream": False}},
     "a trace": {"timestamp": 0, "input_length": 9, "output_length": 1, "hash_ids": [1]},
     "continued": {"model": "m", "input": "And?", "previous_response_id": "resp_1"},
@@ -184,6 +183,9 @@ TOKENS = {  # OpenAI's completions; vLLM; SGLang's /generate, and its log with -
     "SGLang": {"model": "m", "input_ids": IDS, "sampling_params": {"temperature": 0}},
     "SGLang, log": {"timestamp": "2026-02-02T10:00:00", "event": "request.received", "rid": "1",
                     "obj": {"rid": "1", "text": None, "input_ids": IDS, "model": "m", "sampling_params": {}}},
+    "SGLang, the end": {"timestamp": "2026-02-02T10:00:03", "event": "request.finished", "rid": "1",
+                        "obj": {"rid": "1", "text": "decoded", "input_ids": IDS, "model": "m", "sampling_params": {}},
+                        "out": {"text": "Yes", "meta_info": {"prompt_tokens": 4, "cached_tokens": 3}}},
 }  # fmt: skip
 # github.com/vllm-project/vllm, vllm/entrypoints/logger.py, until 0.10 and since
 VLLM = [

@@ -31,6 +31,7 @@ from minikv.traffic.exports import entries_of, request_lines
 from minikv.traffic.formats import message_of, request_in
 from minikv.traffic.logs import Units, conversation_of, read_log, time_of
 from minikv.traffic.usage import read_usage
+from minikv.traffic.why.log import survey
 from minikv.traffic.why.places import read_prompt
 
 pytestmark = pytest.mark.core
@@ -104,6 +105,8 @@ def test_units_count_token_ids(one, two):
     ({"prompt": [2**20]}, "the token id 1048576: expected one from 0 to 1,048,575"), ({"prompt": [-1]}, "token id -1"),
     ({"prompt": [1, True]}, "expected text or a list of token ids"), ({"prompt": [1, "..."]}, "expected text"),
     ({"input_ids": [1, "...", 2], "sampling_params": {}}, "expected text or a list of token ids"),  # cut by SGLang
+    ({"event": "request.received", "obj": {"text": "a" * 1024 + "..." + "b" * 1024, "sampling_params": {}}},
+     "expected SGLang's --log-requests-level 3"),
 ])  # fmt: skip
 def test_wrong_token_ids_are_named(entry, why):
     with pytest.raises(ValueError, match=why):
@@ -138,6 +141,18 @@ def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):
     log.write_text('{"prompt": [1]}\n{"prompt": "Hi"}\n', "utf-8")
     assert main(["replay", str(log), "--capacity", "10"]) == 1
     assert "line 2: the log has prompts of text and lists of token ids" in capsys.readouterr().err
+
+
+def test_a_request_that_sglang_tells_of_twice_counts_once_with_its_bill(tmp_path, capsys):
+    came, done = TOKENS["SGLang, log"], TOKENS["SGLang, the end"]
+    events = [{**event, "rid": rid} for rid in ("1", "2") for event in (came, done)] + [{**done, "rid": "3"}]
+    (tmp_path / "log").write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
+    report = survey(tmp_path / "log")
+    assert (report.requests, report.log.others) == (3, 0)
+    (billed,) = report.billed.values()
+    assert (billed.requests, billed.size, billed.reused, billed.after) == (3, 12, 9, 8 / 12)
+    assert main(["replay", str(tmp_path / "log"), "--capacity", "10", "--block-size", "1", "--json"]) == 0
+    assert '"requests": 3' in capsys.readouterr().out
 
 
 # -- times, conversations and bills of the forms ----------------------------------------------------------------------

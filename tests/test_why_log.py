@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minikv import asset
 from minikv.cli import main
 from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import TraceError
@@ -106,8 +107,61 @@ def test_what_another_prompt_made_up_for_is_not_lost():
 def test_blank_lines_count_as_lines_and_others_are_left_out():
     log = [b"\n", *lines(body("Hi", clock=1)), b'{"note": "no request"}\n', *lines(body("Hi", clock=2))]
     report = survey(log)
-    assert (report.requests, report.other_lines) == (2, 1)
+    assert (report.requests, report.log.others) == (2, 1)
     assert report.places[0].lines == (2, 4)
+
+
+MALFORMED = [
+    b'{"prompt": "b',
+    b"x\n",
+    b"[3]\n",
+    b'{"messages": [3]}\n',
+    b'{"prompt": [1, "a"]}\n',
+    b'{"prompt": [1]}\n',
+]
+
+
+@given(st.sampled_from(MALFORMED), st.integers(1, 98))
+def test_one_malformed_line_in_a_hundred_is_left_out_and_named(odd, at):
+    sound = lines(*({"prompt": f"{number} is said"} for number in range(99)))
+    whole, report = survey(sound), survey([*sound[:at], odd, *sound[at:]])
+    assert (report.requests, report.size, report.reused) == (whole.requests, whole.size, whole.reused)
+    assert report.log.malformed == 1
+    assert report.log.first.startswith(f"log, line {at + 1}: ")
+    assert report.log.first in " ".join(repr(report).split())
+    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(2 of 101 lines are malformed, at most 1% may be"):
+        survey([*sound[:at], odd, *sound[at:], b"x"])
+
+
+def test_a_file_of_something_else_is_not_read_to_its_end():
+    def garbage():
+        for _ in range(11):
+            yield b"x"
+        raise AssertionError
+
+    with pytest.raises(TraceError, match=r"line 1: the line is not JSON.*11 of 11 lines"):
+        survey(garbage())
+
+
+def test_a_line_that_is_too_long_is_never_left_out():
+    long = b'{"prompt": "' + b"a" * 2**24 + b'"}'
+    with pytest.raises(TraceError, match="line 201: the line has over 16777216 bytes"):
+        survey([*lines(*[body("Hi")] * 200), long])
+
+
+def test_a_log_of_text_and_of_token_ids_is_refused_by_name():
+    with pytest.raises(TraceError, match="line 2: the log has prompts of text and lists of token ids"):
+        survey([{"prompt": [1, 2]}, {"prompt": "Hi"}] * 50)
+    assert survey([{"prompt": ""}, {"prompt": [1]}]).requests == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--tokenizer", str(asset("model"))]])
+def test_a_log_of_token_ids_is_counted_in_them(options, tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(*[{"prompt": [*range(100, 600)]}] * 2)))
+    assert main(["why", str(tmp_path / "log"), *options]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 requests, 1,000 tokens of prompts." in said
+    assert "measured on the first prompts" not in said
 
 
 def test_blank_lines_are_passed_over_up_to_a_limit_as_in_a_trace(monkeypatch):

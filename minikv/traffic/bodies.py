@@ -40,14 +40,7 @@ from minikv.traffic.usage import Usage
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
 _NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
               "extra_key")  # fmt: skip
-_FIRST = (
-    "name",
-    "reasoning_content",
-    "reasoning",
-    "thinking",
-    "content",
-    "tool_calls",
-)  # fields as templates order them
+_FIRST = ("name", "reasoning_content", "reasoning", "thinking", "content", "tool_calls")  # as templates order them
 _NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, *PROMPT_FIELDS, "tools", "functions", "response_format", "output_format", "modelId",
@@ -173,6 +166,9 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
         yield from _prompt(body["prompt"])
 
 
+_KEPT = 1024  # characters at either end that SGLang's log keeps of a long text, unless it is told to keep all
+
+
 def _prompt(prompt: Any) -> Iterator[PromptPiece]:
     if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):  # a batch of one
         prompt = prompt[0]
@@ -181,6 +177,8 @@ def _prompt(prompt: Any) -> Iterator[PromptPiece]:
         return
     if not isinstance(prompt, str):
         raise ValueError(f"prompt is {bounded(prompt)}: expected text or a list of token ids")
+    if len(prompt) == 2 * _KEPT + 3 and prompt[_KEPT:-_KEPT] == "...":
+        raise ValueError(f"prompt is cut to {len(prompt):,} characters: expected SGLang's --log-requests-level 3")
     yield PromptPiece(Place("prompt"), prompt)
 
 

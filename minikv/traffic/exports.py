@@ -21,7 +21,9 @@ from itertools import chain, islice
 from typing import Any
 
 from minikv.files import FileName
-from minikv.traffic.trace_file import TraceError, open_trace
+from minikv.traffic.bodies import Body, is_body, read_body
+from minikv.traffic.formats import fields_of
+from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
@@ -64,6 +66,83 @@ def log_lines(log: FileName | Iterable[Mapping[str, Any] | str | bytes]) -> Iter
     else:
         lines = (json.dumps(entry) if isinstance(entry, Mapping) else entry for entry in log)
         yield from (line.encode() if isinstance(line, str) else line for line in lines)
+
+
+_FEW, _MOST = 10, 0.01  # malformed lines: so many are borne before a log is read, and this share of it at its end
+
+
+class RequestLog:
+    """The requests of a log, one after the other, and what was left out of it.
+
+    `others` counts lines that hold no request, and `malformed` those that cannot be read, such as the one that `first`
+    tells of. `ids` says whether the prompts are token ids; one of the other kind counts as malformed. `line` is the
+    number of the line that was read last.
+
+    >>> log = RequestLog("log")
+    >>> [body.text for _, body in log.requests([b'{"prompt": "Hi"}', b'{"name": "a tool"}', b"x"])]
+    ['Hi']
+    >>> log.others, log.first
+    (1, 'log, line 3: the line is not JSON: Expecting value at column 1')
+    """
+
+    def __init__(self, name: str):
+        self.name, self.first = name, ""
+        self.line = self.others = self.malformed = 0
+        self.ids: bool | None = None
+        self._fields, self._received = "", set[str]()
+
+    def requests(self, lines: Iterable[bytes]) -> Iterator[tuple[dict[str, Any], Body | None]]:
+        """Each entry of a request and its body, without which it is the end of one that has come: SGLang logs both."""
+        return filter(None, located(self.name, self._counted(lines), self._request, leave=self._leave))
+
+    def _counted(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        for self.line, line in enumerate(lines, start=1):
+            yield line
+
+    def _request(self, entry: dict[str, Any]) -> tuple[dict[str, Any], Body | None] | None:
+        if finishes(entry, self._received):
+            return entry, None
+        if not is_body(entry):
+            self._fields = self._fields or fields_of(entry)
+            self.others += 1
+            return None
+        body = read_body(entry)
+        self.ids = body.has_ids if self.ids is None and body.pieces else self.ids
+        if body.pieces and body.has_ids != self.ids:
+            raise ValueError("the log has prompts of text and lists of token ids: expected one of them")
+        return entry, body
+
+    def _leave(self, error: TraceError) -> None:
+        self.malformed, self.first = self.malformed + 1, self.first or str(error)
+        if self.malformed > _FEW:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        if self.malformed > _MOST * self.line:
+            rule = f"{self.malformed:,} of {self.line:,} lines are malformed, at most {_MOST:.0%} may be left out"
+            raise TraceError(f"{self.first} ({rule})")
+
+    def close(self, requests: int) -> None:
+        """End a log with so many requests: `TraceError` where there are none, or too many lines were left out."""
+        self._refuse()
+        if not requests:
+            raise TraceError(f"{self.name} holds no request: its first line has the fields {self._fields or 'none'}")
+
+
+def finishes(entry: Mapping[str, Any], received: set[str]) -> bool:
+    """Return whether an event of SGLang's log is the end of a request that it has told of, as `received` keeps them.
+
+    >>> events, received = [{"event": f"request.{name}", "rid": "1"} for name in ("received", "finished")], set()
+    >>> [finishes(event, received) for event in events]
+    [False, True]
+    """
+    event, rid = entry.get("event"), str(entry.get("rid"))
+    if event == "request.received":
+        received.add(rid)
+    elif event == "request.finished" and rid in received:
+        received.remove(rid)
+        return True
+    return False
 
 
 def entries_of(value: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ The other forms are turned into such a body:
     LiteLLM         `proxy_server_request`, or `messages` with `model_parameters`
     Langfuse        an observation of the type `GENERATION`: `input`, `modelParameters`
     Gemini          `contents`, `systemInstruction`
-    SGLang          `obj` of an event `request.received`; `text` or `input_ids` with `sampling_params`
+    SGLang          `obj` of an `event`; `text` or `input_ids` with `sampling_params`
     vLLM            `prompt_token_ids`
 
 A span, run or observation that is no call of a model holds no request, whatever is in it. What tells a form, and where

@@ -32,6 +32,7 @@ from minikv.errors import shown
 from minikv.files import FileName
 from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
 from minikv.traffic.bodies import Body, read_body
+from minikv.traffic.exports import finishes
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
 from minikv.traffic.usage import attributes_of
 from minikv.untrusted import refusal
@@ -137,9 +138,12 @@ def read_log(
     2000.0 6 [0, 1, 2] 0
     """
     ids, conversation, begin, now = BlockIds(salt), Conversations(), None, 0.0
+    received = set[str]()
 
-    def request(entry: dict[str, Any]) -> TraceRequest:
+    def request(entry: dict[str, Any]) -> TraceRequest | None:
         nonlocal begin, now
+        if finishes(entry, received):
+            return None
         body = read_body(entry)
         if body.pieces and body.has_ids != units.ids:
             raise ValueError("the log has prompts of text and lists of token ids: expected one of them")
@@ -151,7 +155,7 @@ def read_log(
             now = max(0.0, time - begin)
         return TraceRequest(now, len(packed) // units.width, answer_tokens(entry), blocks, place)
 
-    return located(name, lines, request, start)
+    return filter(None, located(name, lines, request, start))
 
 
 def answer_tokens(entry: Mapping[str, Any]) -> int:

@@ -72,11 +72,16 @@ class Conversations:
 
 
 def located(
-    name: str, lines: Iterable[bytes | str], parse: Callable[[dict[str, Any]], _Parsed], start: int = 1
+    name: str,
+    lines: Iterable[bytes | str],
+    parse: Callable[[dict[str, Any]], _Parsed],
+    start: int = 1,
+    leave: Callable[[TraceError], None] | None = None,
 ) -> Iterator[_Parsed]:
     """Yield the result of `parse` for the JSON object in each line that is not blank; `TraceError` names the line.
 
-    `start` is the number of the first line.
+    `start` is the number of the first line. `leave` is given the errors of lines that may be left out, and may raise
+    them; a line that is too long comes in pieces, which may not.
 
     >>> list(located("t.jsonl", ["{}", " ", "x"], dict))
     Traceback (most recent call last):
@@ -93,8 +98,12 @@ def located(
                 raise ValueError(f"the line has over {LONGEST_LINE} bytes: expected a request of fewer")
             found = parse(json_object(line, "the line"))
         except (TypeError, ValueError) as error:
-            raise TraceError(f"{name}, line {number}: {error}") from None
-        yield found
+            wrong = TraceError(f"{name}, line {number}: {error}")
+            if leave is None or len(line) > LONGEST_LINE:
+                raise wrong from None
+            leave(wrong)
+        else:
+            yield found
 
 
 def number_field(entry: dict[str, Any], key: str, fraction: bool = False) -> Any:

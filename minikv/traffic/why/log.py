@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any
 
 from minikv.files import FileName
-from minikv.traffic.bodies import is_body, read_body
-from minikv.traffic.exports import log_lines
-from minikv.traffic.formats import fields_of
+from minikv.traffic.bodies import Body
+from minikv.traffic.exports import RequestLog, log_lines
 from minikv.traffic.logs import Units, conversation_of, field_of
-from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, common_run, general_place, spot_in, tail_kind
@@ -102,16 +100,15 @@ class LogReport(Share):
 
     `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
     model, and `billed` the tokens of each that were read from the cache; `lost` is what an unlimited one would read
-    besides. `other_lines` hold no request, `unread` says that the log had more text than is held, and the length of a
-    token is measured in the `sample`. Its repr is the report.
+    besides. `log` has its name, and the lines that were left out of it; `unread` says that it had more text than is
+    held, and the length of a token is measured in the `sample`. Its repr is the report.
 
     >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
     0.25
     """
 
-    name: str = "log"
+    log: RequestLog = field(default_factory=lambda: RequestLog("log"))
     continued: int = 0
-    other_lines: int = 0
     unread: bool = False
     sample: str = ""
     places: list[BreakingPlace] = field(default_factory=list)
@@ -131,9 +128,10 @@ class LogReport(Share):
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` places that lose the most."""
-        return {"log": self.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
+        return {"log": self.log.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
                 "lost": self.lost, "hits": self.hits, "hits_after": self.after, "continued": self.continued,
-                "other_lines": self.other_lines, "unread": self.unread,
+                "other_lines": self.log.others, "malformed": self.log.malformed, "first_malformed": self.log.first,
+                "unread": self.unread,
                 "places": [place.as_json() for place in self.places[:top]],
                 "groups": {name: vars(one) for name, one in self.groups.items()},
                 "billed": {name: vars(one) for name, one in self.billed.items()},
@@ -144,8 +142,8 @@ def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str 
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
     `log` is the name of a file, or the entries: objects, or lines of JSON. `by` is a field of the entries, with dots
-    between its names, by which the totals are told apart. Raises `TraceError` at the first line that is not a JSON
-    object, and where no line holds a request.
+    between its names, by which the totals are told apart. Raises `TraceError` where no line holds a request, and where
+    more than one line in a hundred cannot be read.
 
     >>> log = [{"prompt": f"It is 14:0{n}. Be brief. Say {n * n * n} words."} for n in range(4)]
     >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
@@ -153,7 +151,8 @@ def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str 
     """
     name = fspath(log) if isinstance(log, (str, PathLike)) else name
     work = _Survey(name, by)
-    for _ in located(name, work.counted(log_lines(log)), work.take):
+    for entry, body in work.report.log.requests(log_lines(log)):
+        work.take(entry, body)
         if work.report.size - work.report.reused > LARGEST_TREE:
             work.report.unread = True
             break
@@ -169,39 +168,41 @@ class _Survey:
     """The work of `survey`, request by request."""
 
     def __init__(self, name: str, by: str):
-        self.report, self._by = LogReport(name=name), by
-        self._line, self._fields = 0, ""  # the fields of the first line without a request
+        self.report, self._by = LogReport(log=RequestLog(name)), by
+        self._received: dict[str, tuple[str, float]] = {}  # by SGLang: the cache of each, and the share that it reuses
         self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
         self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
         self._places: dict[Cause, BreakingPlace] = {}
 
-    def counted(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The lines, with the number of each kept while it is looked at."""
-        for self._line, line in enumerate(lines, start=1):
-            yield line
-
-    def take(self, entry: dict[str, Any]) -> None:
-        """One line of the log."""
-        report, conversation = self.report, conversation_of(entry)
-        if not is_body(entry):
-            self._fields = self._fields or fields_of(entry)
-            report.other_lines += 1
+    def take(self, entry: dict[str, Any], body: Body | None) -> None:
+        """One request of the log, or the end of one."""
+        rid = str(entry.get("rid", ""))
+        if body is None:
+            if came := self._received.pop(rid, None):
+                self._bill(entry, *came)
             return
-        turn = LoggedRequest(report.requests, self._line, read_body(entry))
+        report, conversation = self.report, conversation_of(entry)
+        turn = LoggedRequest(report.requests, report.log.line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn)
         report.requests += 1
         report.size += len(text)
         report.reused += reused
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
-        if (usage := read_usage(entry)) and usage.read is not None:
-            more = round(reused / max(1, len(text)) * usage.prompt) - usage.read
-            report.billed.setdefault(turn.apart, Share()).add(1, usage.prompt, usage.read, more)
+        share = turn.apart, reused / max(1, len(text))
+        self._received.update({rid: share} if rid else {})
+        self._bill(entry, *share)
         before = self._turns.before(turn, conversation)
         self._compare(before or self._turns.get(latest), turn)
         group = field_of(entry, self._by) if self._by else ""
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, conversation)
+
+    def _bill(self, entry: dict[str, Any], apart: str, share: float) -> None:
+        """Count the bill of a request, of which a cache without a limit would reuse `share`."""
+        if (usage := read_usage(entry)) and usage.read is not None:
+            more = round(share * usage.prompt) - usage.read
+            self.report.billed.setdefault(apart, Share()).add(1, usage.prompt, usage.read, more)
 
     def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
         """Put a prompt into its tree; the bytes that it shares with earlier ones, and the latest that shares them."""
@@ -275,8 +276,7 @@ class _Survey:
     def close(self) -> LogReport:
         """The findings, with the places that lose the most first."""
         report = self.report
-        if not report.requests:
-            raise TraceError(f"{report.name} holds no request: its first line has the fields {self._fields or 'none'}")
+        report.log.close(report.requests)
         del self._turns  # which holds the most
         renamed = {cause: (cause[0], "differs by user") for cause in self._fixes.by_user()}
         for cause, new in renamed.items():

@@ -52,6 +52,7 @@ class LogWords:
     """
 
     def __init__(self, report: LogReport, units: Units, price: Price | None = None, by: str = ""):
+        units = Units(ids=True) if report.log.ids else units
         self.report, self.unit, self.price, self._by, self._bytes = report, units.unit, price, by, 1.0
         self._scale = units.scale  # units in a token
         if units.scale == 1 and report.sample:
@@ -76,9 +77,9 @@ class LogWords:
 
     def sentences(self) -> Iterator[str]:
         """The totals: read, reusable, and lost."""
-        report = self.report
-        yield f"{report.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
-        if self._bytes != 1.0:
+        report, log = self.report, self.report.log
+        yield f"{log.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
+        if self._bytes != 1.0 and not log.ids:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
         yield (f"An unlimited cache by tokens reuses {report.hits:.1%} of them; "
                f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
@@ -87,8 +88,10 @@ class LogWords:
         if self.price:
             token = f", with {self._scale} bytes to a token" if self._scale > 1 else ""
             yield f"That costs {self.money(report):,.2f} at these prices{token}."
-        if report.other_lines:
-            yield f"{_many(report.other_lines, 'line')} without a request left out."
+        if log.others:
+            yield f"{_many(log.others, 'line')} without a request left out."
+        if log.malformed:
+            yield f"{_many(log.malformed, 'malformed line')} left out. The first: {log.first}."
         if report.unread:
             yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
 
