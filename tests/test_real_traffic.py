@@ -8,13 +8,14 @@ import json
 import pytest
 from chapters import NOTEBOOKS, code_cells, load, solutions
 from cut_traffic import AGENTS, CHAT, CHAT_REQUESTS, EVERY, cut
+from traffic import replay_sizes
 
 from minikv import RadixCache, check
 from minikv.cli import main
 from minikv.engine import engine_world
 from minikv.files import asset
 from minikv.traffic import open_traffic, replay
-from minikv.traffic.reuse import ReuseBySize, clairvoyant_found, replay_sizes
+from minikv.traffic.reuse import ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_tree import TraceTree
 
 SESSION = {"block_size": 64, "tool_tokens": 100, "system_tokens": 28, "requests": [[0.5, 1100, 9, 0, [[1, 17]], 2.0]]}

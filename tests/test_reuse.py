@@ -8,11 +8,11 @@ import random
 
 import numpy as np
 import pytest
-from traffic import NAMES, cut, random_prompts, trace
+from traffic import NAMES, cut, random_prompts, replay_sizes, trace
 
 from minikv import RadixCache
 from minikv.traffic import Replay, replay
-from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found, replay_sizes, reuse_in
+from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found, reuse_in
 from minikv.traffic.trace_tree import TraceTree
 
 pytestmark = pytest.mark.core
@@ -71,12 +71,6 @@ def test_a_segment_may_be_gone_for_another_reason():
     reuse = reuse_in(TraceTree(trace([1, 2], [3], [1, 2, 3], [3])))
     assert reuse.found(kept=np.array([False, True])).tolist() == [0, 0, 0, 1]
     assert reuse.found(2, kept=np.array([True, True])).tolist() == [0, 0, 1, 0]
-
-
-@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (1.5, TypeError)])
-def test_a_size_is_a_whole_number_of_blocks(size, error):
-    with pytest.raises(error, match=f"capacity is {size}"):
-        replay_sizes(TraceTree(), [size])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from minikv import pack
+import numpy as np
+
+from minikv import Replay, pack
 from minikv.traffic import TraceRequest
+from minikv.traffic.reuse import ReuseBySize
 from minikv.traffic.traces import open_traffic
 
 CUTS = Path(__file__).with_name("traces")
@@ -37,3 +40,19 @@ def random_prompts(seed, most=14):
         head = head[: dice.randint(0, len(head))]
         prompts.append(head + [dice.randrange(kinds) for _ in range(dice.randint(0, 4))])
     return prompts
+
+
+def replay_sizes(tree, capacities):
+    """What `replay` finds with `RadixCache(evict_by="page")` at each capacity, told by the reuse: nothing is replayed.
+
+    The cache grows with each block that is new to it until it is full, and stays full.
+    """
+    sizes, found = ReuseBySize(tree), []
+    for capacity in capacities:
+        reuse = sizes.at(capacity)
+        served, hits = int(reuse.lengths.sum()), int(reuse.found(capacity).sum())
+        distinct = served - int((reuse.stops - reuse.starts).sum())
+        size = distinct if capacity is None else min(capacity, distinct)
+        too_large = int((reuse.lengths != np.array(tree.lengths)).sum())
+        found.append(Replay(len(tree.ends), sum(tree.lengths), hits, served - hits - size, size, too_large))
+    return found

@@ -17,9 +17,7 @@ from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import UNLIMITED, Replay, Replayer, read_capacity, replay_each
 from minikv.traffic.report import aligned
-from minikv.traffic.reuse import replay_sizes
 from minikv.traffic.sweep import sweep_csv
-from minikv.traffic.trace_tree import TraceTree
 from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
@@ -82,10 +80,7 @@ def run_replay(options: argparse.Namespace) -> int:
     start = time.perf_counter()
 
     def use(traffic: Traffic) -> int:
-        if _one_pass(options):
-            results = replay_sizes(TraceTree(traffic.requests), options.capacity)
-        else:
-            results = replay_each(traffic.requests, replayers)
+        results = replay_each(traffic.requests, replayers)
         if not results[0].requests:
             return complain(f"{traffic.name} is empty: it has no request", 1)
         _report(options, results, time.perf_counter() - start)
@@ -94,12 +89,6 @@ def run_replay(options: argparse.Namespace) -> int:
         return 0
 
     return with_traffic(options, use)
-
-
-def _one_pass(options: argparse.Namespace) -> bool:
-    """Whether all capacities follow from one pass over the trace: the least recently used blocks leave one by one."""
-    by_page = options.evict_by == "page" and options.policy in (None, "lru") and options.page_size == 1
-    return by_page and options.index == "radix" and len(options.capacity) > 1
 
 
 def _index(options: argparse.Namespace) -> Any:

@@ -54,14 +54,12 @@ import heapq
 import itertools
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minikv.errors import whole_number
-from minikv.traffic.replay import Replay
 from minikv.traffic.trace_tree import ROOT, Column, TraceTree
 
 _COLUMNS = 5
@@ -204,31 +202,6 @@ class ReuseBySize:
         if self._last is None or self._last[0] != largest:
             self._last = largest, reuse_in(self.tree, largest, self._tails)
         return self._last[1]
-
-
-def replay_sizes(tree: TraceTree, capacities: Iterable[int | None]) -> list[Replay]:
-    """The hits that `replay` finds with `RadixCache(evict_by="page")` at each capacity, in blocks, without replaying.
-
-    >>> from minikv.traffic import TraceRequest
-    >>> from minikv.tokens import pack
-    >>> tree = TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2], [3], [4], [1, 2]))
-    >>> replay_sizes(tree, [3])
-    [Replay(requests=4, blocks=6, hits=1, evicted=2, peak_size=3, uncached_requests=0)]
-    """
-    sizes, found = ReuseBySize(tree), []
-    for capacity in capacities:
-        size = None if capacity is None else whole_number("capacity", capacity, 1, "a cache holds at least 1 block")
-        found.append(_replay_of(tree, sizes.at(size), size))
-    return found
-
-
-def _replay_of(tree: TraceTree, reuse: Reuse, capacity: int | None) -> Replay:
-    """The hits of LRU; it grows with each block that is new to it until it is full, and stays full."""
-    served, hits = int(reuse.lengths.sum()), int(reuse.found(capacity).sum())
-    distinct = served - int((reuse.stops - reuse.starts).sum())
-    size = distinct if capacity is None else min(capacity, distinct)
-    too_large = int((reuse.lengths != np.array(tree.lengths)).sum())
-    return Replay(len(tree.ends), sum(tree.lengths), hits, served - hits - size, size, too_large)
 
 
 def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
