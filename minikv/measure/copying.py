@@ -1,9 +1,8 @@
 """`minikv bench --copy`: what a copy of cached tokens costs, as a ratio to one warm memcpy of the same bytes.
 
-All methods copy as many tokens: whole pages of 16, scattered, to other scattered pages; only AstrAI's, which has no
-pages, copies them from one row to another. Each lap of a method has laps of the memcpy on both sides of it, so that
-whatever else the machine does falls on both; a figure is the median over the rounds, with the smallest and the largest
-beside it. On a GPU the memcpy is the device's own.
+All methods copy as many tokens: whole pages of 16, scattered, to other scattered pages. Each lap of a method has laps
+of the memcpy on both sides of it, so that whatever else the machine does falls on both; a figure is the median over the
+rounds, with the smallest and the largest beside it. On a GPU the memcpy is the device's own.
 
 It imports torch, and `minikv.measure` does not import it.
 """
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.measure.results import Measured, Promise, Spread, today, turns
+from minikv.pools import page_slots
 from minikv.progress_bar import Tick, quiet
 from minikv.sizing import KVShape
 from minikv.store import KVStore
@@ -35,7 +35,6 @@ PAGE = 16
 SHAPES = {"cpu": KVShape(16, num_kv_heads=4, head_dim=64), "cuda": KVShape(32, num_kv_heads=8, head_dim=128)}
 LAP = 2e-3  # seconds that a lap takes, about
 INDEXED_LOOP = "indexed loop over layers"
-ROWS = "AstrAI's"  # in the place of a layout: a row for each sequence
 
 Act = Callable[[], Any]
 
@@ -105,9 +104,7 @@ class Bench:
         self.stores = {
             layout: KVStore(shape, pages, PAGE, layout=layout, device=device) for layout in ("layer", "page")
         }
-        self.shape, self.device = shape, device
-        size = (2, 2, most, shape.num_layers, shape.num_kv_heads, shape.head_dim)  # keys, values of two sequences
-        self.whole = torch.ones(size, dtype=torch.float16, device=device)
+        self.device = device
         self.flat = torch.ones(2, most * self.stores["page"].slot_bytes, dtype=torch.uint8, device=device)
         self.order = np.random.default_rng(0).permutation(pages)
         for store in self.stores.values():
@@ -122,8 +119,7 @@ class Bench:
 
     def slots(self, count: int) -> tuple[Any, Any]:
         """The slots of those pages."""
-        inside = np.arange(PAGE)
-        source, target = ((pages[:, None] * PAGE + inside).ravel() for pages in self.pages(count))
+        source, target = (page_slots(pages, PAGE).astype(np.int64) for pages in self.pages(count))
         return source, target
 
     def memcpy(self, count: int) -> Act:
@@ -136,7 +132,6 @@ class Bench:
         pages, slots = self.pages(count), self.slots(count)
         index = [torch.from_numpy(part).to(self.device) for part in slots]
         layer, page = self.stores["layer"], self.stores["page"]
-        yield "loop over layers, whole sequence", ROWS, partial(self._whole_sequence, count)
         yield INDEXED_LOOP, "layer", partial(self._indexed_loop, *index)
         for store in (layer, page):
             (plane,) = store.planes
@@ -147,12 +142,6 @@ class Bench:
         for store in (layer, page):
             yield "KVStore.copy_pages", store.layout, partial(store.copy_pages, *pages)
 
-    def _whole_sequence(self, count: int) -> None:
-        """As AstrAI does: a sequence's slot is a row of tokens, and each layer is copied by itself."""
-        for cache in self.whole:
-            for layer in range(self.shape.num_layers):
-                cache[1, :count, layer] = cache[0, :count, layer]
-
     def _indexed_loop(self, source: Tensor, target: Tensor) -> None:
         (plane,) = self.stores["layer"].planes
         for line in plane.view(torch.float16):  # the keys of a layer, or its values
@@ -162,8 +151,6 @@ class Bench:
         """Every method on a store copies the right bytes and nothing else, or `InvariantError` names it."""
         index = [torch.from_numpy(part).to(self.device) for part in self.slots(count)]
         for name, layout, act in self.methods(count):
-            if layout == ROWS:  # it leaves the stores alone
-                continue
             (plane,) = self.stores[layout].planes
             plane.view(torch.uint8)[:, index[1]] = 255
             expected = plane.clone()
@@ -184,7 +171,7 @@ def bench_copy(
 
     >>> found = bench_copy("cpu", rounds=1, quick=True, shape=KVShape(2, num_kv_heads=1, head_dim=8))
     >>> found.tokens, len(found.results), found.of(INDEXED_LOOP, "layer").to_memcpy[0].median > 0
-    ([16, 128], 8, True)
+    ([16, 128], 7, True)
     """
     device = device_here(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     rounds = whole_number("rounds", rounds, 1, "a bench has at least 1 round")
