@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import platform
 import shutil
-import sys
 from importlib import metadata
 from typing import NamedTuple
 
@@ -44,7 +43,8 @@ def examine() -> list[Finding]:
     packages = [("core", name) for name in CORE]
     packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]
     found = [_package(name, part in needed) for part, name in packages]
-    return [_python(), *found, _renderer(), _gpu()]
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return [Finding("✓", "python", python), *found, _renderer(), _gpu()]
 
 
 def seems_installed(extra: str) -> bool:
@@ -67,13 +67,6 @@ def remedy(package: str) -> str:
         if package.replace("_", "-") in names:
             return f"pip install 'minikv[{extra}]'"
     return f"pip install {package}"
-
-
-def _python() -> Finding:
-    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    if sys.version_info < (3, 10):  # noqa: UP036 - a doctor looks even where the package should not have installed
-        return Finding("✗", "python", found, "install Python 3.10 or newer")
-    return Finding("✓", "python", found)
 
 
 def _version(name: str) -> str | None:

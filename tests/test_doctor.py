@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from project import EXTRAS, PROJECT
@@ -104,7 +105,7 @@ def test_without_numpy_even_the_core_is_broken(installed, monkeypatch):
 
 def test_a_torch_that_cannot_be_imported_is_said(monkeypatch):
     pytest.importorskip("torch")
-    monkeypatch.setitem(doctor.sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     assert [finding.found for finding in doctor.examine() if finding.mark == "✗"] == [
         "cannot be imported: import of torch halted; None in sys.modules"
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from minikv import pack
 from minikv.traffic import TraceError, TraceRequest, read_trace
 from minikv.traffic.mooncake import blocks_of, read_bailian
-from minikv.traffic.trace_file import LONGEST_LINE, trace_lines
+from minikv.traffic.trace_file import LONGEST_LINE, TraceFile
 
 pytestmark = pytest.mark.core
 
@@ -69,10 +69,10 @@ def test_the_size_of_a_block_is_one_for_the_whole_trace():
 
 
 def test_a_line_without_end_is_refused_when_it_is_too_long_and_not_read_to_its_end():
-    file = io.BytesIO(line().encode() + b"\n" + b" " * 5 + b"1" * (2 * LONGEST_LINE))
+    file = TraceFile(io.BytesIO(line().encode() + b"\n" + b" " * 5 + b"1" * (2 * LONGEST_LINE)), "day.jsonl")
     with pytest.raises(TraceError, match=f"day.jsonl, line 2: the line has over {LONGEST_LINE} bytes"):
-        list(read_trace(trace_lines(file), "day.jsonl"))
-    assert file.tell() < len(line()) + LONGEST_LINE + 10
+        list(read_trace(file, "day.jsonl"))
+    assert file.position() < len(line()) + LONGEST_LINE + 10
 
 
 def test_lines_are_read_one_by_one_and_blank_ones_passed_over():

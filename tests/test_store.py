@@ -497,7 +497,7 @@ def test_a_slice_of_checked_slots_is_what_a_slice_of_the_list_is(numbers, start,
     if asked:
         _ = slots.distinct
     part = slots[start:stop]
-    assert part.tolist() == part.index.tolist() == numbers[start:stop]
+    assert part.numbers.tolist() == part.index.tolist() == numbers[start:stop]
     assert part.distinct == (len(set(numbers[start:stop])) == len(part))
 
 
@@ -505,7 +505,7 @@ def test_checked_slots_are_taken_as_they_are_and_cannot_be_changed_from_outside(
     store, numbers = filled(EVEN), np.array([3, 1])
     slots = store.slots(numbers)
     numbers[0] = 99
-    assert slots.tolist() == slots.index.tolist() == [3, 1]
+    assert slots.numbers.tolist() == slots.index.tolist() == [3, 1]
     assert store.slots(slots) is slots
     assert KVStore(EVEN, 1, 4).slots(slots) is not slots  # another number of slots: checked again
     with pytest.raises(ValueError, match="read-only"):

@@ -74,7 +74,8 @@ def run_replay(options: argparse.Namespace) -> int:
     try:
         if options.curve is not None and (refused := _refused_curve(options)):
             return refused
-        replayers = [Replayer(_index(options), capacity) for capacity in options.capacity]
+        design = options.index, options.page_size, options.policy, options.evict_by
+        replayers = [Replayer(index_named(*design), capacity) for capacity in options.capacity]
     except ValueError as error:  # what is wrong with the options is said before the trace is opened
         return complain(str(error), 2)
     start = time.perf_counter()
@@ -91,10 +92,6 @@ def run_replay(options: argparse.Namespace) -> int:
     return with_traffic(options, use)
 
 
-def _index(options: argparse.Namespace) -> Any:
-    return index_named(options.index, options.page_size, options.policy, options.evict_by)
-
-
 def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
     rows = [{"capacity": capacity, **result.row()} for capacity, result in zip(options.capacity, results)]
     if options.csv:
@@ -106,15 +103,11 @@ def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: flo
         found[0].pop("capacity") if len(found) == 1 else None
         say(json.dumps(found if len(found) > 1 else found[0]))
     elif len(rows) == 1:
-        _say_list({**rows[0], "requests_per_second": round(speed)})
+        del rows[0]["capacity"]
+        for key, value in {**rows[0], "requests_per_second": round(speed)}.items():
+            say(f"{key.replace('_', ' '):<20} {_cell(value):>12}")
     else:
         _say_table(rows)
-
-
-def _say_list(row: dict[str, Any]) -> None:
-    for key, value in row.items():
-        if key != "capacity":
-            say(f"{key.replace('_', ' '):<20} {_cell(value):>12}")
 
 
 def _say_table(rows: Sequence[dict[str, Any]]) -> None:

@@ -10,12 +10,13 @@ each token also looks back at all tokens before it. So loading may lose at first
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from numbers import Rational, Real
 
 from minikv.errors import bounded
 
-_MOST = 2**63  # tokens: beyond it "never" is an honest answer
+_MOST = 2**62  # tokens: beyond it "never" is an honest answer
 
 
 def break_even_tokens(
@@ -54,11 +55,7 @@ def break_even_tokens(
         last *= 2
         if last > _MOST:
             return None
-    first = last // 2  # which does not win
-    while last - first > 1:
-        middle = (first + last) // 2
-        first, last = (first, middle) if wins(middle) else (middle, last)
-    return last
+    return bisect_left(range(last), True, last // 2 + 1, key=wins)
 
 
 def _amount(name: str, value: float) -> Fraction:

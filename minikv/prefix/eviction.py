@@ -287,12 +287,9 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
     for method in _METHODS:
         if not callable(getattr(made, method, None)):
             raise TypeError(f"policy {name} has no method {method}: expected those of EvictionOrder")
-    if isinstance(reads := getattr(made, "reads", ()), str):
-        raise ValueError(f"policy {name} has the string {bounded(reads)} as reads: expected a tuple of names")
-    if strange := [field for field in reads if field not in READABLE]:
-        raise ValueError(f"policy {name} reads {bounded(strange[0])}: a node has {', '.join(READABLE)}")
-    if not reads:
-        raise ValueError(f"policy {name} does not say what it reads: some of {', '.join(READABLE)}")
+    reads = getattr(made, "reads", ())
+    if not reads or isinstance(reads, str) or not {*reads} <= {*READABLE}:
+        raise ValueError(f"policy {name} reads {bounded(reads)}: expected a tuple of some of {', '.join(READABLE)}")
     node = type(f"node with only what {name} reads", (), dict.fromkeys(reads, 1))()
     if made.key(node) is None:
         raise TypeError(f"policy {name} has None as the key of a node: expected a tuple of numbers")

@@ -111,15 +111,9 @@ class TemplateFormat:
                 text += part
                 if len(text) > LONGEST_TEXT:
                     raise ValueError(f"it writes {len(text)} characters: expected at most {LONGEST_TEXT}")
-        except TemplateRefusal as error:
-            raise refusal("the chat template refuses", error) from None
         except Exception as error:  # whatever the template raises
             raise refusal("the chat template fails", error) from None
         return text
-
-
-class TemplateRefusal(ValueError):
-    """A template says that it cannot write this conversation."""
 
 
 def sandbox() -> Any:
@@ -177,7 +171,7 @@ def _to_json(
 
 
 def _refuse(why: object) -> NoReturn:
-    raise TemplateRefusal(why)
+    raise ValueError(why)
 
 
 def load_format(folder: FileName, tokenizer: Tokenizer) -> ChatFormat:

@@ -19,7 +19,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -107,18 +107,14 @@ class Engine:
         when there is nothing to choose from in the logits of a request; it is named, and can be aborted.
         """
         with self._lock:
-            chunks = self._with_drafts(self.scheduler.schedule())
-            if not chunks:
+            if not (chunks := self.scheduler.schedule()):
                 return []
+            if self.drafts is not None:
+                manager, budget = cast("TruncatingManager", self.manager), self.scheduler.token_budget
+                chunks = with_drafts(chunks, self.drafts, manager, budget, self.model.vocab_size)
             given = [_as_chunk(chunk) for chunk in chunks]
             logits = as_array(self.model.forward(given, self.manager.store))
             return self._update(chunks, [chunk.num_logits for chunk in given], logits)
-
-    def _with_drafts(self, chunks: list[ScheduledChunk]) -> list[ScheduledChunk]:
-        """`chunks`, with drafts after them if there is a drafter."""
-        if self.drafts is None or not isinstance(self.manager, TruncatingManager):
-            return chunks
-        return with_drafts(chunks, self.drafts, self.manager, self.scheduler.token_budget, self.model.vocab_size)
 
     @uninterrupted
     def _update(self, chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Event]:

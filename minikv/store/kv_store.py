@@ -109,7 +109,7 @@ class KVStore:
 
     # -- slots and tensors, checked before a byte moves ----------------------------------------------------------------
 
-    def slots(self, slots: Any, name: str = "slots") -> Slots:
+    def slots(self, slots: Any) -> Slots:
         """`slots` checked and on this store's device, for as many `write`s and `read`s as there are layers.
 
         Takes any sequence of integers, numpy array or tensor; every method that takes slots takes the result too.
@@ -118,7 +118,7 @@ class KVStore:
         >>> store.slots([3, 1])
         Slots([3, 1])
         """
-        return self._numbers(slots, self.num_slots, name)
+        return self._numbers(slots, self.num_slots, "slots")
 
     def _numbers(self, numbers: Any, limit: int, name: str) -> Slots:
         if type(numbers) is Slots and numbers.limit == limit and numbers.device == self.device:

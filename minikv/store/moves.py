@@ -41,9 +41,6 @@ class CopyView:
             self.flat = np.lib.stride_tricks.as_strided(memory, shape, strides)
             self.rows = memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
 
-    def __repr__(self) -> str:
-        return f"CopyView({len(self.lines)} lines x {self.lines.shape[1]} rows of {self.width} bytes)"
-
 
 def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
     """Copy the rows `src` of every view to its rows `dst`, in the way that is fastest on their device.

@@ -97,15 +97,6 @@ class Slots:
             raise ValueError(f"{name}[{at}] is {self.numbers[at]}: it is there twice, so one of the two would be lost")
         return self
 
-    def tolist(self) -> list[int]:
-        """The numbers as a list of Python ints.
-
-        >>> Slots(range(3), limit=8).tolist()
-        [0, 1, 2]
-        """
-        found: list[int] = self.numbers.tolist()
-        return found
-
     def __repr__(self) -> str:
         return f"Slots({brief(self.numbers)})"
 

@@ -101,7 +101,9 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
             if ear in shadow.listeners:
                 shadow.listeners.remove(ear)
             if not shadow.listeners and vars(thing).get(shadow.verb) is shadow:
-                shadow.step_aside()
+                delattr(thing, shadow.verb)
+                if shadow.own:
+                    setattr(thing, shadow.verb, shadow.original)
 
     return stop
 
@@ -115,12 +117,6 @@ class _Shadow:
         self.signature = inspect.signature(self.original)
         self.listeners: list[Listener] = []
         functools.update_wrapper(self, self.original)
-
-    def step_aside(self) -> None:
-        """Put the object back as it was."""
-        delattr(self.thing, self.verb)
-        if self.own:
-            setattr(self.thing, self.verb, self.original)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """A copy of a watched object has a method of its own: ours would act on the object that it was copied from."""

@@ -125,16 +125,6 @@ def number_field(entry: dict[str, Any], key: str, fraction: bool = False) -> Any
 _GZIP = b"\x1f\x8b"  # with which every file of gzip begins
 
 
-def trace_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of an open file, none of which takes more memory than a request could: a longer one comes in pieces.
-
-    >>> import io
-    >>> list(trace_lines(io.BytesIO(b"one\\ntwo")))
-    [b'one\\n', b'two']
-    """
-    return iter(functools.partial(file.readline, LONGEST_LINE + 1), b"")
-
-
 class TraceFile:
     r"""An open trace: iterate its lines, once; `size` is its bytes, packed or not, or 0 where they are not known.
 
@@ -154,7 +144,7 @@ class TraceFile:
     def __iter__(self) -> Iterator[bytes]:
         """The lines, unpacked; `TraceError` where the file cannot be read to its end."""
         try:
-            yield from trace_lines(self._file)
+            yield from iter(functools.partial(self._file.readline, LONGEST_LINE + 1), b"")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise TraceError(f"{self.name} cannot be unpacked to its end: {str(error)[:100]}") from None
         except OSError as error:
