@@ -146,11 +146,6 @@ def test_a_short_line_cannot_name_more_blocks_than_anybody_could_replay(monkeypa
         AgentSessions([session([0, 64, 1, 0, [[0, 5]]], [0, 64, 1, 5, []], [0, 64, 1, 1, []])])
 
 
-def test_a_trace_without_a_session_is_an_error():
-    with pytest.raises(TraceError, match=r"a.jsonl is empty"):
-        AgentSessions([], "a.jsonl")
-
-
 @pytest.mark.parametrize("span_hours", [-1, float("nan"), float("inf"), "8", True, 10**7])
 def test_a_span_is_a_number_of_hours(span_hours):
     with pytest.raises(ValueError, match="span_hours is "):

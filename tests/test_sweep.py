@@ -341,7 +341,7 @@ BROKEN = [
     (CONFIG.replace('"page"', '"token"'), r"evict_by\[0\] is 'token': expected one of node, page"),
     (CONFIG.replace("day.jsonl", "none.jsonl"), "cannot read none.jsonl: No such file"),
     (CONFIG.replace("day.jsonl", "synthetic:none"), "synthetic traffic 'none' is unknown: expected chat"),
-    (CONFIG.replace("day.jsonl", "-"), r"traces\[0\] is '-': a sweep reads a trace more than once"),
+    (CONFIG.replace("day.jsonl", "-"), "cannot read -: No such file or directory"),
     (CONFIG.replace("day.jsonl", r"a\u0000b"), r"traces\[0\] is 'a\\x00b': expected a text"),
     (CONFIG.replace('"day.jsonl"', "5"), r"traces\[0\] is 5: expected a text"),
     (CONFIG.replace("day.jsonl", "sweep.toml"), r"sweep\.toml, line 2: the line is not JSON"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
@@ -134,7 +135,7 @@ def sandbox() -> Any:
     found = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
     found.intercepted_binops = frozenset(["*", "**"])
     found.binop_table.update({"*": _product, "**": _power})
-    found.filters["tojson"] = _to_json
+    found.filters["tojson"] = partial(json.dumps, ensure_ascii=False)  # as `transformers` has it
     found.globals["raise_exception"] = _refuse
     return found
 
@@ -161,13 +162,6 @@ def _bits(number: Any) -> int:
 def _require_small(what: str, size: float) -> None:
     if size > LARGEST_PRODUCT:
         raise ValueError(f"a {what} of {bounded(size)}: expected at most {LARGEST_PRODUCT}")
-
-
-def _to_json(
-    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
-) -> str:
-    """As `transformers` has it: Jinja's own writes `<` as an escape."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _refuse(why: object) -> NoReturn:

@@ -119,20 +119,15 @@ def _require_same(path: Any, header: dict[str, Any], line: bytes) -> None:
     except ValueError as error:
         raise JournalError(f"{path} is not a journal of minikv: {error}") from None
     for name in [*header, *known]:
-        if known.get(name) != header.get(name):
-            where, there, here = _difference(name, known.get(name), header.get(name))
-            raise JournalError(f"{path} is a journal of other work: {where} is {there} there and {here} here")
-
-
-def _difference(name: str, there: Any, here: Any) -> tuple[str, str, str]:
-    """Where two values differ, and their values there, shortened; for two lists, their first entry that differs."""
-    if isinstance(there, list) and isinstance(here, list):
-        at, there, here = next(
-            (at, *pair) for at, pair in enumerate(itertools.zip_longest(there, here)) if pair[0] != pair[1]
-        )
-        name = f"{name}[{at}]"
-    shown = ["absent" if value is None else bounded(value) for value in (there, here)]
-    return name, shown[0], shown[1]
+        there, here = known.get(name), header.get(name)
+        if there == here:
+            continue
+        if isinstance(there, list) and isinstance(here, list):  # then only their first entries that differ
+            pairs = enumerate(itertools.zip_longest(there, here))
+            at, there, here = next((at, *pair) for at, pair in pairs if pair[0] != pair[1])
+            name = f"{name}[{at}]"
+        shown = ["absent" if value is None else bounded(value) for value in (there, here)]
+        raise JournalError(f"{path} is a journal of other work: {name} is {shown[0]} there and {shown[1]} here")
 
 
 def _runs(path: Any, lines: list[bytes]) -> list[tuple[str, dict[str, Any]]]:

@@ -145,18 +145,12 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _trace(name: str, value: Any) -> str:
-    if value == "-":
-        raise ValueError(f"{name} is '-': a sweep reads a trace more than once, so it must be a file")
-    return _text(name, value)
-
-
 def _number(rule: str) -> Callable[[str, Any], int]:
     return lambda name, value: int_field(name, value, rule)
 
 
 _READ: dict[str, Callable[[str, Any], Any]] = {
-    "traces": _each(_trace),
+    "traces": _each(_text),
     "capacities": _each(read_capacity),
     "page_sizes": _each(_number("a page has at least 1 block")),
     "indexes": _each(_one_of(INDEXES), INDEXES),
