@@ -29,7 +29,7 @@ from minikv.measure.lives import IndexLife
 from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Measured, Spread, today
 from minikv.measure.workloads import WORKLOADS, Workload
-from minikv.prefix.indexes import INDEXES, index_named
+from minikv.prefix import INDEXES, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.tokens import PackedTokens, pack
 

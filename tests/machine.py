@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from policy_model import PolicyModel
 
 from minikv import FreeListPool, LockError, RadixCache
-from minikv.prefix.indexes import index_named
+from minikv.prefix import index_named
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
 

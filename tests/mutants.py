@@ -61,7 +61,6 @@ JUDGES = {
     "prefix/contract": "no_cache radix contract",
     "prefix/eviction": "eviction radix machine::test_radix",
     "prefix/hash_blocks": "hash_blocks block_hash contract machine::test_another_design",
-    "prefix/indexes": "indexes",
     "prefix/radix": "radix eviction contract machine::test_radix",
     "prefix/base_index": "no_cache contract",
     "prefix/row_cache": "row_cache rowed museum_astrai",

@@ -12,7 +12,7 @@ from designs import COMPARED, PAGES, Comparison, Design, compare_designs, design
 from minikv import asset
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS
-from minikv.prefix.indexes import INDEXES
+from minikv.prefix import INDEXES
 
 SHIPPED = json.loads(asset("designs.json").read_text("utf-8"))
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from minikv import RadixCache, cli, pack
+from minikv.prefix import BY_POLICY, INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.indexes import BY_POLICY, INDEXES, index_named
 from minikv.traffic import TraceRequest, replay
 
 pytestmark = pytest.mark.core

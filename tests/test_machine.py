@@ -10,9 +10,9 @@ from nightly import NIGHTLY
 from policy_model import GOES_FIRST, READS
 
 from minikv import LockError, RadixCache
+from minikv.prefix import INDEXES
 from minikv.prefix.contract import page_bytes
 from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
-from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import _GONE
 from minikv.tokens import pack
 

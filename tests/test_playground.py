@@ -19,9 +19,8 @@ from minikv.course.playground.live import History, LiveCache
 from minikv.course.playground.page import message_html, page_html, playground_text
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
 from minikv.errors import LockError, OutOfPages
-from minikv.prefix import INDEXES
+from minikv.prefix import BY_POLICY, INDEXES
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.indexes import BY_POLICY
 
 # -- the core ---------------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ import pytest
 from nightly import by_day
 
 from minikv import cli
+from minikv.prefix import BY_POLICY, INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.indexes import BY_POLICY, INDEXES, index_named
 from minikv.traffic import replay, sweep
 from minikv.traffic.journal import JournalError
 from minikv.traffic.sweep import Sweep, sweep_runs

@@ -20,7 +20,7 @@ from minikv.measure.lap import Contender
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured
 from minikv.measure.workloads import BLOCK
-from minikv.prefix.indexes import INDEXES
+from minikv.prefix import INDEXES
 from minikv.progress_bar import Progress
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import refusal

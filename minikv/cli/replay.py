@@ -12,8 +12,8 @@ from minikv import files
 from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
+from minikv.prefix import INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import UNLIMITED, Replay, Replayer, read_capacity, replay_each
 from minikv.traffic.report import aligned

@@ -21,8 +21,7 @@ from minikv.measure.race import ROUNDS, Race, race
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
 from minikv.measure.workloads import WORKLOADS, Workload, w6_mooncake
-from minikv.prefix import RadixCache
-from minikv.prefix.indexes import index_named
+from minikv.prefix import RadixCache, index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.tokens import pack
 

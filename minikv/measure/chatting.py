@@ -24,8 +24,7 @@ from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured, Promise, Spread, today
-from minikv.prefix import NoCache, PrefixCache
-from minikv.prefix.indexes import index_named
+from minikv.prefix import NoCache, PrefixCache, index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.llama import Llama

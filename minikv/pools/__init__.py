@@ -13,13 +13,13 @@ anything changes. A pool may be used by one thread at a time; a `CacheManager` t
 """
 
 from minikv.pools.bitmask import BitmaskPool
-from minikv.pools.contract import PAGE_LIMIT, Pages, SlotPool
+from minikv.pools.contract import Pages, SlotPool
 from minikv.pools.free_list import FreeListPool
 from minikv.pools.page_table import PageTable, page_slots
 from minikv.pools.queue import QueuePool
 from minikv.pools.windowed import WindowedPool
 
 __all__ = [
-    "PAGE_LIMIT", "BitmaskPool", "FreeListPool", "PageTable", "Pages", "QueuePool", "SlotPool", "WindowedPool",
+    "BitmaskPool", "FreeListPool", "PageTable", "Pages", "QueuePool", "SlotPool", "WindowedPool",
     "page_slots",
 ]  # fmt: skip

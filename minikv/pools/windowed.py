@@ -11,7 +11,7 @@ After SGLang's pool for sliding-window models, which maps slots in the same way.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +20,6 @@ from minikv.pools.contract import Pages, SlotPool, page_ids, request
 from minikv.pools.free_list import FreeListPool
 
 NO_WINDOW = -1
-
-
-class WindowPool(Protocol):
-    """The verbs that an index needs from a pool of window pages; both take pages of the full layers, int32 arrays.
-
-    `evict` returns pages that have lost everything; the caller frees those, and their window pages with them.
-    """
-
-    def free_window(self, pages: Pages) -> None:
-        """The window pages that belong to `pages` are free; `pages` themselves stay in use."""
-
-    def move_window(self, pages: Pages, to_pages: Pages) -> None:
-        """The window pages of `pages` belong to `to_pages` from now on, which had none: nothing is copied."""
 
 
 class WindowedPool(SlotPool):

@@ -36,9 +36,9 @@ class SlidingWindowCache(WindowedTree):
     """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
 
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
-    as good. `pool` gets window pages back (`WindowPool`); with `None` they are forgotten. The other arguments are those
-    of `RadixCache`. `policy` says which leaves go for the full layers. Windows alone go least recently used first under
-    every policy: on a path all but the last window is free to go, however much the path is worth.
+    as good. `pool` gets window pages back; with `None` they are forgotten. The other arguments are `RadixCache`'s.
+    `policy` says which leaves go for the full layers. Windows alone go least recently used first under every policy: on
+    a path all but the last window is free to go, however much the path is worth.
 
     It keeps the fifteen rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
     gone: a match is the longest prefix that is valid for all layers; `lock` refuses one that is not valid any more;
@@ -71,7 +71,7 @@ class SlidingWindowCache(WindowedTree):
 
         What comes before `window_start` is cached as a tombstone; if that is all, nothing new is cached, for nobody
         could use it. A tombstone that is in the tree comes back to life where the caller's duplicate has a window: that
-        moves to the tree's page (`WindowPool.move_window`), and the duplicate is the caller's to free, as always.
+        moves to the tree's page (`WindowedPool.move_window`), and the duplicate is the caller's to free, as always.
 
         >>> cache = SlidingWindowCache(window=2)
         >>> cache.insert([1, 2, 3, 4, 5], range(5), window_start=3)      # 1, 2 and 3 have no window any more
@@ -141,8 +141,8 @@ class SlidingWindowCache(WindowedTree):
 
         Leaves go first, with their windows. If those are not enough windows, tombstones are made: least recently used
         first, and on a path from its beginning on; the last window before the end of a path goes with that end, whose
-        pages are returned as well. The pool hears of tombstones (`WindowPool.free_window`); all window pages of what is
-        returned are for the caller to free.
+        pages are returned as well. The pool hears of tombstones (`WindowedPool.free_window`); all window pages
+        of what is returned are for the caller to free.
 
         >>> cache = SlidingWindowCache(window=2)
         >>> _ = cache.insert(range(5), range(5))

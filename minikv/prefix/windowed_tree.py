@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from minikv.errors import LockError, whole_number
-from minikv.pools.windowed import WindowPool
+from minikv.pools.windowed import WindowedPool
 from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Handle, Match, require_limit
 from minikv.prefix.eviction import EvictionOrder
@@ -40,7 +40,7 @@ class WindowedTree(RadixCache):
         evict_by: str = "node",
         *,
         window: int = WINDOW,
-        pool: WindowPool | None = None,
+        pool: WindowedPool | None = None,
     ):
         self.pool = pool
         self.window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")

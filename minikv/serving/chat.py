@@ -22,7 +22,7 @@ from typing import TextIO
 from minikv.errors import printable, whole_number
 from minikv.files import FileName
 from minikv.manager import CacheManager
-from minikv.serving.chat_format import ChatFormat, Turn, load_format
+from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
 from minikv.serving.engine import Engine
 from minikv.serving.model import Params, SamplingParams
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook, stems
@@ -55,7 +55,7 @@ class Chat:
     (36, 66)
     """
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, format: ChatFormat, context: int = 2048):
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, format: PlainFormat | TemplateFormat, context: int = 2048):
         self._engine, self._tokenizer, self._format = engine, tokenizer, format
         context = whole_number("context", context, 1, "a model looks back at least 1 token")
         self.context = min(context, engine.manager.num_pages * engine.manager.page_size)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 from minikv.errors import bounded
 from minikv.files import FileName
@@ -35,13 +35,6 @@ class Turn(NamedTuple):
     question: str
     text: str
     ids: list[int]
-
-
-class ChatFormat(Protocol):
-    """Writes a prompt from what has been said and what is asked now."""
-
-    def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of the marker that starts an answer."""
 
 
 class PlainFormat:
@@ -168,7 +161,7 @@ def _refuse(why: object) -> NoReturn:
     raise ValueError(why)
 
 
-def load_format(folder: FileName, tokenizer: Tokenizer) -> ChatFormat:
+def load_format(folder: FileName, tokenizer: Tokenizer) -> PlainFormat | TemplateFormat:
     """The chat format of a checkpoint folder: its own template where it has one, else plain lines.
 
     It writes a short conversation first: a template or a tokenizer that fails is a `ValueError` here.
@@ -182,7 +175,7 @@ def load_format(folder: FileName, tokenizer: Tokenizer) -> ChatFormat:
     named, config = inside(folder, "tokenizer_config.json"), read_json(inside(folder, "config.json"))
     settings = read_json(named) if named.exists() else {}
     template = _template(folder, settings)
-    format: ChatFormat
+    format: PlainFormat | TemplateFormat
     if template is None:
         ends, starts = token_ids(config, "eos_token_id"), token_ids(config, "bos_token_id")
         format = PlainFormat(tokenizer, ends[0] if ends else None, starts[0] if starts else None)

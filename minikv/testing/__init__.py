@@ -6,7 +6,7 @@ engines are sent: the prompts of an application.
 
 from minikv.testing.adapter import Adapter
 from minikv.testing.canary import Canary, CanaryError, CanaryModel, WindowCanaryModel
-from minikv.testing.interleave import Exploration, Interleaving, explore
+from minikv.testing.interleave import explore
 from minikv.testing.ledger import Ledger, LedgerError
 from minikv.traffic.why.stable import assert_prefix_stable
 
@@ -15,8 +15,6 @@ __all__ = [
     "Canary",
     "CanaryError",
     "CanaryModel",
-    "Exploration",
-    "Interleaving",
     "Ledger",
     "LedgerError",
     "WindowCanaryModel",

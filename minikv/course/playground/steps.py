@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, fields
 
 from minikv.errors import truncated, whole_number
-from minikv.prefix import PrefixCache, index_named
-from minikv.prefix.indexes import BY_POLICY
+from minikv.prefix import BY_POLICY, PrefixCache, index_named
 from minikv.testing.snapshot import ends, shorten
 from minikv.tokens import pack
 

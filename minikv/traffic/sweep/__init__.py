@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from minikv import __version__
 from minikv.errors import bounded, shown
-from minikv.prefix.indexes import BY_POLICY, index_named
+from minikv.prefix import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal, JournalError, open_journal
 from minikv.traffic.replay import UNLIMITED, Replay, capacity_text, replay

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from minikv.errors import bounded
+from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import read_capacity
 from minikv.traffic.sweep.workers import BACKENDS, CLUSTERS
