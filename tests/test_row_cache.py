@@ -159,17 +159,6 @@ def test_a_prefix_in_a_row_in_use_is_copied_into_a_fresh_one():
     assert is_true(cache, 1, [1, 2])
 
 
-def test_fewer_layers_than_the_arrays_have_can_be_copied():
-    arrays = tuple(np.arange(2 * 4 * 3, dtype=float).reshape(2, 4, 3) for _ in "kv")
-    cache, before = RowCache(2, arrays=arrays, num_layers=2), arrays[0].copy()
-    cache.finish(cache.start([1, 2, 3]))
-    cache.start([1, 2, 8])
-    cache.start([1, 2, 9])
-    for array in arrays:
-        assert array[1, :2, :2].tolist() == before[0, :2, :2].tolist()
-        assert array[1, :, 2].tolist() == before[1, :, 2].tolist()
-
-
 def test_taking_a_row_over_makes_what_it_will_overwrite_stale():
     """The original takes it without a new version, and goes on serving [1, 2, 3] from what [1, 2, 9] wrote over it."""
     cache = cache_of(1)
@@ -284,19 +273,11 @@ def test_nodes_that_somebody_holds_are_not_evicted_and_the_search_for_others_end
         (lambda: RowCache(1, max_nodes=0), "max_nodes is 0"),
         (lambda: RowCache(2, arrays=[np.zeros((3, 4, 1))]), r"arrays\[0\] has the shape \(3, 4, 1\)"),
         (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1)), np.zeros((2, 5, 1))]), r"arrays\[1\] has the shape"),
-        (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1))], num_layers=2), r"num_layers is 2: arrays\[0\] has 1"),
-        (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1))], num_layers=0), "num_layers is 0: at least 1"),
-        (lambda: RowCache(2, num_layers=0), "num_layers is 0: at least 1"),
     ],
 )
 def test_what_cannot_be_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
-
-
-def test_part_of_a_layer_is_refused_before_anything_is_copied():
-    with pytest.raises(TypeError, match=r"num_layers is 1\.5"):
-        RowCache(2, arrays=[np.zeros((2, 4, 2))], num_layers=1.5)
 
 
 def test_a_sequence_ends_once_and_where_it_began():

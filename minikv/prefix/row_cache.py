@@ -65,8 +65,8 @@ class RowCache:
     """A prefix cache over `num_rows` rows, whose trie has room for `max_nodes` nodes.
 
     `arrays` are the keys and the values, [row, position, layer, ...], of numpy or torch; without them only nodes and
-    rows are tracked. `num_layers` layers are copied (default: all). `rows` has the tokens of what was last in each row.
-    A start takes a step for each token, and a look at all nodes where a fresh row is needed.
+    rows are tracked. `rows` has the tokens of what was last in each row. A start takes a step for each token, and a
+    look at all nodes where a fresh row is needed.
 
     >>> import numpy as np
     >>> keys = np.zeros((2, 8, 1))
@@ -82,18 +82,14 @@ class RowCache:
     ([7.5, 7.5, 0.0], ['running', 'running'], [[1, 2, 8], [1, 2, 9]])
     """
 
-    def __init__(self, num_rows: int, max_nodes: int = 1000, arrays: Sequence[Any] = (), num_layers: int | None = None):
+    def __init__(self, num_rows: int, max_nodes: int = 1000, arrays: Sequence[Any] = ()):
         self.pool = BitmaskPool(whole_number("num_rows", num_rows, 1, "there is at least 1 row"))
         self.max_nodes = whole_number("max_nodes", max_nodes, 1, "the trie has room for at least 1 node")
-        self.arrays, self.num_layers = tuple(arrays), num_layers
-        if num_layers is not None:
-            self.num_layers = whole_number("num_layers", num_layers, 1, "at least 1 layer is copied")
+        self.arrays = tuple(arrays)
         for i, array in enumerate(self.arrays):
             if len(array.shape) < 3 or array.shape[0] != num_rows or array.shape[1] != self.arrays[0].shape[1]:
                 rule = f"expected [{num_rows} rows, position, layer, ...], all of one length"
                 raise ValueError(f"arrays[{i}] has the shape {tuple(array.shape)}: {rule}")
-            if self.num_layers is not None and self.num_layers > array.shape[2]:
-                raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
         self.max_length = self.arrays[0].shape[1] if self.arrays else None
         self.trie, self._free_numbers = VersionedTrie(), list[int]()  # numbers that nodes had
         self.rows = [list[int]() for _ in range(self.pool.size)]
@@ -145,7 +141,7 @@ class RowCache:
     def _copy(self, source: int, target: int, length: int) -> None:
         try:
             for array in self.arrays:
-                array[target, :length, : self.num_layers] = array[source, :length, : self.num_layers]
+                array[target, :length] = array[source, :length]
         except BaseException:
             self.pool.free([target])
             raise

@@ -606,7 +606,7 @@ None of these four has one node per token, and none gives a request one contiguo
 
 <details><summary>More about AstrAI's first cache</summary>
 
-Two things in its source never became more than plans. Every node stores the {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. Its copy takes the number of layers from the caller, and that may be fewer than the array has; `RowCache` does the same with `num_layers=`.
+Two things in its source never became more than plans. Every node stores the {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. Its copy takes the number of layers from the caller, and that may be fewer than the array has.
 
 </details>
 
