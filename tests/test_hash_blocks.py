@@ -271,7 +271,7 @@ def test_a_stale_handle_is_refused_even_when_its_page_is_cached_again():
         cache.lock(handle)
     gone = handle.node
     assert (gone.tokens, gone.pages.tolist(), gone.slots.tolist()) == ([], [], [])
-    assert (gone.is_gone, gone.key, gone.parent, gone.twin) == (True, None, None, None)
+    assert (gone.page, gone.key, gone.parent, gone.twin) == (None, None, None, None)
     assert [block.id for block in cache.nodes()] == [1, 3]
 
 

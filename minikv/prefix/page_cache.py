@@ -57,11 +57,6 @@ class PageNode(IndexNode):
         self.newer: Any = None
 
     @property
-    def is_gone(self) -> bool:
-        """Return whether it has been evicted."""
-        return self.page is None
-
-    @property
     def is_empty(self) -> bool:
         """Return whether it is a root that nothing follows."""
         return False
@@ -194,7 +189,7 @@ class PageNodeCache(BaseIndex):
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
         self._require(handle, "lock")
-        if handle.node.is_gone:
+        if handle.node.page is None:
             raise LockError(f"cannot lock {described(handle)}: its end was evicted")
         self._protect(handle, handle.node.path)
 

@@ -8,6 +8,7 @@ it costs several times what it costs alone: they are few.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
     device = views[0].lines.device.type
     if device == "cpu":
         move_on_cpu(views, src.numbers, dst.numbers)
-    elif device == "cuda" and has_triton() and disjoint(src.numbers, dst.numbers):
+    elif device == "cuda" and find_spec("triton") and disjoint(src.numbers, dst.numbers):
         from minikv.store.triton_copy import move_rows
 
         with torch.cuda.device(views[0].lines.device):  # a kernel starts on the current one, wherever its memory is
@@ -122,14 +123,3 @@ def disjoint(src: SlotNumbers, dst: SlotNumbers) -> bool:
     read = np.zeros(max(int(src.max()), int(dst.max())) + 1, np.bool_)
     read[src] = True
     return not read[dst].any()
-
-
-def has_triton() -> bool:
-    """Return whether Triton is installed, which the copy on an NVIDIA GPU prefers; nothing is imported to find out.
-
-    >>> has_triton() in (True, False)
-    True
-    """
-    from importlib.util import find_spec
-
-    return find_spec("triton") is not None
