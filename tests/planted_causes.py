@@ -11,8 +11,8 @@ import random
 
 CAUSES = {
     "clock": "clock", "user": "differs by user", "window": "history truncated",
-    "tools": "tools reordered", "age": "number", "spaces": "trailing white space",
-    "passages": "passages reordered", "request": "random id",
+    "tools": "tools reordered", "age": "number", "spaces": "white space",
+    "passages": "order", "request": "random id",
     "run": "random id", "instructions": "shared text last",
 }  # fmt: skip  # and the kind of change that each is
 

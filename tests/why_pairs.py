@@ -434,7 +434,7 @@ PAIRS = [
         "a reminder that is gone from the parts of an old message",
         claude(RULES, in_parts("<system-reminder>No tasks.</system-reminder>", "Go."), answer("Done."), user("On.")),
         claude(RULES, in_parts("Go."), answer("Done."), user("On.")),
-        "text removed",
+        "message edited",
         "messages[0] (user), content[0].text, after ",
     ),
     Pair(
@@ -444,9 +444,7 @@ PAIRS = [
         "order",
         "prompt, after 1 ",
     ),
-    Pair(
-        "a word that begins like what follows", "A: b\nA: d\nQ", "A: b\nA: dd\nQ", "text inserted", "prompt, after 9 "
-    ),
+    Pair("a word that begins like what follows", "A: b\nA: d\nQ", "A: b\nA: dd\nQ", "text edited", "prompt, after 9 "),
     Pair(
         "the system prompt sent as a user's",
         chat(*TALK[:1], user(RULES), user("Go.")),
@@ -479,7 +477,7 @@ PAIRS = [
         "the beginning of an answer",
         chat(*TALK, answer('{"open": "')),
         chat(*TALK, answer('{"closed": "')),
-        "prefill",
+        "question",
         "messages[3] (assistant), content, after 2",
     ),
     Pair(
@@ -518,8 +516,8 @@ PAIRS = [
         "input[1] (reasoning)",
     ),
     # -- characters --
-    Pair("a space at the end of a line", told(f"{RULES} \nGo."), told(f"{RULES}\nGo."), "trailing white space", SYSTEM),
-    Pair("a newline at the end of the prompt", told(RULES), told(RULES + "\n"), "trailing white space", ""),
+    Pair("a space at the end of a line", told(f"{RULES} \nGo."), told(f"{RULES}\nGo."), "white space", SYSTEM),
+    Pair("a newline at the end of the prompt", told(RULES), told(RULES + "\n"), "white space", ""),
     Pair(
         "another indentation",
         told(f"{RULES}\n  - one\n  - two"),
@@ -528,13 +526,13 @@ PAIRS = [
         SYSTEM,
     ),
     Pair("CRLF from Windows", told(f"{RULES}\r\nGo."), told(f"{RULES}\nGo."), "line ends", SYSTEM),
-    Pair("capitals", told(f"Dear User, {RULES}"), told(f"Dear user, {RULES}"), "letter case", SYSTEM + "5"),
-    Pair("a byte order mark", told("\ufeff" + RULES), told(RULES), "byte order mark", SYSTEM + "0"),
+    Pair("capitals", told(f"Dear User, {RULES}"), told(f"Dear user, {RULES}"), "system edited", SYSTEM + "5"),
+    Pair("a byte order mark", told("\ufeff" + RULES), told(RULES), "unicode form", SYSTEM + "0"),
     Pair(
         "a zero-width space",
         told(RULES),
         told(RULES.replace("assistant", "assis\u200btant")),
-        "invisible characters",
+        "unicode form",
         SYSTEM,
     ),
     Pair("two forms of one letter", told(f"Café. {RULES}"), told(f"Cafe\u0301. {RULES}"), "unicode form", SYSTEM),
@@ -558,14 +556,14 @@ PAIRS = [
         "a text whose beginning slid out",
         HISTORY,
         RULES + HISTORY[HISTORY.index("\nUser: question 9") :] + "\nUser: new?",
-        "text removed",
+        "text edited",
         "prompt, after ",
     ),
     Pair(
         "a document put in front of the rest",
         HISTORY,
         RULES + "\nDocument: the manual." + HISTORY[len(RULES) :],
-        "text inserted",
+        "text edited",
         "prompt, after ",
     ),
     Pair(

@@ -56,8 +56,8 @@ PROVIDER_PAIRS = [
     Pair("a question before the passages", found(PASSAGES, before="May I cancel it?"),
          found(PASSAGES, before="Who may approve?"), "shared text last", FIRST),
     Pair("a question after the passages", found(PASSAGES), found(PASSAGES, "When?"), "question", FIRST),
-    Pair("a breakpoint that is gone", MARKED, opus(text(LONG)), "breakpoint removed", None),
-    Pair("a breakpoint that is new", opus(text(LONG)), MARKED, "breakpoint added", None),
+    Pair("a breakpoint that is gone", MARKED, opus(text(LONG)), "no breakpoint", None),
+    Pair("a breakpoint that is new", opus(text(LONG)), MARKED, "no breakpoint", None),
     Pair("no breakpoint in a conversation", opus(text(LONG)), opus(text(LONG), messages=[*TALK, answer("Open.")]),
          "no breakpoint", None),
     Pair("the same without a breakpoint", opus(text(LONG)), opus(text(LONG)), "no breakpoint", None),
@@ -135,7 +135,7 @@ PROVIDER_PAIRS = [
         {"modelId": "us.anthropic.claude-opus-5-v1:0", "system": [{"text": LONG}, *point],
          "toolConfig": {"tools": [{"toolSpec": {"name": "f"}}]},
          "messages": [{"role": "user", "content": [{"text": "Hi"}]}]}
-        for point in ([{"cachePoint": {"type": "default"}}], [])), "breakpoint removed", None),
+        for point in ([{"cachePoint": {"type": "default"}}], [])), "no breakpoint", None),
     Pair("another schema in the responses' form", *(
         {"model": "gpt-5.4", "input": TALK, "text": {"format": {"type": "json_schema", "schema": {"title": title}}}}
         for title in ("A", "B")), "schema edited", "response_format"),
@@ -192,6 +192,28 @@ PROVIDER_PAIRS = [
         for results, more in (([result("Open.", "1"), result("Shut.", "2")], []),
                               ([result("Shut.", "2"), result("Open.", "1")], [answer("Yes."), user("Why?")]))),
         "messages reordered", "messages[3] (tool)"),
+    Pair("another effort of an open model, and a turn more", *(
+        {"model": "gpt-oss-120b", "reasoning_effort": effort, "messages": [user("Is it open?"), *more]}
+        for effort, more in (("low", []), ("high", [answer("Yes."), user("Why?")]))), "template settings", None),
+    Pair("a switch of the template in the fields that a client adds, and another question", *(
+        {"model": "Qwen3", "messages": [user(LONG), answer("Yes."), user(said)],
+         "extra_body": {"chat_template_kwargs": {"enable_thinking": thinks}}}
+        for thinks, said in ((True, "Why?"), (False, "Since when?"))), "template settings", None),
+    Pair("a turn more in a server's log", *(
+        {"timestamp": "2026-11-23T10:00:00", "event": "request.received", "rid": "5c",
+         "obj": {"text": f"<|im_start|>user\n{LONG}<|im_end|>\n{more}", "sampling_params": {"temperature": 0}}}
+        for more in ("", "<|im_start|>assistant\nYes.<|im_end|>\n")), "extended", None),
+    Pair("rules that became the first message of the user", {"model": "m", "messages": [
+         {"role": "system", "content": RULES}, *TALK]}, {"model": "m", "messages": [
+         user(f"{RULES}\n\n{TALK[0]['content']}"), *TALK[1:]]}, "role changed", "messages[0]"),
+    Pair("rules beside the messages, then as one of them", opus(text(RULES)),
+         {"model": "claude-opus-5", "messages": [user(RULES), *TALK]}, "role changed", "system"),
+    Pair("a reminder that went with the form of its message",
+         gpt(user("Go on." + "\nRemember the alarm." * 9), model="gpt-4.1"),
+         gpt(part("Go on."), answer("Done."), user("And?"), model="gpt-4.1"), "text cut off", "messages[0] (user)"),
+    Pair("a reminder that came as a part of its own", gpt(user("Go on."), answer("Done."), user("And?"), model="gpt-4"),
+         gpt({"role": "user", "content": [text("Go on."), text("Remember the alarm.")]}, answer("Done."), user("And?"),
+             model="gpt-4"), "text appended", "messages[0] (user)"),
     Pair("a note on the customer after the rules", gpt(rules(), *TALK, model="gpt-5.4"),
          gpt(rules(), {"role": "developer", "content": "A guest."}, *TALK, model="gpt-5.4"), "message inserted",
          "messages[1] (user)"),

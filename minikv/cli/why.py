@@ -36,7 +36,7 @@ differs; no message is ever dropped from a history or changed in it.
 Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
 prompt may be a list of token ids."""
 _KINDS = """Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.
-Two are found in logs only: differs by user, and passages reordered (of a pair: order).
+"differs by user" is found in logs only.
 
 """
 _EXAMPLES = """examples:

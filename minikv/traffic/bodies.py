@@ -40,7 +40,7 @@ from minikv.traffic.usage import Usage
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
 _NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
               "extra_key")  # fmt: skip
-_FIRST = ("name", "reasoning_content", "reasoning", "thinking", "content", "tool_calls")  # as templates order them
+_FIRST = "name", "reasoning_content", "reasoning", "thinking", "content", "tool_calls"  # fields as templates order them
 _NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, *PROMPT_FIELDS, "tools", "functions", "response_format", "output_format", "modelId",
@@ -128,9 +128,12 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     if body is None:
         rule = f"expected a request, not the fields {fields_of(entry)}"
         raise ValueError(f"there are no messages and no prompt: {rule}")
+    if isinstance(more := body.get("extra_body"), Mapping):  # which OpenAI's client sends as fields of the body
+        body = {**body, **more}
     named = {"model": body.get("modelId"), **body}
     namespace = {key: _text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
-    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
+    known = _IN_PROMPT | {"text"} if isinstance(body.get("text"), str) else _IN_PROMPT  # SGLang's name of the prompt
+    settings = {key: value for key, value in body.items() if key not in known}
     return Body(tuple(piece for piece in _pieces(body) if piece.text), namespace, settings)
 
 

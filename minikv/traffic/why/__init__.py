@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units, units_for
-from minikv.traffic.why.changes import KINDS, ChangeKind, change_between
+from minikv.traffic.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv.traffic.why.histories import PLACED
 from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
 from minikv.traffic.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
@@ -185,7 +185,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     elsewhere = apart or change.kind == "history at the server"
     provider = predictions[0] if provider_of(one, two) and not elsewhere else None
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
-    change, also = _headline(change, provider, apart, shared < _LITTLE * units.scale)
+    change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
@@ -210,18 +210,19 @@ def _row(found: Prediction) -> Reused:
 
 
 def _headline(
-    change: PromptChange, found: Prediction | None, apart: Sequence[str], little: bool
+    change: PromptChange, beside: PromptChange, found: Prediction | None, little: bool
 ) -> tuple[PromptChange, PromptChange | None]:
     """Return the kind that decides, and the other one: a harmless change is none where the cache misses."""
     kind, harmless = change.kind, KINDS[change.kind].harmless and not (change.kind == "conversation" and little)
-    changed = None if kind in ("nothing", "settings", "namespace") else change
-    if apart and harmless:
-        return PromptChange("namespace", ", ".join(apart)), changed
+    changed = None if change in (beside, PromptChange("nothing")) else change
+    if found is None:
+        fault = None if KINDS[beside.kind].harmless or not changed else beside
+        return (fault, changed) if fault and harmless else (change, None if KINDS[kind].harmless else fault)
     if found and kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
-    if found is None or found.kind in ("", kind):
+    if found.kind in ("", kind):
         names = {*change.detail.split(", ")}
-        free = found and kind == "template settings" and names.isdisjoint(RULES[found.rules]["from"])
+        free = kind == "template settings" and names.isdisjoint(RULES[found.rules]["from"])
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
     short = little and found.kind == "too short for the cache" and kind != "extended"

@@ -29,7 +29,7 @@ TOOLS = ("tools reordered", "tool added", "tool removed", "tools changed")
 HISTORY = ("history truncated", "history summarized", "message removed", "message inserted", "messages reordered",
            "namespace")  # fmt: skip
 ANSWERS = ("assistant", "tool", "function")
-REGION = ("system edited", "text edited", "text inserted", "text removed")
+REGION = ("system edited", "text edited")
 SYMBOL_BYTES = 8
 LENGTH = 0xFFFF  # of a symbol: where its bytes are
 TELLING = 16  # bytes of a symbol that is found again elsewhere by chance only
@@ -289,4 +289,4 @@ def tail_kind(one: PromptItem, two: PromptItem) -> str | None:
     brief = region is not None and region[1] <= _BRIEF
     kind = volatile_at(one.text, two.text, shared_length(one.text, two.text)) if brief else None
     orders = [list(dict.fromkeys(symbol for symbol in side[same:] if symbol in both)) for side in sides]
-    return kind or ("passages reordered" if orders[0] != orders[1] else "shared text last")
+    return kind or ("order" if orders[0] != orders[1] else "shared text last")

@@ -25,14 +25,15 @@ from minikv.traffic.why.histories import (
     late_text,
     prompt_change,
     role_change,
-    template_change,
 )
 from minikv.traffic.why.texts import PromptChange, text_change
 
-_MARKER = re.compile(r"<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>")  # what a role comes after
-_TURN = re.compile(
-    rf"(?={_MARKER.pattern}|<\|(?:system|user|assistant|tool|observation)\|>|<｜(?:User|Assistant)｜>|\[INST\])"
-)
+_MARKS = (
+    r"<\|im_start\|>", r"<\|start_header_id\|>", r"<\|start\|>", "<start_of_turn>", r"\[INST\]",
+    "<｜(?:User|Assistant)｜>", r"<\|(?:system|user|assistant|tool|observation)\|>", r"<\|START_OF_TURN_TOKEN\|>",
+)  # fmt: skip  # before a message, in the templates of model families
+_MARK, _TURN = re.compile("|".join(f"({mark})" for mark in _MARKS)), re.compile(f"(?={'|'.join(_MARKS)})")
+_ROLE = re.compile(r"(?:<\|?(?:im_)?start\w*\|?>)?\W*(\w*)")  # after the mark, or in it
 _HARMLESS = " (harmless)"
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
@@ -79,13 +80,14 @@ def items_of(body: Body) -> list[PromptItem]:
         first = part in ("messages", "input") and name in _SYSTEM and all(item.part in _PARTS for item in found)
         part = "system" if first or part == "instructions" else "messages" if part == "input" else part
         text = "".join([piece.text for piece in pieces])
+        name = name or ("system" if part == "system" else "")
         found.append(PromptItem("tools" if part == "functions" else part, name, pieces, text))
     return found
 
 
 def _turn(text: str) -> PromptItem:
     """A message of a prompt that a chat template has rendered."""
-    name = next(iter(re.findall(r"\w+", _MARKER.sub("", text[:64]) or text[:64])), "")
+    name = _ROLE.findall(text[:64])[0]
     part = "system" if name in _SYSTEM else "messages"
     return PromptItem(part, name, (PromptPiece(Place("prompt"), text),), text)
 
@@ -97,7 +99,7 @@ def change_between(one: Body, two: Body) -> PromptChange:
     >>> change_between(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
     PromptChange(kind='clock', detail='')
     """
-    found = _change(one, two)
+    found = beside_change(one, two) if one.text == two.text else _change(one, two)
     if found.kind == "question" and (kind := late_text(items_of(one)[-1].text, items_of(two)[-1].text)):
         found = PromptChange(kind)
     stored = stored_history(two.settings)
@@ -105,15 +107,14 @@ def change_between(one: Body, two: Body) -> PromptChange:
 
 
 def _change(one: Body, two: Body) -> PromptChange:
-    if one.text == two.text:
-        return _beside(one, two)
     if two.text.startswith(one.text):
         return PromptChange("extended")
     if one.text.startswith(two.text):
         return PromptChange("shortened")
     raw = one.pieces[0].place.part == two.pieces[0].place.part == "prompt"
-    if raw and (changed := template_change(one.text, two.text)):
-        return changed
+    marks = [mark for body in (one, two) if (mark := _MARK.search(body.text))] if raw else []
+    if len({mark.lastindex for mark in marks}) == 2:
+        return PromptChange("chat template changed", f"{marks[0][0]} to {marks[1][0]}")
     return items_change(items_of(one), items_of(two))
 
 
@@ -126,17 +127,23 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0].text == pair[1].text, zip(one, two)))
     left, right = one[same:], two[same:]
-    parts = {items[0].part for items in (left, right) if items}
+    parts = {left[0].part, right[0].part}
+    begun = [item.part for item in one[:same]]
     for part in ("tools", "response_format", "system"):
         if part in parts:
-            return _of_part(part, left, right, begun=any(item.part == part for item in one[:same]))
-    if parts == {"prompt"} and left and right:
+            return _of_part(part, left, right, part in begun)
+    if parts == {"prompt"}:
         return prompt_change(left[0].text, right[0].text)
-    return history_change(left, right, begun=any(item.part == "messages" for item in one[:same]))
+    return history_change(left, right, "messages" in begun)
 
 
-def _beside(one: Body, two: Body) -> PromptChange:
-    """Return the differences outside of two equal prompts."""
+def beside_change(one: Body, two: Body) -> PromptChange:
+    """The change outside of two prompts: of the cache they belong to, of a setting that templates read, or of others.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> beside_change(*(read_body({"prompt": "Hi", "model": model, "temperature": 0}) for model in "ab"))
+    PromptChange(kind='namespace', detail='model')
+    """
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         if "prompt_cache_key" in names:
@@ -152,14 +159,13 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem],
     """Return the change in the tools, the schema or the system prompt."""
     if part == "tools":
         return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
-    if not (left and right and left[0].part == right[0].part == part):
-        if begun and part == "system":
-            return PromptChange("message inserted" if right and right[0].part == part else "message removed")
-        return PromptChange("system added" if part == "system" else "schema edited")
     one, two = left[0], right[0]
-    said = [[piece.text for piece in item.pieces[1:]] for item in (one, two)]  # less the marker that names its role
-    if one.name != two.name and said[0] == said[1]:
-        return role_change(one, two)
+    if part == "system" and (changed := role_change(one, two)):
+        return changed
+    if one.part != two.part:
+        if begun and part == "system":
+            return PromptChange("message inserted" if two.part == part else "message removed")
+        return PromptChange("system added" if part == "system" else "schema edited")
     pairs = zip(one.pieces, two.pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
     return _text_kind(before.text, after.text, "system edited" if part == "system" else "schema edited")

@@ -181,7 +181,7 @@ class Fixes:
         tools = "tools" in (left[0].part, right[0].part)
         sides = [side[len(side) - len(rest)].text for side, rest in zip(origins, (left, right))]
         one, two = map(self._id, map(_tools, origins) if tools else sides)
-        if kind == "passages reordered":
+        if kind == "order":
             self._order(cause, one, two)
         elif kind == "shared text last":
             known, rests = self._whole[cause], [symbols_of(item.text) for item in (left[0], right[0])]
@@ -207,7 +207,7 @@ class Fixes:
         """Put `two` in the order that `one` has got already."""
         first, second = self._id(one.text), self._id(two.text)
         for cause in [cause for cause, known in self._whole.items() if first in known and second not in known]:
-            if cause[1] == "passages reordered":
+            if cause[1] == "order":
                 self._order(cause, first, second)
 
     def _regions(self, data: bytes) -> list[tuple[Cause, int, int]]:

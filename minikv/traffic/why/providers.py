@@ -168,9 +168,8 @@ class _Api:
         ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
         end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
-            kind = "breakpoint added" if ends else "breakpoint removed" if self.before else "no breakpoint"
-            places = [place for _, place in (ends or self.written.values())]
-            return Prediction(self.key, 0, end, kind, f"at {places[-1]}" if places else "")
+            where = "in the first request" if ends else "in the second request" if self.before else ""
+            return Prediction(self.key, 0, end, "no breakpoint", where)
         read = max(self._found(0), default=0)
         kind, detail = self._cause(read)
         size, old = (

@@ -16,11 +16,9 @@ from minikv.untrusted import parse_json
 
 LONGEST_LOOK = 2**18  # characters: longer texts are compared around the place where they part
 _LOOK = 2**16  # of them on each side
-_INVISIBLE = dict.fromkeys(
-    [0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F)]
-)
 _PARTLY = "and more than that"
-_QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", "\u00a0": " "})
+_INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, 0xFE0F, 0xFEFF], "")
+_FORMS = _INVISIBLE | str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "..."})
 
 
 class PromptChange(NamedTuple):
@@ -73,13 +71,9 @@ def text_change(one: str, two: str) -> PromptChange | None:
 
 
 _NORMAL: dict[str, Callable[[str], str]] = {
-    "byte order mark": lambda text: text.replace("\ufeff", ""),
     "line ends": lambda text: text.replace("\r\n", "\n").replace("\r", "\n"),
-    "trailing white space": lambda text: re.sub(r"(?<![ \t])[ \t]+\n", "\n", text).rstrip(),
     "white space": lambda text: "".join(text.split()),
-    "invisible characters": lambda text: text.translate(_INVISIBLE),
-    "unicode form": lambda text: unicodedata.normalize("NFKC", text.translate(_QUOTES)),
-    "letter case": str.casefold,
+    "unicode form": lambda text: unicodedata.normalize("NFKC", text.translate(_FORMS)),
 }
 
 
@@ -131,15 +125,24 @@ def _escapes(one: str, two: str) -> PromptChange | None:
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
-_TIME = r"(?<![\d.])\d{1,2}:\d{2}(?!\d)(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
+_TIME = r"(?<![\d.])\d{1,2}[:：]\d{2}(?!\d)(?:[:：]\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
 _ZONE = r"(?: ?(?:Z\b|UTC|GMT|[+-]\d{2}:?\d{2}))?"
+_HALF = "(?:上午|下午|午前|午後|오전|오후)"
+_BAR = r"\u200f?[-/.] ?"
+_LETTER = r"[^\s\d!-/:-@\[-`{-~]"  # of any script: its vowels may be marks
+_CJK = (  # 2026年3月12日 14時05分, of which a part may stand alone
+    rf"(?:{_HALF} ?)?(?:[\d〇零一二三四五六七八九十]{{1,4}} ?[年月日号號時时点點分秒년월일시분초] ?){{2,6}}",
+    r"\d{4} ?[年년]|\d{1,2} ?[月時时월시](?![間间간])",
+    rf"{_HALF} ?\d{{1,2}}(?:[:：]\d{{2}})?",
+    r"(?:星期|礼拜|[周週])[一二三四五六日天]|[日月火水木金土]曜|[일월화수목금토]요일",
+)
 _DATES = (
-    rf"\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?:[T ,]{{1,2}}{_TIME}{_ZONE})?",  # 2026-11-22T14:05:07Z
+    rf"\d{{4}}{_BAR}\d{{1,2}}{_BAR}\d{{1,2}}(?:[T ,]{{1,2}}{_TIME}{_ZONE})?",  # 2026-11-22T14:05:07Z
     rf"(?:{_DAY},? )?\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}}(?:[ ,]{{1,2}}{_TIME}{_ZONE})?",  # 22 Nov 2026 14:05
     rf"(?:{_DAY},? )?{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}(?:,? (?:at )?{_TIME}{_ZONE})?",  # November 22, 2026
     rf"(?:{_DAY} )?{_MONTH} \d{{1,2}} {_TIME}{_ZONE}(?: \d{{4}})?",  # Sun Nov 22 14:05:07 2026
-    r"(?:\d{1,2}[./]\d{1,2}[./]\d{4}|(?<![\d.])(?:\d{2}[./]){2}\d{2}(?!\.?\d))(?:,? " + _TIME + ")?",
-    r"\d{4}年\d{1,2}月\d{1,2}日(?: ?" + _TIME + ")?",
+    rf"(?:\d{{1,2}}{_BAR}\d{{1,2}}{_BAR}\d{{4}}|(?<![\d.])(?:\d{{2}}[./]){{2}}\d{{2}}(?!\.?\d))(?:,? {_TIME})?",
+    rf"(?=[^\0-/:-~])(?:{'|'.join(_CJK)})",
     _TIME + _ZONE,
     r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b",  # seconds since 1970, or milli-, micro-, nanoseconds
     rf"\b{_DAY}\b",
@@ -147,7 +150,9 @@ _DATES = (
     r"\b(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?\b",  # 20261122T140507Z
     r"\b\d{4}-?W\d{1,2}\b",
     rf"\b(?:{_MONTH}|Q[1-4]) (?:19|20)\d{{2}}\b",
-    r"(?:\b[^\W\d]{3,12},? )?\b\d{1,2}\.? [^\W\d]{3,12}\.? (?:19|20)\d{2}\b",  # in any language
+    rf"(?:\b{_LETTER}{{3,12}},? )?\b\d{{1,2}}\.?(?: {_LETTER}{{2,3}})? {_LETTER}{{3,12}}\.?(?: \d{{1,2}})?"
+    rf"(?: {_LETTER}{{2,3}})?,? (?:(?:19|20|25)\d{{2}}|[^\D0-9]\d{{3}})\b",  # in any language
+    r"\b\d{1,2}(?: ?h ?\d{2}\b|(?:[.:]\d{2})? Uhr\b)",
     r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
 _CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
