@@ -187,13 +187,13 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
         (
             ["--model", "qwen3-next-80b-a3b", "--memory", "9GiB", "--weights", "fp8"],
-            "FLOPs are not counted: leave the weights out",
+            "of which parameters and FLOPs are not counted",
         ),
         (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
         (["--weights", "bf16"], "weights are taken off the memory, which is not given"),
-        (["--ttl", "sixty"], "argument --ttl: 'sixty': expected numbers from 0 to 1e9"),
-        (["--ttl", "nan"], "argument --ttl: 'nan'"),
-        (["--warm-up", "1"], "argument --warm-up: '1': it is a share of the requests, less than 1"),
+        (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
+        (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
+        (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
         (["--policies", "best"], "argument --policies: 'best': expected all, or some of lru"),
         (["--policies", "all", "--warm-up", "0.5"], "leave --warm-up out"),
         (["--csv", "no/such/folder.csv"], "Its folder does not exist"),
@@ -233,7 +233,6 @@ def test_another_trace_s_journal_is_refused(capsys):
     status, _, err = plan(capsys, "--policies", "lru", "--journal", "kept.journal", trace=str(CUTS / "miniswe.jsonl"))
     assert status == 2
     assert "is a journal of other work" in err
-    assert "--journal names another file" in err
 
 
 def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one(capsys, tmp_path):

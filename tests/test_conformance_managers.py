@@ -112,8 +112,8 @@ def test_every_rule_has_a_careless_manager():
 @pytest.mark.parametrize("made", CARELESS_MANAGERS, ids=lambda made: made.__name__)
 def test_the_script_of_a_broken_rule_runs_as_it_is(made):
     for each in judged(made).broken:
-        assert each.script[0].startswith("from careless_managers import ")
-        exec("\n".join(each.script), {})
+        assert each.script.startswith("from careless_managers import ")
+        exec(each.script, {})
 
 
 def test_the_explorer_finds_what_only_taking_turns_shows():
@@ -133,7 +133,7 @@ def test_the_explorer_finds_what_only_taking_turns_shows():
 def test_what_is_missing_is_named():
     made = type("Half", (CacheManager,), {"checkpoint": None})
     (broken,) = verify(made, "manager", examples=0, home="").broken
-    assert (broken.rule, broken.script[-1]) == (9, "# it has no method checkpoint")
+    assert (broken.rule, broken.script.split("\n")[-1]) == (9, "# it has no method checkpoint")
 
 
 def test_a_manager_that_cannot_be_made_breaks_every_rule():

@@ -46,7 +46,7 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
     """Open the trace that `options` name, say on standard error what it is, and `use` it; returns the exit status.
 
     `salt` is that of the block ids of a log (`None`: a random one). A trace that cannot be opened or read is one line
-    on standard error. On a terminal a bar shows what has been read.
+    on standard error, and so is a trace that `use` refuses. On a terminal a bar shows what has been read.
     """
     with ExitStack() as stack:
         try:
@@ -61,8 +61,8 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
         mention(str(traffic))
         try:
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total, traffic.file)))
-        except TraceError as error:
-            return complain(str(error), 1)
+        except ValueError as error:
+            return complain(str(error), 1 if isinstance(error, TraceError) else 2)
 
 
 def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:

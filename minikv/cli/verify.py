@@ -69,8 +69,9 @@ def run_verify(options: argparse.Namespace) -> int:
         return complain("name a file or a module to verify, or --template", 2)
     if missing := lacking("minikv verify", "hypothesis"):
         return complain(missing, 2)
-    from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
+    from minikv.testing.conformance.apart import verify_apart
     from minikv.testing.conformance.rules import Conformance, junit
+    from minikv.testing.conformance.subject import NothingToJudgeError
 
     place, name = options.target
     file, judged, trouble = os.path.basename(place), list[Conformance](), ""

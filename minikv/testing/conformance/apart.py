@@ -23,7 +23,7 @@ from typing import Any
 from minikv.testing.attempt import error_text
 from minikv.testing.conformance.examine import verify
 from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, RULES, Conformance, RuleVerdict
-from minikv.testing.conformance.subject import claimed, classes_in, load_module
+from minikv.testing.conformance.subject import NothingToJudgeError, claimed, classes_in, load_module
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
 PATIENCE = 5  # and so many times as many seconds while it waits
@@ -33,10 +33,6 @@ _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
 _encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
 Message = dict[str, Any]
 Say = Callable[..., None]  # sends a message, whose parts are the arguments
-
-
-class NothingToJudgeError(ValueError):
-    """There is no such module or class, or it cannot be imported; the message says why."""
 
 
 def verify_apart(
@@ -76,19 +72,17 @@ def verify_apart(
 _NO_VERDICT = "writes what is not a verdict"
 
 
-def _judged(about: Message, rules: list[Message]) -> Conformance:
-    """The report that the other process made, if it has a verdict on every rule."""
+def _judged(about: Message, said: list[Any]) -> Conformance:
+    """The report that the other process made, if it has the state of every rule, and its script or none."""
+    named = RULES[about["kind"]].items()
     try:
-        verdicts = [_verdict(**each) for each in rules]
-    except (TypeError, AttributeError):
-        verdicts = []
-    if [each.rule for each in verdicts] != list(RULES[about["kind"]]):
+        verdicts = [
+            RuleVerdict(*rule, str(state), script and str(script))
+            for rule, (state, script) in zip(named, said, strict=True)
+        ]
+    except (TypeError, ValueError):
         return _unjudged(about, _NO_VERDICT, [])
     return Conformance(about["class"], tuple(verdicts))
-
-
-def _verdict(rule: int, name: str, state: str, script: str | None) -> RuleVerdict:
-    return RuleVerdict(rule, name, state, tuple(script.split("\n")) if script else ())
 
 
 def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
@@ -227,22 +221,14 @@ def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str
     try:
         module = load_module(target)
         classes = classes_in(module, name)
-        about = [{"class": each, "kind": kind, "claims": _claims(each, kind, made)}
+        about = [{"class": each, "kind": kind, "claims": sorted(claimed(made, RULES[kind]))}
                  for each, (kind, made) in classes.items()]  # fmt: skip
     except BaseException as error:  # an import may raise anything
         words = error_text(error, 200)
-        say(error=words if type(error) in (LookupError, NothingToJudgeError) else f"{type(error).__name__}: {words}")
+        say(error=words if type(error) is NothingToJudgeError else f"{type(error).__name__}: {words}")
         return
     say(classes=about)
     for kind, made in classes.values():
         how = int(examples) if examples else None
         found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
-        say(rules=[each.as_json() for each in found.verdicts])
-
-
-def _claims(title: str, kind: str, made: Any) -> list[int]:
-    """The rules that a class claims, or an error that names the class."""
-    try:
-        return sorted(claimed(made, RULES[kind]))
-    except ValueError as error:
-        raise NothingToJudgeError(f"{title}: {error}") from None
+        say(rules=[(each.state, each.script) for each in found.verdicts])

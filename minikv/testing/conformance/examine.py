@@ -112,7 +112,7 @@ def verify(
 
     >>> from minikv import NoCache
     >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
-    1 rule holds, 0 are broken, 1 is not claimed, 13 not reached
+    holds: 1, not reached: 13, not claimed: 1
     """
     subject = subject_of(made, RULES[kind], {**KINDS[kind].always_given, **fixed})
     subject = dataclasses.replace(subject, trusting=trusting, home=subject.home if home is None else home)

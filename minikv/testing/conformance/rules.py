@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 from xml.sax.saxutils import quoteattr as quoted
 
@@ -49,30 +51,20 @@ HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not 
 NOT_REACHED = "not reached"  # claimed, but nothing happened that could have broken it
 
 
-@dataclass(frozen=True)
-class RuleVerdict:
-    """One rule of one class: its `state`, and where it is broken the `script` that shows it, as lines."""
+class RuleVerdict(NamedTuple):
+    """One rule of one class: its `state`, and where it is broken the `script` that shows it."""
 
     rule: int
     name: str
     state: str
-    script: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """The verdict as JSON has it: the script as one text, or none.
-
-        >>> RuleVerdict(7, "sizes", HOLDS).as_json()
-        {'rule': 7, 'name': 'sizes', 'state': 'holds', 'script': None}
-        """
-        script = "\n".join(self.script) if self.script else None
-        return {"rule": self.rule, "name": self.name, "state": self.state, "script": script}
+    script: str | None = None
 
 
 @dataclass(frozen=True)
 class Conformance:
     """All verdicts on one class, and its name; `note` is what else there is to say.
 
-    >>> broken = RuleVerdict(2, "copies", BROKEN, ("cache = Mine()",))
+    >>> broken = RuleVerdict(2, "copies", BROKEN, "cache = Mine()")
     >>> print(Conformance("Mine", (RuleVerdict(1, "tokens", HOLDS), broken)))
     Mine
       1  holds        tokens
@@ -81,12 +73,12 @@ class Conformance:
     rule 2 is broken: copies
         cache = Mine()
     <BLANKLINE>
-    1 rule holds, 1 is broken, 0 are not claimed
+    holds: 1, broken: 1
     """
 
     name: str
     verdicts: tuple[RuleVerdict, ...]
-    note: str = field(default="")
+    note: str = ""
 
     @property
     def is_clean(self) -> bool:
@@ -97,15 +89,17 @@ class Conformance:
     @property
     def broken(self) -> list[RuleVerdict]:
         """The rules that are claimed and broken, the shortest script first: what it shows may break the others too."""
-        return sorted((each for each in self.verdicts if each.state == BROKEN), key=lambda each: len(each.script))
+        return sorted(
+            (each for each in self.verdicts if each.state == BROKEN), key=lambda each: str(each.script).count("\n")
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The class and its rules, as JSON has them.
 
-        >>> Conformance("Mine", ()).as_json()
-        {'class': 'Mine', 'rules': []}
+        >>> Conformance("Mine", (RuleVerdict(7, "sizes", HOLDS),)).as_json()
+        {'class': 'Mine', 'rules': [{'rule': 7, 'name': 'sizes', 'state': 'holds', 'script': None}]}
         """
-        return {"class": self.name, "rules": [each.as_json() for each in self.verdicts]}
+        return {"class": self.name, "rules": [each._asdict() for each in self.verdicts]}
 
     def as_junit(self, place: str) -> str:
         """A test suite with a test case for each rule, as JUnit and its readers have it; `place` names the file.
@@ -119,7 +113,7 @@ class Conformance:
         """
         cases = []
         for each in self.verdicts:
-            text = "\n".join(each.script) or (self.note if each.state == NOT_JUDGED else "")
+            text = each.script or (self.note if each.state == NOT_JUDGED else "")
             kind = "failure" if each.state in (BROKEN, NOT_JUDGED) else "skipped"
             said = quoted(text.split("\n")[-1].removeprefix("# ") or each.state)
             result = "" if each.state == HOLDS else f"<{kind} message={said}>{escape(text)}</{kind}>"
@@ -132,18 +126,11 @@ class Conformance:
     def __str__(self) -> str:
         lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
         for each in self.broken:
-            lines += ["", f"rule {each.rule} is broken: {each.name}", *(f"    {line}" for line in each.script)]
+            lines += ["", f"rule {each.rule} is broken: {each.name}", textwrap.indent(each.script or "", "    ")]
         hint = "The shortest script comes first: what it shows may break the other rules too."
         notes = [note for note in (self.note, f"{hint}\n" if len(self.broken) > 1 else "") if note]
-        return "\n".join([*lines, "", *notes, self._summary()])
-
-    def _summary(self) -> str:
-        states = [each.state for each in self.verdicts]
-        counts = {state: states.count(state) for state in (HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED, NOT_REACHED)}
-        more = "".join(f", {counts[state]} {state}" for state in (NOT_REACHED, NOT_JUDGED) if counts[state])
-        hold = f"{counts[HOLDS]} rule holds" if counts[HOLDS] == 1 else f"{counts[HOLDS]} rules hold"
-        broken, unclaimed = (f"{n} {'is' if n == 1 else 'are'}" for n in (counts[BROKEN], counts[NOT_CLAIMED]))
-        return f"{hold}, {broken} broken, {unclaimed} not claimed{more}"
+        counts = Counter(each.state for each in self.verdicts)
+        return "\n".join([*lines, "", *notes, ", ".join(f"{state}: {count}" for state, count in counts.items())])
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -172,6 +159,6 @@ def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], 
     for rule, words in rules.items():
         state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else NOT_REACHED
         state = state if rule in claims else NOT_CLAIMED
-        script = tuple(found.broken[rule].script) if state == BROKEN else ()
+        script = "\n".join(found.broken[rule].script) if state == BROKEN else None
         verdicts.append(RuleVerdict(rule, words, state, script))
     return Conformance(name, tuple(verdicts))

@@ -15,6 +15,11 @@ from typing import Any
 
 from minikv.errors import bounded
 
+
+class NothingToJudgeError(ValueError):
+    """There is no such module or class, or it cannot be imported; the message says why."""
+
+
 _VERBS = {"cache": ("match_prefix", "insert"), "manager": ("start", "advance", "finish", "abort")}
 
 
@@ -63,8 +68,8 @@ def load_module(target: str) -> ModuleType:
 def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]:
     """The classes to be judged, by name, each with its kind: the one called `name`, or all that the module defines.
 
-    A module that defines none, such as a package, is looked through for those that it imports. `LookupError` says
-    why there is nothing to judge.
+    A module that defines none, such as a package, is looked through for those that it imports. `NothingToJudgeError`
+    says why there is nothing to judge.
 
     >>> import minikv.prefix.radix
     >>> sorted(classes_in(minikv.prefix.radix))
@@ -72,16 +77,16 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]
     """
     if name:
         if not hasattr(module, name):
-            raise LookupError(f"it has no class {bounded(name)}")
+            raise NothingToJudgeError(f"it has no class {bounded(name)}")
         if (kind := kind_of_class(getattr(module, name))) is None:
-            raise LookupError(f"{bounded(name)} is not a class with {_in_words()}")
+            raise NothingToJudgeError(f"{bounded(name)} is not a class with {_in_words()}")
         return {name: (kind, getattr(module, name))}
     found = {
         key: (kind, value) for key, value in vars(module).items() if (kind := kind_of_class(value)) and key[0] != "_"
     }
     own = {key: pair for key, pair in found.items() if pair[1].__module__ == module.__name__}
     if not found:
-        raise LookupError(f"it has no class with {_in_words()}")
+        raise NothingToJudgeError(f"it has no class with {_in_words()}")
     return own or found
 
 
@@ -160,7 +165,8 @@ def claimed(made: Any, rules: Iterable[int]) -> frozenset[int]:
     except Exception:
         found = frozenset([None])
     if not found <= known:
-        raise ValueError(f"claims is {bounded(said)}: expected numbers of rules, {min(known)} to {max(known)}")
+        name, rule = getattr(made, "__name__", "Cache"), f"expected numbers of rules, {min(known)} to {max(known)}"
+        raise NothingToJudgeError(f"{name}: claims is {bounded(said)}: {rule}")
     return found
 
 

@@ -130,9 +130,9 @@ def _of_cache(
     """The memory without the weights, on each GPU, and what the model computes, where that is known."""
     try:
         cost = PrefillCost.from_config(model)
-    except ValueError as error:
+    except ValueError:
         if weights:
-            raise ValueError(f"{error}: leave the weights out, and take them off the memory yourself") from None
+            raise
         return memory, None  # FLOPs are left out
     if memory is None or weights is None:
         return memory, cost
