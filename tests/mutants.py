@@ -67,6 +67,8 @@ JUDGES = {
     "prefix/sliding_window": "sliding_window window_machine contract",
     "prefix/token_trie": "contract machine::test_another_design",
     "prefix/page_cache": "hash_blocks contract machine::test_another_design",
+    "prefix/host_memory": "tiered",
+    "prefix/tiered": "tiered",
     "prefix/tree_check": "radix eviction contract",
     "prefix/windowed_tree": "sliding_window window_machine contract",
     "prefix/windows": "sliding_window window_machine",

@@ -66,7 +66,8 @@ class Match(Handle):
     """The result of `match_prefix` and `acquire`: `length` tokens are cached in `pages`; it is its own `handle`.
 
     The pages stay put only while the match is locked. An index gives them as `parts`, the bytes of int32 pages in
-    order; they are joined when somebody asks for them.
+    order; they are joined when somebody asks for them. Of a `TieredCache` the next `host_length` tokens are in host
+    memory.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache(page_size=2)
@@ -76,6 +77,7 @@ class Match(Handle):
     """
 
     parts: Sequence[bytes] = ()
+    host_length: int = 0
 
     @property
     def pages(self) -> Pages:
@@ -108,7 +110,8 @@ class Match(Handle):
             at = end
 
     def __repr__(self) -> str:
-        return f"Match(length={self.length}, pages={brief(self.pages)})"
+        more = f", host_length={self.host_length}" if self.host_length else ""
+        return f"Match(length={self.length}, pages={brief(self.pages)}{more})"
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -1,0 +1,192 @@
+"""Two tiers: a radix tree over the device's pages, and host memory for what the device has no room for.
+
+Keys and values are on the device (D), in host memory (H), or in both (DH). A match says what is on the device and how
+much more is in host memory; the caller decides whether to `load` that or to compute it again. The write policy says
+when it is copied out:
+
+    write_back                 when the device evicts it: nothing is copied in vain, but the eviction waits for the copy
+    write_through              when it is inserted: an eviction is free at once, but much is copied that nobody asks for
+    write_through_selective    when it is inserted and has been used `hot` times: what is asked for once is never copied
+
+The verbs are those of `PrefixCache`, and over no host memory they do exactly what those of `RadixCache` do. The tree
+moves no byte. What is to be copied after an insert or an eviction, `next_move` says; the caller has a store do it, and
+settles it, before it gives evicted pages to anybody:
+
+    pages = cache.evict(n)
+    while (move := cache.next_move()) is not None:
+        store.copy(move); cache.settle(move)
+    pool.free(pages)
+
+After SGLang's HiCache, which keeps both tiers in one tree; here each has its own, so each keeps all the rules of one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from minikv.errors import LockError, bounded, whole_number
+from minikv.pools.contract import PAGE_LIMIT, Pages
+from minikv.prefix.base_index import way_to
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike
+from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.host_memory import HostMemory, Move
+from minikv.prefix.radix import RadixCache, RadixNode
+from minikv.tokens import PackedTokens, TokensLike, integers
+
+WRITES = ("write_back", "write_through", "write_through_selective")
+
+
+class TieredCache(RadixCache):
+    """A radix tree over the device, and `host_pages` pages of host memory; keeps the fifteen rules of `PrefixCache`.
+
+    `write` says when pages are copied out, one of `WRITES`; with "write_through_selective" after `hot` matches and
+    inserts. All else is as for a `RadixCache`. `host` is the other tier, `None` if it has no pages.
+
+    >>> cache = TieredCache(host_pages=8)
+    >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
+    >>> pages, move = cache.evict(4), cache.next_move(); move
+    Move(to host, [10, 11, 12, 13] -> [0, 1, 2, 3])
+    >>> cache.settle(move)
+    >>> match = cache.acquire([1, 2, 3, 9]); match
+    Match(length=0, pages=[], host_length=3)
+    >>> back = cache.load(match, [20, 21, 22]); back
+    Move(from host, [0, 1, 2] -> [20, 21, 22])
+    >>> cache.settle(back); cache.insert([1, 2, 3], back.dst, start=match); cache.unlock(match)
+    Insertion(prefix_length=0, length=3)
+    """
+
+    def __init__(
+        self,
+        page_size: int = 1,
+        host_pages: int = 0,
+        write: str = "write_back",
+        hot: int = 2,
+        policy: str | Callable[[], EvictionOrder] = "lru",
+        evict_by: str = "node",
+    ):
+        if write not in WRITES:
+            raise ValueError(f"write is {bounded(write)}: expected one of {', '.join(WRITES)}")
+        self.write, self.host_pages = (
+            write,
+            whole_number("host_pages", host_pages, 0, "host memory has 0 or more pages"),
+        )
+        self.hot = whole_number("hot", hot, 1, "what is used at least once may be copied out")
+        super().__init__(page_size, policy, evict_by)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
+        self._outgoing: deque[tuple[PackedTokens, Hashable, Pages]] = deque()
+        if self.host is not None and self.write == "write_through_selective":
+            self._counts_hits = True
+            self._also_reads = tuple(dict.fromkeys((*self._also_reads, "hits")))
+
+    # -- moves ------------------------------------------------------------------------------------------------------
+
+    def next_move(self) -> Move | None:
+        """The next pages to copy out because of the last insert or eviction, or `None`; `settle` says how it went.
+
+        The one before should be settled first: else what both copy is copied twice.
+        """
+        while self.host is not None and self._outgoing:
+            if (move := self.host.begin_copy(*self._outgoing.popleft())) is not None:
+                return move
+        return None
+
+    def load(self, match: Match, pages: PagesLike) -> Move | None:
+        """Plan to copy what follows `match` from host memory into `pages` of the device; `None` if there is nothing.
+
+        The pages are the caller's, as for tokens that it computes: once the move is settled, it inserts them, and the
+        match of the next request is longer. `match` must be locked (`LockError` if not).
+        """
+        self._require(match, "load after")
+        if match not in self._held:
+            raise LockError(f"cannot load after a match of length {match.length}: it is not locked")
+        given = integers(pages, "pages", "a page is an integer in [0, 2**31)", PAGE_LIMIT).astype(np.int32)
+        if self.host is None or not match.host_length or not len(given):
+            return None
+        return self.host.begin_load(match, given)
+
+    def settle(self, move: Move, arrived: bool = True) -> None:
+        """End a move, whose bytes `arrived` or did not; `LockError` if it is not under way."""
+        if self.host is None:
+            raise LockError(f"cannot settle {bounded(move)}: there is no host memory")
+        self.host.settle(move, arrived)
+
+    # -- the verbs --------------------------------------------------------------------------------------------------
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
+        match, path = super()._find(tokens, limit, namespace)
+        if self.host is not None:
+            known = self.host.index.match_prefix(
+                PackedTokens(match.source or b""), limit=limit, namespace=namespace
+            ).length
+            match.host_length = max(0, known - match.length)
+        return match, path
+
+    def insert(
+        self,
+        tokens: TokensLike,
+        pages: PagesLike,
+        *,
+        namespace: Hashable = None,
+        start: Handle | None = None,
+        priority: int = 0,
+    ) -> Insertion:
+        """Cache the whole pages of `tokens`, as `RadixCache.insert`; `next_move` says what to copy out then."""
+        done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
+        self._outgoing.clear()
+        if self.host is not None and self.write != "write_back":
+            path = way_to(done.node)
+            while path and self.write == "write_through_selective" and path[0].hits < self.hot:
+                del path[0]
+            self._send_out(path, namespace)
+        return done
+
+    def evict(self, num_tokens: int) -> Pages:
+        """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy out before they are used again."""
+        self._outgoing.clear()
+        return super().evict(num_tokens)
+
+    def reset(self) -> None:
+        """Forget everything in both tiers; `LockError` while anything is locked or a move is under way."""
+        if self.host is not None and (count := len(self.host.moves)):
+            raise LockError(f"cannot reset: {count} move{'s are' if count > 1 else ' is'} under way")
+        super().reset()
+
+    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
+        self._demote(leaf)
+        return super()._remove_leaf(leaf)
+
+    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        self._demote(leaf)
+        return super()._trim(leaf, num_bytes)
+
+    def _demote(self, leaf: RadixNode) -> None:
+        """Note that the path to `leaf`, which is evicted, is to be copied out."""
+        if self.host is not None and self.write == "write_back":
+            path = way_to(leaf)
+            root: Any = path[-1].parent
+            self._send_out(path, root.namespace)
+
+    def _send_out(self, path: list[RadixNode], namespace: Hashable) -> None:
+        """Note that the pages of `path`, deepest first, are to be copied out, unless a longer path that has them is."""
+        data = b"".join([run for node in reversed(path) for run in node.key_runs])
+        if not data or any(name == namespace and on.data.startswith(data) for on, name, _ in self._outgoing):
+            return
+        pages = np.frombuffer(b"".join([run for node in reversed(path) for run in node.page_runs]), np.int32)
+        self._outgoing.append((PackedTokens(data), namespace, pages))
+
+    def check(self) -> None:
+        """Recompute both tiers from scratch; `InvariantError` names what differs."""
+        super().check()
+        if self.host is not None:
+            self.host.check()
+
+    def __repr__(self) -> str:
+        how = f"page_size={self.page_size}, write={self.write!r}"
+        return f"TieredCache({how}, evictable={self._evictable}, protected={self._protected}, host={self.host})"
