@@ -4,7 +4,7 @@
 
 When an engine starts, it decides how large its KV cache will be. In this chapter you write the four functions that it needs for that: they read a model's `config.json`, compute the bytes of one token, count the pages that fit, and find the slots of a request. They are about twenty lines in all, and the first ones in your own `my_minikv.py`.
 
-**After this chapter you will be able to** *compute* the bytes per token of any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
+**After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, and *say* why some models also need a fixed amount per sequence; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
@@ -129,7 +129,7 @@ Once there are as many GPUs as KV heads, the cache on each GPU stops shrinking. 
 
 ### Step 3: ask the model
 
-Where do those numbers come from? Every published model comes with a `config.json`. Three of its entries are always there: `num_hidden_layers`, `num_attention_heads` (the query heads) and `hidden_size`. Two more may be missing, or may be `null`, which Python reads as `None`:
+Where do those numbers come from? Every published model comes with a `config.json`. In the simplest kind, three entries are always there: `num_hidden_layers`, `num_attention_heads` (the query heads) and `hidden_size`. Two more may be missing, or may be `null`, which Python reads as `None`:
 
 | entry | what it says | if it is missing or `None` |
 |---|---|---|
@@ -152,7 +152,7 @@ read_config = check("1.5 read_config", read_config)
 
 # %% [markdown]
 """
-Together, your two functions work for any model with MHA, GQA or MQA:
+Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token. (Near the end of this chapter you will meet models whose layers keep less.)
 """
 
 # %%
@@ -291,7 +291,7 @@ All these sizes come from the list of tensors that an engine allocates. One of t
 
 ### Layers that keep less
 
-In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a state of fixed size. So such a model needs two numbers: the bytes per token in the layers that keep everything, and the bytes that each sequence needs only once. `KVLayers` finds both:
+In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size, which takes as much room for one token as for a million. For such a model you need two numbers: the bytes per token in the layers that keep everything, and the most that the other layers ever keep for one sequence. `KVLayers` computes both:
 """
 
 # %%
@@ -299,15 +299,16 @@ from minikv import KVLayers
 
 for name in "llama-3.1-8b gemma-3-12b gpt-oss-120b qwen3-next-80b-a3b".split():
     layers = KVLayers.from_config(name)
-    once = layers.bytes_per_sequence / 1024**2
-    print(
-        f"{name:18} {layers.bytes_per_token:7,} bytes per token, {once:5.1f} MiB once"
-    )
-    print("    ", ", ".join(f"{g.layers} {g.keeps}" for g in layers.groups))
+    most = layers.bytes_per_sequence / 1024**2
+    print(f"{name}: {layers.bytes_per_token:,} bytes per token", end="")
+    print(f", at most {most:.1f} MiB per sequence" if most else "")
+    for g in layers.groups:
+        size = f" of {g.window:,} tokens" if g.window else ""
+        print(f"    {g.layers} layers keep: {g.keeps}{size}")
 
 # %% [markdown]
 """
-Gemma 3 has 40 layers with windows of 1,024 tokens. Up to that length they save nothing. After that, only 8 of its 48 layers grow:
+"Full attention" is the kind of layer that you know: it keeps every token. Gemma 3 12B has 40 layers with windows of 1,024 tokens. Up to that length they save nothing. After that, only 8 of its 48 layers keep taking more memory:
 """
 
 # %%
@@ -315,11 +316,14 @@ gemma = KVLayers.from_config("gemma-3-12b")
 for tokens in (1_000, 10_000, 100_000):
     kept = sum(g.per_token * min(tokens, g.window or tokens) for g in gemma.groups)
     full = sum(g.per_token * tokens for g in gemma.groups)
-    print(f"{tokens:7,} tokens: {kept / 1024**2:6,.0f} MiB, not {full / 1024**2:6,.0f}")
+    print(f"{tokens:7,} tokens: {kept / 1024**2:6,.0f} MiB", end="; ")
+    print(f"if every layer kept every token: {full / 1024**2:,.0f} MiB")
 
 # %% [markdown]
 """
-This has a price for sharing. A later request can continue from a point only if the window or the state at that point is still there.
+So how many tokens fit depends on how many sequences they belong to: a hundred short conversations keep a hundred windows, a single long one keeps one.
+
+This has a price. A request can reuse a cached prefix only if every layer still has what it kept at the end of that prefix: a window layer its last tokens, a recurrent layer its state at exactly that token. If one of them is gone, the prefix has to be computed again.
 
 ## Play
 
