@@ -2,13 +2,13 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-When an engine starts, it decides how large its KV cache will be. In this chapter you write the four functions that it needs for that: they read a model's `config.json`, compute the bytes of one token, count the pages that fit, and find the slots of a request. They are about twenty lines in all, and the first ones in your own `my_minikv.py`.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write four functions. Three size the cache: they read a model's `config.json`, compute how many bytes one token takes, and count the pages that fit. The fourth finds the slots of a request. Together they are about twenty lines, the first in your own `my_minikv.py`.
 
 **After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, and *say* why some models also need a fixed amount per sequence; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots. (The pool and the table are the package's. In chapter 02 you build your own pool.)
+Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots.
 """
 
 # %%
@@ -25,7 +25,7 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin with the same tokens, so the first page (*matched*) is in both rows. It has one owner (chapter 02) and two readers. The other slots in the rows are *in hand*: taken from the pool and used by one request. The rest of the first request is in slots 4 to 7, 12 and 13. Its pages don't have to be neighbors. Any free page will do, because the page table says where to look. Row 2 is *closed*: it is waiting for another request.
+The two requests begin with the same tokens, so the first page (*matched*) is in both rows. It has one owner (chapter 02) and two readers. The other slots in the rows are *in hand*: used by one request. The pages of a request don't have to be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
 
 ## The problem
 
@@ -46,15 +46,15 @@ print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs, each GPU really needs twice as much, so an engine that believed this line would promise twice as many tokens as fit. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each of these lines breaks.
+Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is wrong in the dangerous direction: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each of these lines breaks.
 
 ## Build it
 
 ### Step 1: one token
 
-A layer of attention has several *query heads*. Each of them looks for something different in the earlier tokens, and it looks in a **KV head**. A KV head keeps one key vector and one value vector for every token, each with `head_dim` numbers. In the plainest form, *multi-head attention* (MHA), each query head has its own KV head. And every layer keeps its own keys and values.
+A **KV head** keeps one key vector and one value vector for every token, each with `head_dim` numbers. A *query head* reads one KV head. In the simplest form, *multi-head attention* (MHA), each query head has its own KV head. And every layer keeps its own keys and values.
 
-Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes each.
+Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes per number.
 """
 
 # %%
@@ -72,7 +72,7 @@ fold("1.a", size, "KiB per token, measured on real arrays of ten tokens")
 """
 <details><summary>Why</summary>
 
-32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes: half a MiB for a single token. That is why newer models share.
+32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes: half a MiB for a single token. That is why in newer models several query heads share one KV head.
 
 </details>
 
@@ -239,7 +239,7 @@ print(slots_of([0, 2], 4, 5))
 """
 ## The same in `minikv`
 
-`minikv` does all of this, too. `page_slots` turns pages into slots with numpy, and that is what your engine will use. `KVShape.from_config` reads a `config.json` for more kinds of models, and `bytes_per_token` takes its result. Where your functions apply, they agree. (A *rank* is one GPU of the group.)
+`minikv` does all of this, too. `page_slots` turns pages into slots with numpy, and that is what your engine will use. `KVShape.from_config` reads a `config.json` for more kinds of models, and `bytes_per_token` takes its result. For these models, both give the same result:
 """
 
 # %%
@@ -277,7 +277,7 @@ The size of a token depends on the number of layers and on what each layer keeps
 
 </details>
 
-Keys and values can also be stored in smaller numbers: 8-bit floats (fp8), or integers of 8 or 4 bits. A float carries its own exponent. Integers share one scale per vector, and the scale must be stored, too. So int4 takes a little more than a quarter of 16 bits:
+Keys and values can also be stored with fewer bits per number: as 8-bit floats (fp8), or as integers of 8 or 4 bits. Integers share one scale per vector, which must be stored, too. So int4 takes a little more than a quarter:
 """
 
 # %%
@@ -287,11 +287,9 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 
 # %% [markdown]
 """
-All these sizes come from the list of tensors that an engine allocates. One of this project's tests allocates them and counts every byte.
-
 ### Layers that keep less
 
-In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size, which takes as much room for one token as for a million. For such a model you need two numbers: the bytes per token in the layers that keep everything, and the most that the other layers ever keep for one sequence. `KVLayers` computes both:
+In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size. For such a model you need two numbers: the bytes per token in the layers that keep everything, and the most that the others ever keep for one sequence. `KVLayers` computes both:
 """
 
 # %%
@@ -344,7 +342,7 @@ film.player(still=5)
 
 # %% [markdown]
 """
-With larger pages there are fewer of them, so there is less to keep track of. But each request wastes the empty part of its last page. Say we have a thousand requests, with lengths from 1 to 1,000 tokens; their average is about 500.
+Larger pages mean fewer pages to keep track of. But each request wastes the empty part of its last page. Say we have a thousand requests, with lengths from 1 to 1,000 tokens; their average is about 500.
 """
 
 # %%
