@@ -120,7 +120,7 @@ def test_a_clock_in_the_prompt_is_found_however_it_is_read(builders, name):
         ("since", "in another process, which starts later and has another hash seed", "A date or a time changed"),
         ("request_id", "when it is called twice", "A random id"),
         ("count", "when it is called twice", "A number changed"),
-        ("dice", "when it is called twice", "The same words come in a different order"),
+        ("dice", "when it is called twice", "The same words, lines or passages come in a different order"),
         ("key", "when it is called twice", "The prompt_cache_key changed"),
         ("marked", "when it is called twice", "The cache breakpoint moved"),
         ("salt", "when it is called twice", "The cache is another one"),
@@ -147,14 +147,14 @@ def test_a_day_may_be_named_if_the_clocks_are_an_hour_apart(builders):
 def test_sets_come_in_another_order_in_another_process(builders):
     how = "builders:set_order builds a different prompt (B) in another process, which starts later and has another"
     assert said("set_order", seeds=4).startswith(how)
-    assert "Sort it before it is written: a set" in said("given", {"read", "write"}, seeds=4)
+    assert "Sort them by a fixed key" in said("given", {"read", "write"}, seeds=4)
     assert said("given", ["read", "write"]) is None
 
 
 @pytest.mark.parametrize(
     ("name", "argument", "kind"),
     [
-        ("facts", {"name": "Ada", "plan": "free"}, "The same words come in a different order"),
+        ("facts", {"name": "Ada", "plan": "free"}, "The same words, lines or passages come in a different order"),
         ("tools", [{"name": "b"}, {"name": "a"}], "The same tools come in a different order"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tm
     timeless = re.sub(r"It is \{.*?\}\. ", "", builder)
     for text, how in (timeless, elsewhere), (timeless.replace("set(tools)", "tools"), "when tools is in another order"):
         status, said = run(text)
-        begin = f"AssertionError: prompts:build builds a different prompt (B) {how}.\nThe same words come in a"
+        begin = f"AssertionError: prompts:build builds a different prompt (B) {how}.\nThe same words, lines or"
         assert (status, said[: len(begin)]) == (1, begin)
     assert run(timeless.replace("set(tools)", "sorted(tools)")) == (0, "")
 
