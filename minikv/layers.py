@@ -10,14 +10,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.model_types import ConfigSource, ModelConfig, model_of, quantized_to
 from minikv.sizing import DTYPE_BITS, bytes_per_token, shape_of
 
+_FULL = ("full_attention", "indexed_attention", "hybrid")
 _STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _CONV_BYTES, _SCALE_BYTES, _BLOCK = 2, 4, 16
 _WINDOWS = {"sliding_attention": ("window", "sliding_window"), "chunked_attention": ("chunk", "attention_chunk_size")}
@@ -96,6 +97,9 @@ class KVLayers:
         >>> KVLayers.from_config("nemotron-nano-9b-v2", tp=2).groups[0]
         LayerGroup(keeps='full attention', layers=4, per_token=8192, window=None, state=0, convention='')
         """
+        if state_dtype not in (None, *_STATE_DTYPES.values()):
+            known = ", ".join(_STATE_DTYPES.values())
+            raise ValueError(f"state_dtype is {bounded(state_dtype)}: expected one of {known}")
         model = model_of(source)
         kv = dtype or quantized_to(source) or "bf16"
         return cls(tuple(_groups(model, kv, whole_number("tp", tp, 1, "a group has at least 1 rank"), state_dtype)), kv)
@@ -104,25 +108,29 @@ class KVLayers:
 def _groups(model: ModelConfig, dtype: str, tp: int, state_dtype: str | None) -> Iterator[LayerGroup]:
     """The groups, one for each kind of layer."""
     indexed = model.kinds.count("indexed_attention")
-    if full := indexed + model.kinds.count("full_attention") + model.kinds.count("hybrid"):
+    if full := sum(map(model.kinds.count, _FULL)):
         packed = "vLLM packs them in 656 bytes" if indexed and dtype == "fp8" else ""
-        yield LayerGroup("full attention", full, _per_token(model, full, "full", dtype, tp), convention=packed)
+        yield LayerGroup("full attention", full, _per_token(model, _FULL, "full", dtype, tp), convention=packed)
     if indexed:
         yield _indexer(model)
     for kind, (keeps, field) in _WINDOWS.items():
         if layers := model.kinds.count(kind):
-            yield LayerGroup(keeps, layers, _per_token(model, layers, "window", dtype, tp), model.need(field))
+            yield LayerGroup(keeps, layers, _per_token(model, (kind,), "window", dtype, tp), model.need(field))
     if states := sum(model.kinds.count(kind) for kind in ("linear_attention", "conv", "hybrid")):
         yield _states(model, states, tp, state_dtype)
 
 
-def _per_token(model: ModelConfig, layers: int, kind: str, dtype: str, tp: int) -> int:
-    """The bytes of a token's keys and values in so many layers, which may have heads of their own."""
-    config = {**model.config, "num_hidden_layers": layers}
-    for field, (own, *flags) in model.rules.get(kind, {}).items():
-        if config.get(own) and all(map(config.get, flags)):
-            config[field] = config[own]
-    return bytes_per_token(shape_of(model._replace(config=config)), dtype, tp)
+def _per_token(model: ModelConfig, kinds: Container[str], rule: str, dtype: str, tp: int) -> int:
+    """The bytes of a token's keys and values in the layers of some kinds, which may have heads of their own."""
+    config, single = model.config, model.config.get("per_layer_config")
+    heads = {
+        field: config[own]
+        for field, (own, *flags) in model.rules.get(rule, {}).items()
+        if all(map(config.get, (own, *flags)))
+    }
+    each = [heads if single is None else single.get(at, {}) for at, kind in enumerate(model.kinds) if kind in kinds]
+    shapes = (shape_of(model._replace(config={**config, **own, "num_hidden_layers": 1})) for own in each)
+    return sum(bytes_per_token(shape, dtype, tp) for shape in shapes)
 
 
 def _indexer(model: ModelConfig) -> LayerGroup:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded
 from minikv.files import FileName, asset
-from minikv.untrusted import int_field, read_json
+from minikv.untrusted import LARGEST_SIZE, int_field, read_json
 
 ConfigSource = Mapping[str, Any] | FileName  # a config, or where one is
 KINDS = ("full_attention", "indexed_attention", "sliding_attention", "chunked_attention", "linear_attention", "conv",
@@ -32,6 +32,8 @@ _COULD_MATTER = re.compile(
     "window|attn|attention|layer|head|kv|cache|mamba|ssm|state|conv|linear|index|latent|lora|block|chunk|pattern"
     "|interval|period|share|compress|recurr|swa|memory|hybrid|global|local|sparse"
 )
+_MOST_LAYERS = 10_000
+_STRANGE = "it does not look like a decoder's config.json"
 _ELSEWHERE = re.compile("(mtp|moe|expert|vision|audio|output)_")  # what such a field is about keeps nothing here
 
 
@@ -91,8 +93,10 @@ class ModelConfig(NamedTuple):
         256
         """
         if self.config.get(field) is None:
-            raise ValueError(f"{self.name} has no {field}: it does not look like a decoder's config.json")
-        return int_field(f"{field} in {self.name}", self.config[field])
+            why = ", which its model_type needs" if self.rules else f": {_STRANGE}"
+            raise ValueError(f"{self.name} has no {field}{why}")
+        most = _MOST_LAYERS if field == "num_hidden_layers" else LARGEST_SIZE
+        return int_field(f"{field} in {self.name}", self.config[field], most=most)
 
     def count(self, *fields: str, default: int = 0) -> int:
         """The first of `fields` that is there, 0 or more."""
@@ -125,11 +129,9 @@ def model_of(source: ConfigSource) -> ModelConfig:
     """
     whole, name = whole_config(source)
     config = read_config(whole)[0]
-    if (kind := config.get("model_type")) is None:
-        if (kind := whole.get("model_type")) is None:
-            raise ValueError(f"{name} has no model_type: it does not look like a decoder's config.json")
-        kind = f"{kind}_text"  # the part of a multimodal config that is its decoder
-    if (rules := _rules(kind)) is None:
+    if (kind := config.get("model_type") or whole.get("model_type")) is None:
+        raise ValueError(f"{name} has no model_type: {_STRANGE}")
+    if (rules := _rules(kind) or _rules(f"{kind}_text")) is None:  # the part of a multimodal config that is its decoder
         raise ValueError(f"model_type in {name} is {bounded(kind)}: what its layers keep is not known")
     inner = {f"{part}.{field}": value for part in config if isinstance(config[part], Mapping)
              for field, value in config[part].items()}  # fmt: skip
@@ -137,6 +139,8 @@ def model_of(source: ConfigSource) -> ModelConfig:
     outer = {field: whole[field] for field in whole.keys() & {"tie_word_embeddings"}}
     config = {**outer, **config, **{field: value for field, value in named.items() if value is not None}}
     _require_known(config, name, kind, {*_table()["harmless"].split(), *rules["defaults"], *rules.get("also", ())})
+    if (own := config.get("per_layer_config")) is not None:
+        config["per_layer_config"] = _by_layer(own, name, kind)
     model = ModelConfig({**rules["defaults"], **config}, name, rules)
     return model._replace(kinds=_kinds(model))
 
@@ -170,6 +174,18 @@ def _require_known(config: Mapping[str, Any], name: str, kind: str, known: set[s
             )
 
 
+def _by_layer(own: Any, name: str, kind: str) -> dict[int, Mapping[str, Any]]:
+    """The fields that a config gives to single layers, as transformers writes them since version 5."""
+    found = own.items() if isinstance(own, Mapping) else [("", own)]
+    if not all(isinstance(fields, Mapping) and str(layer).isdecimal() for layer, fields in found):
+        raise ValueError(
+            f"per_layer_config in {name} is {bounded(own)}: expected the fields of layers by their numbers"
+        )
+    for _, fields in found:
+        _require_known(fields, name, kind, {"head_dim", "num_key_value_heads"})
+    return {int(layer): fields for layer, fields in found}
+
+
 def _kinds(model: ModelConfig) -> tuple[str, ...]:
     """The kind of each layer that does not use the keys and values of another."""
     config = model.config
@@ -179,13 +195,13 @@ def _kinds(model: ModelConfig) -> tuple[str, ...]:
     found = _ruled(model, rule) if "full" in rule else config.get(field)
     if not found or not isinstance(found, (list, str)):
         raise ValueError(f"{field} in {model.name} is {bounded(found)}: expected a list of kinds of layers")
+    count = len(found) if config.get("num_hidden_layers") is None else model.need("num_hidden_layers")
+    if len(found) != count:
+        raise ValueError(f"{field} in {model.name} is for {len(found)} layers, num_hidden_layers is {count}")
     kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else "" for kind in found]
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"{field} in {model.name} has {bounded(kind)}: what such a layer keeps is not known")
-    count = len(kinds) if config.get("num_hidden_layers") is None else model.need("num_hidden_layers")
-    if len(kinds) != count:
-        raise ValueError(f"{field} in {model.name} is for {len(kinds)} layers, num_hidden_layers is {count}")
     kinds[-1] = model.rules.get("last", kinds[-1])
     return tuple(kinds[: max(0, count - model.count("num_kv_shared_layers"))])
 
@@ -200,14 +216,14 @@ def _ruled(model: ModelConfig, rule: Mapping[str, Any]) -> list[str]:
         period = model.count(field) or rule["n"]
         at = rule.get("at", period - 1)
         at = config.get(at) if isinstance(at, str) else at
-        full = [layer for layer in layers if layer % period == at]
+        full = {layer for layer in layers if layer % period == at}
     elif way == "first":  # as many layers, or all of them where there is no window
         window = config.get("sliding_window") and config.get("use_sliding_window") is not False
-        full = [*layers[: model.count(field) if window else None]]
+        full = {*layers[: model.count(field) if window else None]}
     elif way == "flags":
-        full = [layer for layer in layers if numbers[layer] == rule["n"]]
+        full = {layer for layer in layers if numbers[layer] == rule["n"]}
     else:
-        full = [number - rule["n"] for number in numbers]
+        full = {number - rule["n"] for number in numbers}
     return ["full_attention" if layer in full else rule["other"] for layer in layers]
 
 
@@ -228,19 +244,29 @@ def quantized_to(source: ConfigSource) -> str | None:
     'fp8'
     """
     whole, name = whole_config(source)
-    for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
-        for scheme in _said(whole, field):
-            fields = (scheme.get("num_bits"), scheme.get("type")) if isinstance(scheme, Mapping) else scheme
-            if fields not in ((8, "float"), "FP8"):
-                raise ValueError(f"{field} of {name} is {bounded(scheme)}: only the size of FP8 is known")
-            return "fp8"
-    return None
+    found = list(_said(whole, {}))
+    for field, said in found:
+        if not _is_fp8(said):
+            raise ValueError(f"{field} of {name} is {bounded(said)}: only the size of FP8 is known")
+    return "fp8" if found else None
 
 
-def _said(config: Mapping[str, Any], field: str) -> Iterator[Any]:
-    """Each value that a config or a part of it has for a field."""
+def _said(config: Mapping[str, Any], of_layers: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a config and its parts that name the cache's type: for Quark's `kv_cache_group` those of layers."""
+    of_layers = config.get("layer_quant_config", of_layers)
     for key, value in config.items():
-        if key == field and value:
-            yield value
+        if key.startswith("kv_cache") and value and str(value).lower() not in ("none", "auto", "true"):
+            yield ("layer_quant_config", of_layers) if key == "kv_cache_group" else (key, value)
         elif isinstance(value, Mapping):
-            yield from _said(value, field)
+            yield from _said(value, of_layers)
+
+
+def _is_fp8(said: Any) -> bool:
+    """Return whether a name, a scheme, or what Quark says of the outputs of projections, is of FP8."""
+    if not isinstance(said, Mapping):
+        return str(said).lower().startswith("fp8")
+    if "num_bits" in said:
+        return (said["num_bits"], said.get("type")) == (8, "float")
+    parts = [part.get("output_tensors") for part in said.values() if isinstance(part, Mapping)]
+    kinds = [part.get("dtype") if isinstance(part, Mapping) else part for part in parts if part]
+    return bool(kinds) and all(map(_is_fp8, kinds))

@@ -16,9 +16,10 @@ TABLE = ROOT / "minikv" / "model_types.json"
 FULL = (
     "llama gemma olmo olmo2 olmoe granite granitemoe cohere glm glm4 glm4_moe glm4_moe_lite nemotron seed_oss ernie4_5 "
     "ernie4_5_moe hunyuan_v1_dense hunyuan_v1_moe arcee apertus deepseek_v2 deepseek_v3 smollm3 qwen2_moe "
-    "qwen3_vl_text qwen3_vl_moe_text"
+    "qwen3_vl_text qwen3_vl_moe_text phi gpt_neox youtu"
 )
 WINDOWED = "mistral mixtral ministral ministral3 phi3 phimoe starcoder2"
+UP_TO = "qwen2 qwen3 qwen2_vl_text qwen2_5_vl_text dots1"
 SLIDING, CHUNKED, LINEAR = "sliding_attention", "chunked_attention", "linear_attention"
 
 
@@ -39,8 +40,7 @@ QWEN_NEXT = {"layers": [rule("every", LINEAR, n=4, field="full_attention_interva
 RULES: dict[str, dict[str, object]] = {
     **{name: {} for name in FULL.split()},
     **{name: {"layers": [rule("first")]} for name in WINDOWED.split()},
-    "qwen2": {"layers": [rule("first", field="max_window_layers")]},
-    "qwen3": {"layers": [rule("first", field="max_window_layers")]},
+    **{name: {"layers": [rule("first", field="max_window_layers")]} for name in UP_TO.split()},
     "qwen3_moe": {"layers": [rule("first")], "also": ["max_window_layers"]},
     "minimax_m2": {"layers": [FLAGGED, rule("every", n=1)]},
     "minimax": {"layers": [FLAGGED, rule("every", LINEAR, n=2, at=0)],
@@ -55,7 +55,7 @@ RULES: dict[str, dict[str, object]] = {
                  "num_key_value_heads": ["num_global_key_value_heads", "attention_k_eq_v"]},
         "defaults": {"global_head_dim": 512},
         "last": "full_attention",  # whatever a config says of it
-        "also": ["use_bidirectional_attention"],
+        "also": ["use_bidirectional_attention", "per_layer_config"],
     },
     "gpt_oss": {"layers": [rule("every", n=2)]},
     "cohere2": {"layers": [rule("every", n=4, field="sliding_window_pattern")]},

@@ -103,6 +103,106 @@ def test_a_missing_field_is_the_default_of_its_class_and_not_of_a_formula():
         KVShape.from_config("gemma-3-12b")
 
 
+FP8, NVFP4 = ({"output_tensors": {"dtype": kind}} for kind in ("fp8_e4m3", "fp4"))
+
+
+def quark(group=(), **fields):
+    """A `quantization_config` as AMD's Quark writes it, and vLLM's `QuarkConfig` reads it."""
+    export = {"kv_cache_group": list(group), "min_kv_scale": 0.0}
+    return {
+        "quant_method": "quark",
+        "export": export,
+        "kv_cache_quant_config": {},
+        "kv_cache_post_rope": True,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "dtype"),
+    [
+        ({"kv_cache_dtype": "fp8"}, "fp8"),
+        ({"kv_cache_dtype": "auto"}, "bf16"),
+        ({"kv_cache_quant_algo": "none"}, "bf16"),
+        ({"kv_cache_quant_algo": "fp8"}, "fp8"),
+        (quark(), "bf16"),
+        (quark(layer_quant_config={"*k_proj": FP8}), "bf16"),
+        (quark(kv_cache_quant_config={"*k_proj": FP8, "*v_proj": FP8}), "fp8"),
+        (quark(["*k_proj", "*v_proj"], layer_quant_config={"*k_proj": FP8, "*v_proj": FP8, "*q_proj": {}}), "fp8"),
+        ({"kv_cache_dtype": "int8"}, "kv_cache_dtype of the config is 'int8'"),
+        ({"kv_cache_bits": 4}, "kv_cache_bits of the config is 4"),
+        (quark(kv_cache_quant_config={"*k_proj": FP8, "*v_proj": NVFP4}), "kv_cache_quant_config of the config is {"),
+        (quark(kv_cache_quant_config={"*k_proj": {}}), "kv_cache_quant_config of the config is {"),
+        (quark(["*k_proj"], layer_quant_config={"*k_proj": NVFP4}), "layer_quant_config of the config is {"),
+        (quark(["*k_proj"]), "layer_quant_config of the config is {}"),
+    ],
+    ids=str,
+)
+def test_what_a_checkpoint_quantizes_its_keys_to_is_counted_or_refused_by_name(said, dtype):
+    source = config("llama-3.1-8b", quantization_config=said)
+    if dtype in ("fp8", "bf16"):
+        layers = KVLayers.from_config(source)
+        assert (layers.dtype, layers.bytes_per_token) == (dtype, 131_072 if dtype == "bf16" else 65_536)
+        return
+    with pytest.raises(ValueError, match=f"^{dtype}.*: only the size of FP8 is known"):
+        KVLayers.from_config(source)
+    assert KVLayers.from_config(source, "fp8").bytes_per_token == 65_536  # whoever says it needs no config for it
+
+
+GEMMA_4 = SHAPES["Gemma 4 26B"].config
+
+
+@pytest.mark.parametrize("layer", ["05", "5"])
+def test_gemma_4_as_transformers_writes_it(layer):
+    """It leaves the global fields out, and says the same of each layer with full attention."""
+    fields = {key: value for key, value in GEMMA_4.items() if "global" not in key}
+    own = {str(at): {"head_dim": 512, "num_key_value_heads": 2} for at in (11, 17, 23, 29)}
+    own[layer] = own["11"]
+    assert KVLayers.from_config(fields | {"per_layer_config": own}) == KVLayers.from_config(GEMMA_4)
+    own["11"] = {"head_dim": 256}
+    more = KVLayers.from_config(fields | {"per_layer_config": own}).bytes_per_token
+    assert more == KVLayers.from_config(GEMMA_4).bytes_per_token + 2 * 2 * (8 * 256 - 2 * 512)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"0": {"sliding_window": 7}}, "sliding_window in the config is 7: what it means for the cache of gemma4_text"),
+        ({"x": {}}, "per_layer_config in the config is {'x': {}}: expected the fields of layers by their numbers"),
+        ({"0": 1}, "per_layer_config in the config is {'0': 1}: expected"),
+        ([1], r"per_layer_config in the config is \[1\]: expected"),
+    ],
+)
+def test_what_a_config_says_of_a_single_layer_is_known_or_refused(own, said):
+    with pytest.raises(ValueError, match=said):
+        KVLayers.from_config(GEMMA_4 | {"per_layer_config": own})
+    with pytest.raises(ValueError, match=r"per_layer_config in the config is .* cache of llama is not known"):
+        KVLayers.from_config(config("llama-3.1-8b", per_layer_config={"0": {"head_dim": 512}}))
+
+
+def test_a_number_of_layers_is_bounded():
+    """The kinds of all layers are listed, and the file may be anybody's."""
+    for name, fields in ("llama-3.1-8b", {}), ("qwen3-next-80b-a3b", {"layer_types": None}):
+        for many in 10_001, 10**9:
+            with pytest.raises(ValueError, match=f"num_hidden_layers in the config is {many}: expected at most 10000"):
+                KVLayers.from_config(config(name, num_hidden_layers=many, **fields))
+        assert KVLayers.from_config(config(name, num_hidden_layers=10_000, **fields)).bytes_per_token > 0
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-next-80b-a3b"])
+@pytest.mark.parametrize("dtype", ["fp64", "int4", 7])
+def test_the_type_of_a_state_is_one_that_states_have(name, dtype):
+    with pytest.raises(ValueError, match=f"state_dtype is {dtype!r}: expected one of fp32, bf16, fp16"):
+        KVLayers.from_config(name, state_dtype=dtype)
+
+
+def test_qwen_vl_has_its_text_fields_outside_as_published():
+    flat = {"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "hidden_size": 3584, "num_hidden_layers": 28,
+            "num_attention_heads": 28, "num_key_value_heads": 4, "max_window_layers": 28, "sliding_window": 32768,
+            "use_sliding_window": False}  # fmt: skip
+    assert KVLayers.from_config(flat).bytes_per_token == 28 * 2 * 4 * 128 * 2
+
+
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3", "gemma-2b", "deepseek-v3"])
 @pytest.mark.parametrize("tp", [1, 2, 8, 16])
 def test_where_all_layers_keep_all_tokens_it_is_the_shape(name, tp):
@@ -155,6 +255,7 @@ def test_the_smallest_prefix_is_the_block_in_vllm_s_log(source, state_dtype, blo
     [
         ({"model_type": None}, "has no model_type"),
         ({"model_type": "t5"}, "model_type in the config is 't5'"),
+        ({"head_dim": None, "hidden_size": None}, "the config has no hidden_size, which its model_type needs"),
         ({"model_type": ["llama"]}, "model_type in the config is"),
         (
             {"layer_types": ["full_attention", "window_attention"] * 16},
@@ -177,7 +278,7 @@ def test_lists_in_a_config_are_checked():
     with pytest.raises(ValueError, match="hybrid_layer_pattern in the config is 'x': expected a list"):
         KVLayers.from_config(SHAPES["MiMo V2 Flash"].config | {"hybrid_layer_pattern": "x"})
     with pytest.raises(ValueError, match="hybrid_override_pattern in the config has 'Z': what such a layer keeps"):
-        KVLayers.from_config(config("nemotron-nano-9b-v2", hybrid_override_pattern="MZ"))
+        KVLayers.from_config(config("nemotron-nano-9b-v2", hybrid_override_pattern="M" * 55 + "Z"))
 
 
 ODD = st.sampled_from([None, "x", -1, 0, 1, 7, 1.5, True, [], [1], ["x"], {}, {"a": 1}, 2**31, 10**30])

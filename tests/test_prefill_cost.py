@@ -126,7 +126,7 @@ def test_an_mlp_may_have_no_gate():
 
 @pytest.mark.parametrize("key", ["vocab_size", "intermediate_size", "num_experts_per_tok"])
 def test_what_cannot_be_counted_is_refused(key):
-    with pytest.raises(ValueError, match=f"the config has no {key}: it does not look like"):
+    with pytest.raises(ValueError, match=f"the config has no {key}, which its model_type needs"):
         PrefillCost.from_config({**MIXTRAL, key: None})
     with pytest.raises(ValueError, match=f"{key} in the config is 'many'"):
         PrefillCost.from_config({**MIXTRAL, key: "many"})

@@ -24,7 +24,7 @@ from minikv.sizing import KVShape, shape_of
 from minikv.untrusted import bool_field
 
 _COUNTED = {"full_attention", "sliding_attention", "chunked_attention"}
-_TWO_MATRICES = {"apertus", "arcee", "nemotron", "starcoder2"}  # an MLP without a gate
+_TWO_MATRICES = {"apertus", "arcee", "gpt_neox", "nemotron", "phi", "starcoder2"}  # an MLP without a gate
 
 
 @dataclass(frozen=True)
