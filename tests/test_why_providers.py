@@ -52,7 +52,7 @@ def between(one, two, age=0.0, key=None):
     ("claude-opus-4-6", "anthropic", 4096), ("claude-haiku-4-5", "anthropic", 4096),
     ("gpt-5.6-sol", "openai", 1024), ("openai/gpt-6-luna", "openai", 1024),
     ("gpt-4o-mini", "openai before", 1024), ("gpt-5-2025-08-07", "openai before", 1024), ("o3", "openai before", 1024),
-    ("gpt-35-turbo", "openai before", 1024), ("Qwen/Qwen3-8B", None, 0), ("openai/gpt-oss-120b", None, 0),
+    ("gpt-35-turbo", "openai before", 1024), ("gpt-5.5-pro", "openai before", 2048), ("Qwen/Qwen3-8B", None, 0), ("openai/gpt-oss-120b", None, 0),
 ])  # fmt: skip
 def test_a_model_has_its_provider_and_its_least_length(model, key, least):
     def asked(length):
@@ -151,13 +151,26 @@ def test_an_entry_lives_as_long_as_its_breakpoint_says(ttl, age, kind):
     assert between(body, body, age).kind == kind
 
 
-@pytest.mark.parametrize(
-    ("age", "kind", "unsure"), [(60, "", False), (1200, "cache expired", True), (4000, "cache expired", False)]
-)
-def test_an_entry_before_gpt_5_6_lives_minutes_surely_and_a_day_at_most(age, kind, unsure):
-    body = gpt(rules(LONG), part("?"), model="gpt-4o")
-    found = between(body, body, age)
-    assert (found.kind, found.unsure) == (kind, unsure)
+@pytest.mark.parametrize(("model", "more", "sure", "gone"), [
+    ("gpt-4o", {}, 300, 3600), ("gpt-5.1", {}, 86400, 86400), ("gpt-4.1-mini", {}, 86400, 86400),
+    ("gpt-5.1", {"prompt_cache_retention": "in_memory"}, 300, 3600), ("gpt-5.6-sol", {}, 1800, None),
+])  # fmt: skip
+def test_an_entry_of_openais_is_surely_kept_for_a_time_and_gone_after_a_longer_one(model, more, sure, gone):
+    body = gpt(rules(LONG), part("?"), model=model, **more)
+    assert between(body, body, sure).kind == ""
+    late = between(body, body, (gone or 10**9) - 1)
+    assert (late.kind, late.unsure, late.read > 0) == (
+        ("cache expired", True, True) if sure != gone else ("", False, True)
+    )
+    if gone:
+        lost = between(body, body, gone + 1)
+        assert (lost.kind, lost.unsure, lost.read) == ("cache expired", False, 0)
+
+
+@pytest.mark.parametrize(("age", "says"), [(600, "10 minutes"), (7000, "117 minutes"), (43200, "12 hours")])
+def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
+    body = opus(text(LONG, **CACHE))
+    assert between(body, body, age).detail == f"{says} later, kept for 5m"
 
 
 @pytest.mark.parametrize(("changed", "kept"), [

@@ -13,6 +13,7 @@ whose absence helps is the cause. The rules are in `providers.json`, each set wi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -172,11 +173,9 @@ class _Api:
             return Prediction(self.key, 0, end, "no breakpoint", where)
         read = max(self._found(0), default=0)
         kind, detail = self._cause(read)
-        size, old = (
-            self.pair.shared if "step" in self.rules else read or ends[-1][0],
-            self.rules.get("surely", self.pair.age),
-        )
-        if unsure := not kind and (self.low <= size < self.high or self.pair.age > old):
+        size = self.pair.shared if "step" in self.rules else read or ends[-1][0]
+        late = read > 0 and self.pair.age > self.rules["surely"].get(self.written[read][0], self.pair.age)
+        if unsure := not kind and (self.low <= size < self.high or late):
             short = size < self.high
             kind, detail = _CAUSES[not short], f"perhaps: {self._about(size) if short else self._later()}"
         return Prediction(self.key, read, max(0, end - read), kind, detail, unsure)
@@ -194,7 +193,7 @@ class _Api:
         for number, ttl in self._looked_at(_CAUSES[free:]):
             block = self.blocks[number]
             kept, _ = self.written.get(block.end, ("", None))
-            hidden = (block.end < self.low, self.pair.age > self.rules["ttl"].get(kept, 0), ttl not in ("", kept),
+            hidden = (block.end < self.low, self.pair.age > self.rules["ttl"].get(kept, math.inf), ttl not in ("", kept),
                       block.level >= self.level)  # fmt: skip
             if kept and block.end <= self.pair.shared and not any(hidden[free:]):
                 found[block.end] = number
@@ -246,4 +245,5 @@ class _Api:
         return f"about {size / self.pair.scale:,.0f} tokens; at least {least} needed"
 
     def _later(self) -> str:
-        return f"{self.pair.age / 60:,.0f} minutes later"
+        minutes = self.pair.age / 60
+        return f"{minutes:,.0f} minutes later" if minutes < 120 else f"{minutes / 60:,.0f} hours later"

@@ -156,7 +156,8 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
 def _cause(before: SessionStep, step: SessionStep, pause: float) -> str:
     """The first thing between two steps that is enough to lose the cache."""
     rule = RULES[provider_of(Body((), {"model": before.model}, {})) or "anthropic"]
-    kept = rule["ttl"]["1h"] if before.usage.written_1h else rule.get("surely", min(rule["ttl"].values()))
+    surely = rule["ttl"] | rule["surely"]
+    kept = surely["1h"] if before.usage.written_1h else min(surely.values())
     if step.event != "compaction" and step.model != before.model:
         return "model"
     if step.event != "compaction" and pause > kept:
