@@ -52,7 +52,8 @@ def between(one, two, age=0.0, key=None):
     ("claude-opus-4-6", "anthropic", 4096), ("claude-haiku-4-5", "anthropic", 4096),
     ("gpt-5.6-sol", "openai", 1024), ("openai/gpt-6-luna", "openai", 1024),
     ("gpt-4o-mini", "openai before", 1024), ("gpt-5-2025-08-07", "openai before", 1024), ("o3", "openai before", 1024),
-    ("gpt-35-turbo", "openai before", 1024), ("gpt-5.5-pro", "openai before", 2048), ("Qwen/Qwen3-8B", None, 0), ("openai/gpt-oss-120b", None, 0),
+    ("gpt-35-turbo", "openai before", 1024), ("gpt-5.5-pro", "openai before", 2048),
+    ("Qwen/Qwen3-8B", None, 0), ("openai/gpt-oss-120b", None, 0),
 ])  # fmt: skip
 def test_a_model_has_its_provider_and_its_least_length(model, key, least):
     def asked(length):

@@ -193,8 +193,8 @@ class _Api:
         for number, ttl in self._looked_at(_CAUSES[free:]):
             block = self.blocks[number]
             kept, _ = self.written.get(block.end, ("", None))
-            hidden = (block.end < self.low, self.pair.age > self.rules["ttl"].get(kept, math.inf), ttl not in ("", kept),
-                      block.level >= self.level)  # fmt: skip
+            gone = self.pair.age > self.rules["ttl"].get(kept, math.inf)
+            hidden = block.end < self.low, gone, ttl not in ("", kept), block.level >= self.level
             if kept and block.end <= self.pair.shared and not any(hidden[free:]):
                 found[block.end] = number
         return found
