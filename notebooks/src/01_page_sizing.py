@@ -25,11 +25,11 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin with the same tokens, so the first page (*matched*) is in both rows. It has one owner (chapter 02) and two readers. The other slots in the rows are *in hand*: used by one request. The pages of a request don't have to be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
+The two requests begin with the same tokens, so the first page (*matched*) is in both rows. The other slots in the rows are *in hand*: used by one request. The pages of a request don't have to be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
 
 ## The problem
 
-An engine reserves all the memory for its cache once, when it starts. So it has to know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}: multiply everything, then divide by the number of GPUs that share the model. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
+An engine reserves all the memory for its cache once, when it starts. So it has to know *beforehand* how many tokens will fit. {{engines infratech}} To size a token, it {{engines notebook-formula}}: it multiplies everything, then divides by the number of GPUs. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
 """
 
 
@@ -46,7 +46,7 @@ print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is wrong in the dangerous direction: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each of these lines breaks.
+Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is too small: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each line breaks.
 
 ## Build it
 
@@ -76,27 +76,53 @@ fold("1.a", size, "KiB per token, measured on real arrays of ten tokens")
 
 </details>
 
-In **GQA**, grouped-query attention, several query heads use the same KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. With a single KV head for all of them, it is called *MQA*, multi-query attention. DeepSeek goes further with **MLA**, multi-head latent attention. There, a token keeps one small vector per layer, from which the keys and values of all heads are computed when they are needed.
+In **GQA**, grouped-query attention, several query heads read the same KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. If all query heads read a single KV head, this is *MQA*, multi-query attention. Below are eight query heads, `q0` to `q7`, and the KV head that each of them reads:
+"""
+
+# %%
+from minikv.course.pictures.cells import word_rows
+
+rows = []
+for name, kv_heads in (("MHA", 8), ("GQA", 2), ("MQA", 1)):
+    read = np.repeat(np.arange(kv_heads), 8 // kv_heads)
+    rows.append((name, [f"KV {head}" for head in read]))
+word_rows(rows, heads=[f"q{head}" for head in range(8)])
+
+# %% [markdown]
+"""
+DeepSeek goes further with **MLA**, multi-head latent attention: each layer keeps one small vector per token. The keys and values of all heads are computed from it when they are needed.
 
 ### Step 2: several GPUs
 
-A large model is divided among several GPUs, and each of them gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. Heads are never split. That leaves two cases that work:
+A large model is divided among several GPUs, and each GPU gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. Heads are never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
+"""
+
+# %%
+rows = []
+for tp, copies in ((2, 1), (4, 1), (8, 2)):
+    parts = np.split(np.repeat(np.arange(4), copies), tp)
+    rows.append((f"{tp} GPUs", [" ".join(map(str, part)) for part in parts]))
+word_rows(rows, heads=[f"GPU {gpu}" for gpu in range(8)])
+
+# %% [markdown]
+"""
+Two cases work:
 
 - The number of KV heads is a multiple of the number of GPUs. Every GPU gets the same number of heads.
-- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and several GPUs keep the same one.
+- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and each head has copies.
 
 No other combination can run at all. Now take Llama 3.1 8B: 32 layers, 8 KV heads, vectors of 128 numbers, 2 bytes per number.
 """
 
 # %%
 # two numbers: put a list such as [1, 2] in place of None
-guess("1.b", "how many bytes per token on each of 8 GPUs? And of 16? [., .]", None)
+guess("1.b", "how many KiB per token on each of 8 GPUs? And of 16? [., .]", None)
 
 # %% [markdown]
 """
 #### 1.1 You write: `bytes_per_token` (10 minutes)
 
-Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If the heads can't be divided evenly, raise a `ValueError`. The answer is a whole number, and it must be exact even for numbers that are too large for a float.
+Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If neither case applies, raise a `ValueError`. The answer is a whole number, and it must be exact even for numbers that are too large for a float.
 """
 
 
@@ -110,14 +136,14 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 
 # %% [markdown]
 """
-`check` calls your function with many different numbers and compares each result with the correct one. Once they all agree, *your* function is the one that runs below; until then, the course's own version does. If you get stuck, try `hint("1.1")`. Call it again for a stronger hint. `solution("1.1")` shows the course's version. A function that does not end is stopped after 3 seconds; if a check still runs after a minute, restart the kernel.
+`check` calls your function with many different numbers and compares each result with the correct one. Once they all agree, *your* function runs below; until then, the course's own version does. If you get stuck, try `hint("1.1")`. Call it again for a stronger hint. `solution("1.1")` shows the course's version. A function that doesn't finish is stopped after 3 seconds; if a check still runs after a minute, restart the kernel.
 
-A function that passes is saved in `my_minikv.py`; until then, your last failing answer is kept there as a comment. If you restart the kernel, nothing is lost: run the cells from the top, and the set-up cell loads your functions again.
+A function that passes is saved in `my_minikv.py`; until then, your last failing answer is kept there as a comment. If you restart the kernel, run the cells from the top: the set-up cell loads your functions again.
 """
 
 # %%
-sizes = {tp: bytes_per_token(32, 8, 128, tp) for tp in (1, 2, 4, 8, 16, 32)}
-fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by the number of GPUs: {sizes}")
+sizes = {tp: bytes_per_token(32, 8, 128, tp) // 1024 for tp in (1, 2, 4, 8, 16, 32)}
+fold("1.b", [sizes[8], sizes[16]], f"KiB on each GPU, by the number of GPUs: {sizes}")
 
 # %% [markdown]
 """
@@ -138,7 +164,7 @@ Where do those numbers come from? Every published model comes with a `config.jso
 
 #### 1.5 You write: `read_config` (5 minutes)
 
-`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (Numbers 1.3 and 1.4 are exercises further down.)
+`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (A piece's number is its name; the numbers don't say the order.)
 """
 
 
@@ -152,7 +178,7 @@ read_config = check("1.5 read_config", read_config)
 
 # %% [markdown]
 """
-Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token. (Near the end of this chapter you will meet models whose layers keep less.)
+Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token. (Other models come near the end of this chapter.)
 """
 
 # %%
@@ -173,8 +199,8 @@ The cache gets what is left over. Four things come first:
 
 - **A margin.** Other programs use the GPU, too, so an engine takes only a share of the memory. We take 90 percent.
 - **The weights.** Llama 3.1 8B has 8,030,261,248 of them, at 2 bytes each.
-- **Activations.** While a layer computes, its intermediate results need room. How much is hard to calculate. So vLLM and nano-vllm measure it: they make a *trial run* with the largest batch that they will allow. SGLang and mini-sglang make no trial run. They keep a fixed share of the memory free instead.
-- **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
+- **Activations.** While a layer computes, its intermediate results need room. It is hard to calculate how much. So vLLM and nano-vllm measure it: they make a *trial run* with the most tokens that they allow at once. SGLang and mini-sglang keep a fixed share of the memory free instead.
+- **Graphs.** To save time, an engine records the work of one pass through the model and replays it (CUDA graphs). The recordings take memory, too.
 
 The rest is divided into whole pages. A page that fits only partly doesn't count.
 
@@ -194,7 +220,7 @@ pages_that_fit = check("1.2 pages_that_fit", pages_that_fit)
 
 # %% [markdown]
 """
-Now the question of this chapter. We take 1.2 GiB for the activations and 0.5 GiB for the graphs. These are typical round numbers; your engine prints its own when it starts.
+Now we can answer this chapter's question. We assume 1.2 GiB for the activations and 0.5 GiB for the graphs. These are typical round numbers; your engine prints its own when it starts.
 """
 
 # %%
@@ -206,7 +232,20 @@ for size in (1, 16, 256):
 
 # %% [markdown]
 """
-So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360.
+So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360. This is where the 80 GiB go, in boxes of up to 4 GiB:
+"""
+
+# %%
+taken = {"weights": WEIGHTS, "activations": 12 * GIB // 10, "graphs": GIB // 2}
+taken = {"margin": 8 * GIB, **taken, "cache": pages * page}
+rows = []
+for name, size in taken.items():
+    starts = np.arange(0, size / GIB, 4)
+    rows.append((name, [f"{min(4, size / GIB - start):.2g}" for start in starts]))
+word_rows(rows)
+
+# %% [markdown]
+"""
 
 ### Step 5: from pages to slots
 
@@ -239,21 +278,27 @@ print(slots_of([0, 2], 4, 5))
 """
 ## The same in `minikv`
 
-`minikv` does all of this, too. `page_slots` turns pages into slots with numpy, and that is what your engine will use. `KVShape.from_config` reads a `config.json` for more kinds of models, and `bytes_per_token` takes its result. For these models, both give the same result:
+`minikv` does all of this, too. Its `page_slots` uses numpy; your engine will use it. Its `bytes_per_token` takes a `KVShape`, which `KVShape.from_config` reads from a `config.json`. Do both agree with your functions?
 """
 
 # %%
 import minikv
 from minikv import KVShape
 
-llama = KVShape.from_config("llama-3.1-8b")
-for tp in (1, 2, 8, 16):
-    assert minikv.bytes_per_token(llama, tp=tp) == bytes_per_token(32, 8, 128, tp)
-print("equal on 1, 2, 8 and 16 GPUs")
+rng = np.random.default_rng(1)
+for layers, heads, tp in rng.integers(1, 64, (1000, 3)).tolist():
+    if heads % tp == 0 or tp % heads == 0:
+        size = minikv.bytes_per_token(KVShape(layers, heads, 128), tp=tp)
+        assert size == bytes_per_token(layers, heads, 128, tp)
+    pages = rng.permutation(layers).tolist()
+    assert page_slots(pages, tp).tolist() == slots_of(pages, tp, tp * layers)
+print("equal in a thousand random cases")
 
 # %% [markdown]
 """
-DeepSeek V3 has 671 billion parameters and 61 layers. Because it uses MLA, it keeps only one vector of 576 numbers (2 bytes each) per token and layer. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
+### Other kinds of models
+
+DeepSeek V3 has 671 billion parameters and 61 layers. With MLA, each layer keeps one vector of 576 numbers (2 bytes each) per token. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
 """
 
 # %%
@@ -277,55 +322,103 @@ The size of a token depends on the number of layers and on what each layer keeps
 
 </details>
 
-Keys and values can also be stored with fewer bits per number: as 8-bit floats (fp8), or as integers of 8 or 4 bits. Integers share one scale per vector, which must be stored, too. So int4 takes a little more than a quarter:
+Keys and values can also be stored with fewer bits per number: as 8-bit floats (fp8), or as integers of 8 or 4 bits. Integers share a scale per vector, which takes room, too:
 """
 
 # %%
+llama = KVShape.from_config("llama-3.1-8b")
 for dtype in ("bf16", "fp8", "int8", "int4"):
-    size = minikv.bytes_per_token(llama, dtype)
-    print(f"{dtype:5} {size:7,} bytes")
+    print(f"{dtype:5} {minikv.bytes_per_token(llama, dtype):7,} bytes")
 
 # %% [markdown]
 """
 ### Layers that keep less
 
-In many recent models, not every layer keeps every token. A layer with a *sliding window* looks back a fixed number of tokens and keeps only those (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size. For such a model you need two numbers: the bytes per token in the layers that keep everything, and the most that the others ever keep for one sequence. `KVLayers` computes both:
+So far, every layer kept every token: *full attention*. In many recent models, other layers keep less. A layer with a *sliding window* keeps only the latest tokens (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size. Here is what two models keep of a text of 8,192 tokens. A box is 1,024 tokens, or a state:
 """
 
 # %%
-from minikv import KVLayers
+from minikv import KVLayers, beside, plot
 
-for name in "llama-3.1-8b gemma-3-12b gpt-oss-120b qwen3-next-80b-a3b".split():
-    layers = KVLayers.from_config(name)
-    most = layers.bytes_per_sequence / 1024**2
-    print(f"{name}: {layers.bytes_per_token:,} bytes per token", end="")
-    print(f", at most {most:.1f} MiB per sequence" if most else "")
-    for g in layers.groups:
-        size = f" of {g.window:,} tokens" if g.window else ""
-        print(f"    {g.layers} layers keep: {g.keeps}{size}")
+rows = []
+for name in ("gemma-3-12b", "qwen3-next-80b-a3b"):
+    for g in KVLayers.from_config(name).groups:
+        count = 8 if g.keeps == "full attention" else (g.window or 1024) // 1024
+        words = [""] * (8 - count) + [g.keeps.split()[0]] * count
+        rows.append((f"{name}, {g.layers} layers", words))
+word_rows(rows, heads=[f"{1024 * box:,}" for box in range(1, 9)])
 
 # %% [markdown]
 """
-"Full attention" is the kind of layer that you know: it keeps every token. Gemma 3 12B has 40 layers with windows of 1,024 tokens. Up to that length they save nothing. After that, only 8 of its 48 layers keep taking more memory:
+Your functions count every layer as full attention. Here is what they say of gpt-oss-120b, and how long the windows of its layers are (`None` is full attention):
 """
 
 # %%
-gemma = KVLayers.from_config("gemma-3-12b")
-for tokens in (1_000, 10_000, 100_000):
-    kept = sum(g.per_token * min(tokens, g.window or tokens) for g in gemma.groups)
-    full = sum(g.per_token * tokens for g in gemma.groups)
-    print(f"{tokens:7,} tokens: {kept / 1024**2:6,.0f} MiB", end="; ")
-    print(f"if every layer kept every token: {full / 1024**2:,.0f} MiB")
+config = json.loads(asset("configs/gpt-oss-120b.json").read_text("utf-8"))
+print(f"your functions: {bytes_per_token(*read_config(config)):,} bytes per token")
+for g in KVLayers.from_config("gpt-oss-120b").groups:
+    print(f"{g.layers} layers, window: {g.window}")
+
+# %%
+guess("1.e", "how many bytes does one more token take when the windows are full?", None)
+
+# %%
+oss = KVLayers.from_config("gpt-oss-120b")
+most = f"and at most {oss.bytes_per_sequence / 1024**2} MiB for its windows"
+fold("1.e", oss.bytes_per_token, most)
 
 # %% [markdown]
 """
-So how many tokens fit depends on how many sequences they belong to: a hundred short conversations keep a hundred windows, a single long one keeps one.
+<details><summary>Why</summary>
+
+A full window drops its oldest token for each new one, so it stops growing. Only the other 18 layers keep one more token: half of what your functions counted. An engine that believed them would use only half of its memory for long texts.
+
+</details>
+
+So such a model needs two numbers: the bytes per token in the layers that keep everything, and the most that its other layers keep for one sequence. `KVLayers` has both. The plots show what one sequence takes:
+"""
+
+
+# %%
+def kept_bytes(groups, tokens):
+    return sum(g.per_token * min(tokens, g.window or tokens) + g.state for g in groups)
+
+
+plots, tokens = [], (1, 512, 1024, 2048, 4096)
+for name in ("gemma-3-12b", "qwen3-next-80b-a3b"):
+    groups, *_ = found = KVLayers.from_config(name).groups
+    full = groups.per_token / groups.layers * sum(g.layers for g in found)
+    lines = {"it keeps": [kept_bytes(found, n) / 1024**2 for n in tokens]}
+    lines["all layers with full attention"] = [full * n / 1024**2 for n in tokens]
+    plots.append(plot(name, {"tokens": tokens}, lines, "MiB"))
+beside(*plots)
+
+# %% [markdown]
+"""
+<details><summary>Why is a state so large?</summary>
+
+For each of 32 heads, a recurrent layer of Qwen3-Next keeps 128 × 128 sums of 4 bytes: 2 MiB. The last inputs of a small convolution take 48 KiB more. There are 36 such layers.
+
+</details>
+
+Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token on, so they pay off only after a thousand tokens. And every sequence has its own windows and states. Here is Gemma:
+"""
+
+# %%
+gemma = KVLayers.from_config("gemma-3-12b").groups
+for count in (1, 10, 100):
+    size = count * kept_bytes(gemma, 100_000 // count) / 2**30
+    print(f"{count:3} sequences of {100_000 // count:7,} tokens: {size:4.1f} GiB")
+
+# %% [markdown]
+"""
+So how many tokens fit depends on how many sequences they belong to.
 
 This has a price. A request can reuse a cached prefix only if every layer still has what it kept at the end of that prefix: a window layer its last tokens, a recurrent layer its state at exactly that token. If one of them is gone, the prefix has to be computed again.
 
 ## Play
 
-A request grows token by token, in pages of four. Run the cell to step through it. Before each step, say whether it takes a new page. Click a page in the pool to see its history.
+A request grows token by token, in pages of four. Run the cell to step through it. Before each step, predict whether it takes a new page. Click a page in the pool to see its history.
 """
 
 # %%
@@ -342,7 +435,7 @@ film.player(still=5)
 
 # %% [markdown]
 """
-Larger pages mean fewer pages to keep track of. But each request wastes the empty part of its last page. Say we have a thousand requests, with lengths from 1 to 1,000 tokens; their average is about 500.
+Larger pages mean fewer pages to keep track of. But each request wastes the empty part of its last page. Take a thousand requests, of 1 to 1,000 tokens; their average is about 500.
 """
 
 # %%
@@ -366,13 +459,13 @@ On average a request wastes half a page: 128 of 628 slots, or a fifth of the mem
 
 </details>
 
-Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks. With pages of 16, one look into the page table finds 16 neighbors, which can be read in one go. So a kernel is written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
+Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks: with pages of 16, one look into the page table finds 16 neighbors. So a kernel is written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
 
 ## More to try
 
 #### 1.3 Design: choose a page size
 
-Write `best_page_size(lengths, sizes, most_waste)`. Every sequence has its own pages. Among the page sizes in `sizes`, return the largest one at which sequences of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. (Python rounds floats. So compute the share with a single division: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and what would change your mind?
+Write `best_page_size(lengths, sizes, most_waste)`. Every request has its own pages. Among the page sizes in `sizes`, return the largest one at which requests of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and why?
 """
 
 
@@ -387,7 +480,7 @@ check("1.3 best_page_size", best_page_size)
 """
 <details><summary>Hint</summary>
 
-The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted.
+The waste is a share of all slots in all pages that are taken. If there are no requests, nothing is wasted.
 
 </details>
 
@@ -405,11 +498,13 @@ def best_page_size(lengths, sizes, most_waste):
     return max(fitting)
 ```
 
+The open question has no single answer. A request wastes about half a page: with pages of 16 that is little of a chat of 2,000 tokens, and much of a question of 20. The kernel may decide for you.
+
 </details>
 
 #### 1.4 Bug hunt: one page off
 
-`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Return `(memory, percent, taken, page_bytes)` for which the two differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
+`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Return values of `(memory, percent, taken, page_bytes)` for which the two functions differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
 """
 
 # %%
@@ -456,31 +551,31 @@ for size in (1, 16, 64, 256):
 
 # %% [markdown]
 """
-With pages of 256, the two prompts share nothing at all. There is also a new rule that can be broken: *a page has one owner*, who may write to it, no matter how many requests read it. As soon as pages are handed out and taken back, something must guard that rule. That is the next chapter.
+With pages of 256, the two prompts share nothing at all. There is also a new rule that can be broken: *each page has one owner*, which alone may write to it, no matter how many requests read it. Something must guard that rule. That is the next chapter.
 
 ## In real engines
 
 {{engines 01|`pages_that_fit`; too little memory; page size}}
 
-Engines also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages all have the same size in bytes.
+Engines also size layers that differ: sliding windows and recurrent layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages all have the same size in bytes.
 
 ## Recap
 
-A token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; the number of parameters doesn't matter. Heads are never split, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations and the graphs, in whole pages. Larger pages suit the kernels, but they waste more and share less.
+With full attention and KV heads, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; heads are never split, and a window or a state takes a fixed amount per sequence instead. The cache gets whole pages, from what the weights, the activations and the graphs leave of the engine's share. Larger pages suit the kernels, but they waste more and share less.
 
 **Check yourself**
 
-1. A model has 4 KV heads. At how many GPUs does the cache on each GPU stop shrinking?
+1. Which rules do the three wrong lines at the beginning break?
 2. Name two ways in which engines decide how much memory to leave for activations.
 3. From chapter 00: why does a clock at the top of a prompt ruin the hit rate?
-4. From chapter 00: what has an engine kept after an answer of ten tokens?
+4. From chapter 00: which keys and values does an engine have after an answer of ten tokens?
 
 <details><summary>Answers</summary>
 
-1. At 4: each GPU has one head then, and more GPUs only make copies.
+1. 8 heads can't be divided evenly among 3 GPUs. Heads are never split, so each of 16 GPUs keeps a whole one. And the cache gets only what the weights and the rest leave.
 2. A trial run that measures it (vLLM, nano-vllm), or a fixed share that is kept free (SGLang, mini-sglang).
 3. A prefix ends at the first token that differs, and the time differs right away. Nothing after it is shared.
-4. The keys and values of the first nine. The last token is sampled and never computed.
+4. Those of the prompt and of the first nine tokens. The last token is generated, but its keys and values are never computed.
 
 </details>
 

@@ -116,7 +116,7 @@ def best_page_size(lengths: Sequence[int], sizes: Sequence[int], most_waste: flo
 
 
 def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
-    """How many pages fit in `percent` hundredths of the memory, less what is taken."""
+    """Return how many pages fit in `percent` percent of the memory, minus the `taken` bytes."""
     usable = memory * percent // 100
     return (usable - taken) // page_bytes
 
