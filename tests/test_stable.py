@@ -18,7 +18,7 @@ from minikv.testing import assert_prefix_stable
 pytestmark = pytest.mark.core
 
 BUILDERS = """
-import itertools, random, time, uuid
+import itertools, os, random, time, uuid
 import datetime as calendar
 from datetime import date, datetime, timezone
 from time import strftime
@@ -50,6 +50,11 @@ def tools(tools=TOOLS): return {"model": "m", "tools": tools, "messages": [{"rol
 def sorted_tools(tools): return {"tools": sorted(tools, key=lambda tool: tool["name"]), "messages": []}
 def facts(facts): return "\\n".join(f"{key}: {value}" for key, value in facts.items())
 def late_clock(question): return f"Be brief. {question} It is {datetime.now()}."
+def alone():
+    with open(__file__ + ".lock", "x"):
+        time.sleep(0.2)
+    os.remove(__file__ + ".lock")
+    return "Be brief."
 def metadata(): return {"prompt": "Be brief.", "metadata": {"id": str(uuid.uuid4())}}
 def marked(turn=itertools.count()):
     parts = [{"type": "text", "text": "Be brief. " * 9000}, {"type": "text", "text": "Be kind."}]
@@ -66,6 +71,8 @@ async def later(): return "Be brief."
 def prints(): print("built"); return "Be brief."
 def fails(): raise LookupError("no template")
 def nothing(): return None
+def waits(): time.sleep(60)
+def ends(): os._exit(3)
 def an_object(): return [STARTED]
 class Model:
     @classmethod
@@ -139,9 +146,16 @@ def test_the_place_is_shown_with_the_texts_of_both_calls(builders):
     assert (two[:2], two[2][:7]) == (["then", "B"], "7-04-13")
 
 
+def test_processes_run_side_by_side_on_as_many_cores_as_there_are(builders, monkeypatch):
+    """Each imports the builder's whole project."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert said("alone", seeds=4) is None
+
+
 def test_a_day_may_be_named_if_the_clocks_are_an_hour_apart(builders):
     assert said("today", later=3600) is None
-    assert said("hour", later=3600)
+    assert said("today").endswith("If it may change from day to day, test it with later=3600.")
+    assert "later=3600" not in said("hour", later=3600)
 
 
 def test_sets_come_in_another_order_in_another_process(builders):
@@ -191,6 +205,8 @@ def test_a_function_that_has_a_name_is_taken_for_its_name():
     [
         (RuntimeError, "fails", {}, "builders:fails failed in a process of its own:\n(?s:.*)LookupError: no template$"),
         (RuntimeError, "missing", {}, "has no attribute 'missing'"),
+        (RuntimeError, "waits", {"timeout": 1}, "(?s)Timeout .*in waits\n"),
+        (RuntimeError, "ends", {}, r"failed in a process of its own:\n\(it ended with status 3\)$"),
         (RuntimeError, "an_object", {}, "Object of type datetime is not JSON serializable"),
         (TypeError, "nothing", {}, "the prompt is None: expected a text, a list of messages or a request body"),
         (
@@ -201,6 +217,16 @@ def test_a_function_that_has_a_name_is_taken_for_its_name():
         ),
         (ValueError, "same", {"unordered": ["question"], "kwargs": {"question": "Who?"}}, "names 'question': expected"),
         (ValueError, "same", {"seeds": 1}, "seeds is 1: "),
+        (ValueError, "same", {"timeout": 0}, "timeout is 0: "),
+        (TypeError, "same", {"unordered": "tools"}, "unordered is 'tools': expected a list"),
+        (TypeError, "same", {"args": "Who?"}, r"args is 'Who\?': expected a list"),
+        (
+            TypeError,
+            "same",
+            {"args": ["Hi", print, lambda: 0]},
+            "argument 2 is <function .*>, which cannot be sent to another process: make it in the builder",
+        ),
+        (TypeError, "same", {"kwargs": {"client": sys.stdout}}, "argument 'client' is <"),
     ],
 )
 def test_what_cannot_be_checked_is_an_error_that_names_it(builders, error, name, options, message):

@@ -222,8 +222,13 @@ def test_a_file_that_patches_the_judge_away_is_not_judged(verify):
     assert out.endswith("not judged: 15\n")
 
 
-def test_a_class_that_claims_nothing_is_no_pass(verify_here):
-    assert verify_here(RIGHT.replace("pass", "claims = ()"))[0] == 1
+def test_a_class_that_claims_nothing_is_no_pass(verify_here, tmp_path):
+    status, out, error = verify_here(RIGHT.replace("pass", "claims = ()"), "--junit", "report.xml")
+    said = "minikv: cannot verify theirs.py: no rule that Mine claims was reached\n"
+    assert (status, out.splitlines()[-1], error) == (2, "not claimed: 15", said)
+    *_, (suite, _) = suites_in(tmp_path / "report.xml")
+    assert suite["failures"] == "1"
+    assert verify_here(RIGHT.replace("pass", "claims = ()") + WRONG.replace("Mine", "Other"))[0] == 1
 
 
 def test_endless_claims_are_named_at_once(verify_here):

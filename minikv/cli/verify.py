@@ -26,7 +26,7 @@ examples:
   minikv verify --template > my_engine.py             a class to fill in, for the cache of an engine
   minikv verify my_engine.py --junit verify.xml       for CI: a test case for each rule
 
-The exit status is 0 if no rule that is claimed is broken, 1 if one is, and 2 if there is nothing to judge."""
+The exit status is 0 if rules hold and none is broken, 1 if one is broken, and 2 if nothing could be judged."""
 
 
 def add_verify(verify: argparse.ArgumentParser) -> None:
@@ -61,13 +61,12 @@ def target(text: str) -> tuple[str, str]:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Judge what `options` name and print the report: 0 if nothing that is claimed is broken, 1 if something is."""
+    """Judge what `options` name and print the report; returns the exit status."""
     if options.template:
         say(asset("adapter.txt").read_text("utf-8").rstrip())
         return 0
-    if options.target is None:
-        return complain("name a file or a module to verify, or --template", 2)
-    if missing := lacking("minikv verify", "hypothesis"):
+    unnamed = "name a file or a module to verify, or --template"
+    if missing := lacking("minikv verify", "hypothesis") if options.target else unnamed:
         return complain(missing, 2)
     from minikv.testing.conformance.apart import verify_apart
     from minikv.testing.conformance.rules import Conformance, junit
@@ -80,10 +79,11 @@ def run_verify(options: argparse.Namespace) -> int:
             report = {"file": file, **found.as_json()}
             say(json.dumps(report) if options.json else f"{chr(10) if judged else ''}{found}")
             judged.append(found)
+            trouble = trouble if found.status < 2 else f"no rule that {found.name} claims was reached"
     except NothingToJudgeError as error:
         trouble = str(error)
     if options.junit:
         replace(options.junit, junit(file, judged, trouble))
     if trouble:
-        return complain(f"cannot verify {shown(place)}: {trouble}", 2)
-    return 0 if all(found.is_clean for found in judged) else 1
+        complain(f"cannot verify {shown(place)}: {trouble}", 2)
+    return 1 if any(found.status == 1 for found in judged) else 2 * bool(trouble)

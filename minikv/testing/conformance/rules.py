@@ -81,10 +81,10 @@ class Conformance:
     note: str = ""
 
     @property
-    def is_clean(self) -> bool:
-        """Return whether no rule is broken or was not judged, and at least one holds."""
+    def status(self) -> int:
+        """The exit status: 1 if a rule is broken or was not judged, 0 if all that were reached hold, 2 if none was."""
         states = {each.state for each in self.verdicts}
-        return HOLDS in states and not states & {BROKEN, NOT_JUDGED}
+        return 1 if states & {BROKEN, NOT_JUDGED} else 0 if HOLDS in states else 2
 
     @property
     def broken(self) -> list[RuleVerdict]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+import faulthandler
 import functools
 import gc
 import importlib
@@ -91,7 +92,8 @@ def do_job() -> None:
     """Do the job on standard input; nothing that the builder prints gets into the answer."""
     out = os.dup(1)
     os.dup2(2, 1)
-    sys.path[:], name, calls = pickle.load(sys.stdin.buffer)
+    sys.path[:], name, calls, timeout = pickle.load(sys.stdin.buffer)
+    faulthandler.dump_traceback_later(timeout, exit=True)  # it says where the builder waits
     clock = ShiftedClock(calls[0][0])
     try:
         clock.install()

@@ -36,6 +36,7 @@ def assert_prefix_stable(
     until: str | None = None,
     later: float = LATER,
     seeds: int = 8,
+    timeout: int = 120,
 ) -> None:
     """Call a prompt builder again and again, and raise `AssertionError` if it does not always build the same prompt.
 
@@ -46,7 +47,8 @@ def assert_prefix_stable(
     half of all processes; `seeds` is how many are tried. What a test patches is not patched there.
 
     `until` is a text that is in the prompt once, such as the user's question: only what comes before it must be the
-    same. With `later=3600` a prompt may name the day. A clock that is not Python's, such as numpy's, is not set.
+    same. With `later=3600` a prompt may name the day. A clock that is not Python's, such as numpy's, or that does not
+    show the time of day, such as `time.monotonic`, is not set. A process may take `timeout` seconds.
 
     `ValueError` and `TypeError` say what is wrong with an argument or a prompt, `RuntimeError` how the builder failed.
 
@@ -59,15 +61,14 @@ def assert_prefix_stable(
     __tracebackhide__ = True
     name = _name_of(build)
     whole_number("seeds", seeds, 2, "a set has the same order in one process")
-    same = pickle.dumps((args, kwargs or {}))
-    jobs = [[(_ELSEWHERE, later, same)] for _ in range(seeds)]
-    jobs[0] = [("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)]
-    jobs[-1] += _reordered(args, kwargs or {}, unordered, later)
-    (_, one), *others = _prompts(name, jobs)
+    whole_number("timeout", timeout, 1, "a process takes seconds")
+    jobs = _jobs(args, kwargs or {}, unordered, later, seeds)
+    (_, one), *others = _prompts(name, jobs, timeout)
     _end(one, until)
     for how, two in others:
         if words := _miss(one, two, until, how):
-            raise AssertionError(f"{name} builds a different prompt (B) {how}.\n{words}")
+            daily = " If it may change from day to day, test it with later=3600." * (how == _LATER and later > 3600)
+            raise AssertionError(f"{name} builds a different prompt (B) {how}.\n{words}{daily}")
 
 
 def _name_of(build: str | Callable[..., Any]) -> str:
@@ -79,37 +80,56 @@ def _name_of(build: str | Callable[..., Any]) -> str:
     return name
 
 
-def _reordered(args: Any, kwargs: Mapping[str, Any], unordered: Sequence[str], later: float) -> Iterator[_Call]:
-    """The calls with arguments in another order; they come last, because a set in the prompt changes with it too."""
+def _jobs(args: Any, kwargs: Mapping[str, Any], unordered: Any, later: float, seeds: int) -> list[list[_Call]]:
+    """The calls of each process; those with another order come last: a set in the prompt changes with it too."""
+    for what, given in ("args", args), ("unordered", unordered):
+        if isinstance(given, str):
+            raise TypeError(f"{what} is {bounded(given)}: expected a list")
+    same = _pickled(args, kwargs)
+    jobs = [[(_ELSEWHERE, later, same)] for _ in range(seeds)]
+    jobs[0] = [("", 0.0, same), (_TWICE, 0.0, same), (_LATER, later, same)]
     for name in unordered:
         value = kwargs.get(name)
         if not isinstance(value, (dict, list, tuple, set, frozenset)):
             rule = "expected an argument in kwargs that is a dict, a list, a tuple or a set"
             raise ValueError(f"unordered names {bounded(name)}: {rule}")
         items = list(value.items() if isinstance(value, dict) else value)
-        arguments = pickle.dumps((args, {**kwargs, name: type(value)(reversed(items))}))
-        yield f"when {name} is in another order", later, arguments
+        arguments = _pickled(args, {**kwargs, name: type(value)(reversed(items))})
+        jobs[-1].append((f"when {name} is in another order", later, arguments))
+    return jobs
 
 
-def _prompts(name: str, jobs: list[list[_Call]]) -> Iterator[tuple[str, Body]]:
+def _pickled(args: Any, kwargs: Mapping[str, Any]) -> bytes:
+    """The arguments for another process, or `TypeError` names the one that cannot get there."""
+    for name, value in [*enumerate(args), *kwargs.items()]:
+        try:
+            pickle.dumps(value)
+        except Exception:
+            rule = "which cannot be sent to another process: make it in the builder"
+            raise TypeError(f"argument {name!r} is {bounded(value)}, {rule}") from None
+    return pickle.dumps((args, kwargs))
+
+
+def _prompts(name: str, jobs: list[list[_Call]], timeout: int) -> Iterator[tuple[str, Body]]:
     """Yield for each call what is different about it, and the prompt; each job is a process."""
     __tracebackhide__ = True
-    with ThreadPoolExecutor() as threads:
-        answers = list(threads.map(_answer, repeat(name), jobs, count(1)))
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        answers = list(threads.map(_answer, repeat(name), jobs, count(1), repeat(timeout)))
     for calls, answer in zip(jobs, answers):
         if isinstance(answer, str):
             raise RuntimeError(f"{name} failed in a process of its own:\n{answer}")
         yield from ((call[0], as_body(json.loads(prompt))) for call, prompt in zip(calls, answer))
 
 
-def _answer(name: str, calls: list[_Call], seed: int) -> Any:
+def _answer(name: str, calls: list[_Call], seed: int, timeout: int) -> Any:
     """The prompts that a process with this hash seed builds, or the text of an error."""
     path = [os.path.abspath(folder) for folder in sys.path]
-    asked = pickle.dumps((path, name, [call[1:] for call in calls]))
+    asked = pickle.dumps((path, name, [call[1:] for call in calls], timeout))
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     command = [sys.executable, builder_process.__file__]
     done = subprocess.run(command, input=asked, env=environment, capture_output=True, check=False)
-    return json.loads(done.stdout or "0") or done.stderr.decode(errors="replace")[-2000:]
+    said = done.stderr.decode(errors="replace")[-2000:]
+    return json.loads(done.stdout) if done.stdout else f"{said}(it ended with status {done.returncode})"
 
 
 def _miss(one: Body, two: Body, until: str | None, how: str) -> str:
