@@ -199,8 +199,8 @@ def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -
     billed = units.scale / 4 < scale < units.scale * 4  # else it has images, or is not of this prompt
     scale, exact = (scale, True) if billed else (units.scale, units.scale == 1)
     pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
-    raw = any(piece.place.part == "prompt" for piece in two.pieces)
-    keys = [key] if (key := provider_of(one, two)) else ["openai before"] if raw else ["openai before", "openai"]
+    raw, named = any(piece.place.part == "prompt" for piece in two.pieces), two.namespace.get("model")
+    keys = [key] if (key := provider_of(one, two)) else [] if named else ["openai before", "openai"][: 1 if raw else 2]
     return [predict(key, pair) for key in keys]
 
 
@@ -222,7 +222,7 @@ def _headline(
         return PromptChange("too short for the cache"), change
     if found.kind in ("", kind):
         names = {*change.detail.split(", ")}
-        free = kind == "template settings" and names.isdisjoint(RULES[found.rules]["from"])
+        free = kind == "template settings" and (names.isdisjoint(RULES[found.rules]["from"]) or not found.kind)
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
     short = little and found.kind == "too short for the cache" and kind != "extended"

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ RULES = read_json(Path(__file__).with_name("providers.json"))
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
 _TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
 _FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
-_GPT = re.compile(r"gpt-(\d+)(?:[.-](\d)\b)?|\bo[134]\b|codex")
+_GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|\bo[134]\b|codex")
 _CAUSES = ("too short for the cache", "cache expired", "cache lifetime changed", "template settings",
            "breakpoint too far", "breakpoint moved")  # fmt: skip  # that hide an entry, as they are taken away in turn
 
@@ -71,8 +71,9 @@ def provider_of(*bodies: Body) -> str | None:
     marks, settings = {piece.mark for piece in pieces} - {""}, {name for body in bodies for name in body.settings}
     if "30m" in marks or "prompt_cache_options" in settings:
         return "openai"
-    beside = not model.strip() and any(piece.place.part == "system" for piece in pieces)
-    if marks or "cache_control" in settings or beside:
+    if model.strip():
+        return None
+    if marks or "cache_control" in settings or any(piece.place.part == "system" for piece in pieces):
         return "anthropic"
     return "openai before" if "prompt_cache_key" in settings else None
 
@@ -166,6 +167,8 @@ class _Api:
         """Predict what is read and written, with the cause where it is not enough."""
         if refused := self._refused(self.before) or self._refused(self.marks):
             return Prediction(self.key, 0, 0, "breakpoints refused", refused)
+        if self.pair.length < self.low:
+            return Prediction(self.key, 0, 0, _CAUSES[0], self._about(self.pair.length))
         ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
         end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
@@ -204,21 +207,25 @@ class _Api:
         blocks, back = self.blocks, self.rules["back"] if _CAUSES[4] in causes else len(self.blocks)
         if self.key == "anthropic" and causes:
             for number, ttl in self.marks.items():
-                runs = groupby(range(number, -1, -1), key=lambda n: blocks[n].kind if blocks[n].kind in RUNS else n)
-                yield from ((found, ttl) for _, run in islice(runs, back) for found in run)
+                yield from ((found, ttl) for run in self._positions(number)[:back] for found in run)
         else:
             ends = endings(self.pair.two, blocks)
             for number, block in enumerate(blocks):
-                if not causes or block.mark or number in ends[-1 - back :] or (number in ends and block.level == 1):
+                if not causes or block.mark or number in ends[-back:] or (number in ends and block.level == 1):
                     yield number, ""
+
+    def _positions(self, number: int) -> list[list[int]]:
+        """The blocks from one back to the first, as the API counts them: one by one, but a run of calls as one."""
+        if self.key != "anthropic":
+            return [[end] for end in reversed(endings(self.pair.two, self.blocks)) if end <= number]
+        kinds = [block.kind if block.kind in RUNS else at for at, block in enumerate(self.blocks)]
+        return [[*run] for _, run in groupby(range(number, -1, -1), kinds.__getitem__)]
 
     def _cause(self, read: int) -> tuple[str, str]:
         """Why much less is read than is shared, or two empty texts where it is not so."""
-        if self.pair.length < self.low:
-            return _CAUSES[0], self._about(self.pair.length)
         for free, cause in enumerate(("", *_CAUSES)):
             size = max(found := self._found(free), default=0)
-            if self.pair.shared - size < max(self.low, size / 3):
+            if self.pair.shared - size < self.least[0] * self.pair.scale:
                 detail = self._detail(cause, size, found[size]) if free else ""
                 return "image added" if detail == "images" else cause, detail
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
@@ -231,12 +238,13 @@ class _Api:
     def _detail(self, cause: str, size: int, number: int) -> str:
         """More about a cause that hid what was written up to a block."""
         (kept, place), last = self.written[size], max(self.marks)
+        back = [number in run for run in self._positions(last)].index(True) + 1 if cause == _CAUSES[4] else 0
         return {
             "too short for the cache": self._about(size),
             "cache expired": f"{self._later()}, kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
             "template settings": ", ".join(self.lost),
-            "breakpoint too far": f"{last - number} blocks after {place}; {self.rules['back']} are looked at",
+            "breakpoint too far": f"{place} is position {back} counted back; {self.rules['back']} are looked at",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 
