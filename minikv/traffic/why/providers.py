@@ -110,7 +110,7 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     >>> from minikv.traffic.bodies import read_body
     >>> body = read_body({"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hi"}]})
     >>> predict("anthropic", RequestPair(body, body, 28, 28)).kind
-    'no breakpoint'
+    'too short for the cache'
     """
     if key != "anthropic" and pair.changed(["prompt_cache_key"]):
         return Prediction(key, 0, 0, "cache key changed")
