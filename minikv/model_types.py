@@ -65,13 +65,13 @@ def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
     path = Path(source)
     if path.is_dir():
         path /= "config.json"
-    if not path.exists() and path.parent == Path() and path.suffix != ".json":
+    if not path.exists():
         try:
             path = asset(f"configs/{source}.json")
         except FileNotFoundError:
             names = ", ".join(sorted(other.stem for other in asset("configs").iterdir()))
             raise FileNotFoundError(
-                f"{bounded(str(source))} is no file, no folder, and none of the models whose config.json comes with "
+                f"{bounded(str(source))} is no config.json, no folder with one, and none of the models that come with "
                 f"minikv: {names}. Download your model's config.json, and name that file"
             ) from None
     beside = path.with_name("hf_quant_config.json")

@@ -73,9 +73,8 @@ def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_pat
     assert not bare.search(re.sub(r"<t[hd][^>]*>[\d,.]+ GiB</t[hd]>", "", page))
     assert "memory per GPU" in out
     assert "memory per GPU" in page
-    assert re.search(r"memory per GPU +memory on 2 GPUs", out)
     assert "60 GiB on each of 2 GPUs (120 GiB in all)" in out
-    assert "--memory, 60 GiB per GPU, 120 GiB on 2 GPUs: LRU hits" in out
+    assert "--memory, 60 GiB per GPU: LRU hits" in out
     assert ",bytes_per_gpu," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
 
 
@@ -135,6 +134,10 @@ def test_all_that_is_in_the_cache_counts_in_its_size(capsys):
     windows = json.loads(plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB", "--json")[1])
     plain = json.loads(plan(capsys, "--json")[1])
     assert windows["at_memory"]["requests_too_large"] > 0
+    assert windows["at_memory"]["tokens"] is None  # that depends on the prompts
+    assert "16,384 tokens, less the windows" in plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB")[1]
+    less = plan(capsys, "--model", "gemma-3-12b", "--memory", "100MiB")[1]
+    assert "1,600 tokens, but one long prompt's windows and states take more." in less
     in_blocks = windows["ceiling"]["bytes"] - plain["ceiling"]["tokens"] * 65_536
     assert 0.9 * 150 * 320 * 2**20 < in_blocks <= 150 * 320 * 2**20 + 512 * 65_536
     assert windows["ceiling"]["hits"] == plain["ceiling"]["hits"]
@@ -180,9 +183,13 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
     ("options", "said"),
     [
         (["--memory", "60GiB"], "memory needs a model"),
+        (["--tp", "2"], "tp needs a model, which is not given"),
+        (["--state-dtype", "bf16"], "state_dtype needs a model, which is not given"),
+        (["--weights", "bf16"], "weights needs a model, which is not given"),
         (["--model", "llama-3.1-8b", "--memory", "60"], "argument --memory: '60': expected a number and its unit"),
         (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is less than a block of 512 tokens takes"),
-        (["--model", "no-such-model"], "'no-such-model' is no file, no folder, and none of the models"),
+        (["--model", "no-such-model"], "'no-such-model' is no config.json, no folder with one, and none of the models"),
+        (["--model", "no/such/folder"], "'no/such/folder' is no config.json, no folder with one, and none of"),
         ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
         ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
         (
@@ -190,7 +197,7 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
             "of which parameters and FLOPs are not counted",
         ),
         (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
-        (["--weights", "bf16"], "weights are taken off the memory, which is not given"),
+        (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are taken off the memory, which is not given"),
         (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
         (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
         (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
@@ -212,7 +219,7 @@ def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
     log.write_text('{"prompt": "one"}\n' * 3, "utf-8")
     status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=str(log))
     assert status == 2
-    assert "is counted in bytes, a model in tokens: name its tokenizer" in err
+    assert "is counted in bytes, a model in tokens: add --tokenizer FOLDER" in err
     status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
     assert (status, "says nothing of time" in err) == (2, True)
 

@@ -101,7 +101,7 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "config.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds a list"):
         KVShape.from_config(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"'gpt-9' is no file, .* deepseek-v3, .*Download your"):
+    with pytest.raises(FileNotFoundError, match=r"'gpt-9' is no config.json, .* deepseek-v3, .*Download your"):
         KVShape.from_config("gpt-9")
     with pytest.raises(FileNotFoundError):
         KVShape.from_config("folder/config.json")

@@ -161,7 +161,10 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
         said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
         said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
-        said += ", less with the windows and states of prompts" if kept else ""
+        less = ", less the windows and states of prompts"
+        said += (
+            (less if kept < terms.memory else ", but one long prompt's windows and states take more") if kept else ""
+        )
     return said + ("." if terms.cost else ". Its FLOPs are not counted.")
 
 

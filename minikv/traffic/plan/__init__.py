@@ -87,11 +87,11 @@ class Terms:
         """
         lifetimes = tuple(float_field("ttl", seconds, 0, 1e9) for seconds in ttl)
         warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
-        if memory is None and weights:
-            raise ValueError("weights are taken off the memory, which is not given")
         if model is None:
-            if memory is not None:
-                raise ValueError("memory needs a model: how many tokens fit depends on the model")
+            given = {"memory": memory, "dtype": dtype, "state_dtype": state_dtype, "weights": weights}
+            given["tp"] = None if tp == 1 else tp
+            if named := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"{named[0]} needs a model, which is not given")
             return cls(1, lifetimes=lifetimes, warm_up=warm_up)
         if memory is not None:
             size = memory_size(memory) if isinstance(memory, str) else memory
@@ -108,7 +108,7 @@ class Terms:
     def on(self, traffic: Traffic) -> Terms:
         """The terms for a trace; `ValueError` where there is no such plan for it."""
         if self.bytes_per_token and traffic.unit != "tokens":
-            raise ValueError(f"{traffic.name} is counted in {traffic.unit}, a model in tokens: name its tokenizer")
+            raise ValueError(f"{traffic.name} is counted in {traffic.unit}, a model in tokens: add --tokenizer FOLDER")
         if self.lifetimes and not traffic.timed:
             raise ValueError(f"{traffic.name} says nothing of time, which a time to live needs")
         made = replace(self, block_size=traffic.block_size, unit=traffic.unit)
@@ -134,8 +134,10 @@ def _of_cache(
         if weights:
             raise
         return memory, None  # FLOPs are left out
-    if memory is None or weights is None:
+    if weights is None:
         return memory, cost
+    if memory is None:
+        raise ValueError("weights are taken off the memory, which is not given")
     if weights not in DTYPE_BITS:
         raise ValueError(f"weights is {bounded(weights)}: expected one of {', '.join(DTYPE_BITS)}")
     return kv_budget(memory, -(-cost.total * DTYPE_BITS[weights] // (8 * tp)), utilization=1), cost
@@ -145,12 +147,13 @@ def _of_cache(
 class PlanPoint:
     """The hits of a cache of `blocks` blocks: `hits` of the counted blocks, and `bound` if it knew the future.
 
-    `own_conversation_hits` are blocks that the conversation itself had sent before (`None`: not known). The hits save
-    `tokens_saved` tokens of prefill and `flops_saved` FLOPs. Too large requests were served without the cache.
+    Where each prompt keeps windows or states besides its blocks, no number of `tokens` fits. `own_conversation_hits`
+    are blocks that the conversation itself had sent before (`None`: not known). The hits save `tokens_saved` tokens of
+    prefill and `flops_saved` FLOPs. Too large requests were served without the cache.
     """
 
     blocks: int
-    tokens: int
+    tokens: int | None
     bytes: int | None
     hits: int
     hit_rate: float

@@ -38,15 +38,11 @@ class PlanWords:
         self.plan, self.unit = plan, plan.unit
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
-        self._all = f" on {plan.gpus} GPUs" if plan.gpus > 1 else ""
         self._memory = plan.at_memory and plan.at_memory.blocks
 
     def size(self, blocks: int) -> str:
-        """A size in GiB where that is known, of one GPU and of all, else in the trace's units."""
-        if not self.block_bytes:
-            return self.units(blocks)
-        size = blocks * self.block_bytes
-        return f"{gib(size)}{self.each}" + (f", {gib(size * self.plan.gpus)}{self._all}" if self._all else "")
+        """A size in GiB where that is known, else in the trace's units."""
+        return f"{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
 
     def units(self, blocks: int) -> str:
         """A size in the trace's units.
@@ -136,7 +132,7 @@ class PlanWords:
         return ReportPart("What the layers keep", tuple(said), head, rows, words=("each keeps", "convention"))
 
     def _curve(self) -> ReportPart:
-        memory = [f"memory{self.each}", *([f"memory{self._all}"] if self._all else [])] if self.block_bytes else []
+        memory = [f"memory{self.each}"] if self.block_bytes else []
         flops = ["FLOPs saved"] if self.plan.prefill_flops else []
         units = [] if self.plan.bytes_per_sequence else [self.unit]  # where only blocks take memory
         head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
@@ -150,9 +146,7 @@ class PlanWords:
         plan = self.plan
         if self.block_bytes:
             yield gib(point.blocks * self.block_bytes)
-        if self.block_bytes and self._all:
-            yield gib(point.blocks * self.block_bytes * plan.gpus)
-        if not plan.bytes_per_sequence:
+        if point.tokens is not None:
             yield count(point.tokens)
         yield self.share(point.hits)
         yield self.share(point.bound)
@@ -189,9 +183,7 @@ class PlanWords:
             for name, hits in self.plan.policies.items()
         )
         what = "Each order of eviction, by pages, in a replay of the whole trace."
-        return ReportPart(
-            "Policies", (what,), ("policy", *(self.size(size).partition(", ")[0] for size in sizes)), rows
-        )
+        return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
         plan, head, rows = self.plan, ["forgotten after", "hits, unlimited memory", "of all hits lost"], []

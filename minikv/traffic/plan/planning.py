@@ -163,7 +163,7 @@ class _Planning:
         tokens, hits = size * self.terms.block_size, self._total(found)
         return PlanPoint(
             blocks=size,
-            tokens=tokens,
+            tokens=None if self.terms.layers.bytes_per_sequence else tokens,
             bytes=self.terms.bytes_per_token and tokens * self.terms.bytes_per_token,
             hits=hits,
             hit_rate=self._share(hits),
