@@ -91,6 +91,26 @@ def test_an_image_is_a_hash_of_what_the_body_says_of_it():
     assert one == read_body(body("data:A"))
 
 
+@pytest.mark.parametrize("part", [
+    {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}, {"fileData": {"fileUri": "QUJD"}},
+    {"image": {"format": "png", "source": {"bytes": "QUJD"}}}, {"document": {"source": {"bytes": "QUJD"}}},
+    {"type": "blob", "mime_type": "image/png", "content": "QUJD"}, {"type": "input_video", "video_url": "QUJD"},
+    {"type": "input_file", "file_data": "QUJD"}, {"type": "input_audio", "input_audio": {"data": "QUJD"}},
+])  # fmt: skip
+def test_a_file_in_any_form_is_a_hash_and_no_text(part):
+    for message in {"role": "user", "content": [part]}, {"role": "user", "parts": [part]}:
+        one, other = (read_body({"messages": [json.loads(json.dumps(message).replace("QUJD", data))]})
+                      for data in ("QUJD", "REVG"))  # fmt: skip
+        assert "QUJD" not in one.text
+        assert one.text != other.text
+        assert len(one.pieces[1].text) < 80
+
+
+@pytest.mark.parametrize("part", [{"profile": "Ada"}, {"file_search": "Ada"}, {"type": "image_generation", "n": "Ada"}])
+def test_a_part_that_is_no_file_is_text(part):
+    assert "Ada" in read_body({"messages": [{"role": "user", "content": [part]}]}).text
+
+
 def test_calls_and_results_of_tools_are_pieces():
     body = {"messages": [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}]},
@@ -102,7 +122,8 @@ def test_calls_and_results_of_tools_are_pieces():
 
 
 @pytest.mark.parametrize("body", [
-    {"prompt": "Hi"}, {"prompt": ["Hi"]}, {"messages": []}, {"input": "Hi"}, {"input": [user("Hi")]},
+    {"prompt": "Hi"}, {"prompt": ["Hi"]}, {"messages": []}, {"input": [user("Hi")]}, {"input": "Hi", "store": False},
+    {"url": "/v1/responses", "body": {"model": "m", "input": "Hi"}}, {"input": "Hi", "instructions": "Be brief."},
     {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
 ])  # fmt: skip
 def test_a_body_is_found(body):
@@ -125,6 +146,10 @@ def test_what_is_not_a_body_is_none(entry):
     ({"messages": [{"role": 3}]}, r"messages\[0\] has the role 3: expected text"),
     ({"messages": [], "tools": {"a": 1}}, "tools is .*: expected a list"),
     ({"prompt": "", "input": {"a": 1}}, "input is .*: expected a list of messages"),
+    ({"messages": [user("redacted-by-litellm")]}, r"messages\[0\] \(user\), content is cut or redacted: expected all"),
+    ({"messages": [user("Sum up: ... (litellm_truncated skipped 5000 chars) ... end")]}, "is cut or redacted"),
+    ({"messages": [user("a" * 1024 + "..." + "b" * 1024)]}, "is cut or redacted: expected all of it"),
+    ({"input": [user("Hi"), {"type": "item_reference", "id": "m1"}]}, r"input\[1\] is a reference to an item at the"),
 ])  # fmt: skip
 def test_a_wrong_body_is_one_short_line(body, why):
     with pytest.raises(ValueError, match=why) as caught:

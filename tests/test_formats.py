@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from log_forms import (
     BODY,
     FORMS,
+    GEMINI,
     IDS,
     LANGFUSE,
     LITELLM,
+    MESSAGES,
     OTEL,
     OTHERS,
     QUESTION,
@@ -64,6 +66,24 @@ def test_what_holds_the_prompt_of_a_form_is_no_setting():
     assert not read_body(TOKENS["vLLM"]).settings
 
 
+@pytest.mark.parametrize("entry", [
+    {"request": {"contents": GEMINI["contents"]}}, {"request": {"messages": MESSAGES}},
+    {"body": {"request": {"prompt": "Hi"}}}, {"request": {"model": "", "prompt": "Hi"}},
+])  # fmt: skip
+def test_the_model_beside_a_request_is_its_namespace(entry):
+    assert read_body({**entry, "model": "m"}).namespace == {"model": "m"}
+    assert "model" not in read_body(entry).namespace
+    assert read_body({"model": "alias", "request": BODY}).namespace == {"model": "m"}
+    assert read_body({"input": {"request": {"prompt": "Hi"}}, "model": "m", "traceId": "", "type": ""}).namespace
+
+
+def test_the_config_of_google_s_client_is_read_as_its_fields():
+    names = "systemInstruction", "tools", "generationConfig"
+    config = {"systemInstruction": GEMINI["systemInstruction"], "tools": GEMINI["tools"], "temperature": 0}
+    body = read_body({**{name: GEMINI[name] for name in GEMINI if name not in names}, "config": config})
+    assert (body.text, body.settings) == (read_body(GEMINI).text, {"temperature": 0})
+
+
 def test_the_settings_of_a_form_are_settings():
     for name in ("LangSmith", "LiteLLM", "Langfuse", "OpenTelemetry"):
         assert read_body(FORMS[name]).settings["temperature"] == 0
@@ -106,7 +126,7 @@ def test_units_count_token_ids(one, two):
     ({"prompt": [1, True]}, "expected text or a list of token ids"), ({"prompt": [1, "..."]}, "expected text"),
     ({"input_ids": [1, "...", 2], "sampling_params": {}}, "expected text or a list of token ids"),  # cut by SGLang
     ({"event": "request.received", "obj": {"text": "a" * 1024 + "..." + "b" * 1024, "sampling_params": {}}},
-     "expected SGLang's --log-requests-level 3"),
+     r"prompt is cut or redacted: expected all of it \(SGLang: --log-requests-level 3\)"),
 ])  # fmt: skip
 def test_wrong_token_ids_are_named(entry, why):
     with pytest.raises(ValueError, match=why):
@@ -225,7 +245,15 @@ def test_an_odd_line_of_a_server_holds_no_request_or_its_text(odd):
 
 def test_the_log_of_an_sglang_server_is_read_but_for_texts_that_it_cut():
     found = lines_of("\n".join(SGLANG))
-    assert found == [{"prompt": "It's"}, {"prompt_token_ids": [1, 22]}, {}, {}]
+    assert found == [{"prompt": "It's"}, {"prompt_token_ids": [1, 22]}, {}, {}, {}, {"prompt": "Hi", "lora_name": "ad"}]
+
+
+def test_the_adapter_of_a_request_to_a_server_is_its_namespace():
+    line = (
+        "INFO Received request a: prompt: 'Hi', params: None, lora_request: LoRARequest(lora_name='sql', lora_int_id=1)"
+    )
+    assert read_body(lines_of(line)[0]).namespace == {"lora_name": "sql"}
+    assert not read_body(lines_of(line.replace("LoRARequest(lora_name='sql', lora_int_id=1)", "None"))[0]).namespace
 
 
 def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, printable, truncated
 from minikv.traffic.formats import (
     MARKS,
-    PROMPT_FIELDS,
     fields_of,
+    is_cut,
     message_of,
+    object_of,
     point_of,
     points_of,
     request_in,
@@ -43,9 +44,10 @@ _NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_req
 _FIRST = "name", "reasoning_content", "reasoning", "thinking", "content", "tool_calls"  # fields as templates order them
 _NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
-_IN_PROMPT = {*_PROMPTS, *PROMPT_FIELDS, "tools", "functions", "response_format", "output_format", "modelId",
+_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId",
               "toolConfig", *_NAMESPACE}  # fmt: skip
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
+_FILE = re.compile("(?:input_|output_)?(?:image|video|audio|document|file|blob|inline)(?:_?(?:url|file|data|Data))?")
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
 
@@ -128,13 +130,15 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     if body is None:
         rule = f"expected a request, not the fields {fields_of(entry)}"
         raise ValueError(f"there are no messages and no prompt: {rule}")
-    if isinstance(more := body.get("extra_body"), Mapping):  # which OpenAI's client sends as fields of the body
-        body = {**body, **more}
+    for name in ("extra_body", "toolConfig"):  # of OpenAI's client and of Bedrock: what is in them is the body's
+        body = {**body, **object_of(body.get(name))}
     named = {"model": body.get("modelId"), **body}
     namespace = {key: _text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
-    known = _IN_PROMPT | {"text"} if isinstance(body.get("text"), str) else _IN_PROMPT  # SGLang's name of the prompt
-    settings = {key: value for key, value in body.items() if key not in known}
-    return Body(tuple(piece for piece in _pieces(body) if piece.text), namespace, settings)
+    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
+    pieces = tuple(piece for piece in _pieces(body) if piece.text)
+    if cut := next((piece for piece in pieces if is_cut(piece.text)), None):
+        raise ValueError(f"{cut.place} is cut or redacted: expected all of it (SGLang: --log-requests-level 3)")
+    return Body(pieces, namespace, settings)
 
 
 def is_body(entry: Mapping[str, Any]) -> bool:
@@ -169,9 +173,6 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
         yield from _prompt(body["prompt"])
 
 
-_KEPT = 1024  # characters at either end that SGLang's log keeps of a long text, unless it is told to keep all
-
-
 def _prompt(prompt: Any) -> Iterator[PromptPiece]:
     if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):  # a batch of one
         prompt = prompt[0]
@@ -180,8 +181,6 @@ def _prompt(prompt: Any) -> Iterator[PromptPiece]:
         return
     if not isinstance(prompt, str):
         raise ValueError(f"prompt is {bounded(prompt)}: expected text or a list of token ids")
-    if len(prompt) == 2 * _KEPT + 3 and prompt[_KEPT:-_KEPT] == "...":
-        raise ValueError(f"prompt is cut to {len(prompt):,} characters: expected SGLang's --log-requests-level 3")
     yield PromptPiece(Place("prompt"), prompt)
 
 
@@ -207,9 +206,8 @@ def text_ids(text: str) -> list[int]:
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
-    bedrock = body.get("toolConfig")
     for part in ("tools", "functions"):
-        tools = body.get(part) or (part == "tools" and isinstance(bedrock, Mapping) and bedrock.get("tools")) or []
+        tools = body.get(part) or []
         if not isinstance(tools, list):
             raise ValueError(f"{part} is {bounded(tools)}: expected a list")
         for index, (tool, mark) in enumerate(zip(tools, points_of(tools))):
@@ -234,6 +232,8 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
         role = message.get("role", message.get("type", ""))
         if not isinstance(role, str):
             raise ValueError(f"{part}[{index}] has the role {bounded(role)}: expected text")
+        if role == "item_reference":
+            raise ValueError(f"{part}[{index}] is a reference to an item at the server: expected the item")
         yield PromptPiece(Place(part, index, role, "role"), f"<|im_start|>{role}\n")
         others = message.keys() - _KNOWN
         for field in (*_FIRST, *sorted(others)) if others else _FIRST:
@@ -260,11 +260,14 @@ def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
 
 
 def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
-    """The pieces of a part of a message: a text, an image, a call of a tool, what a tool returned."""
+    """The pieces of a part of a message: a text, a call of a tool, what a tool returned, or a file.
+
+    An image or another file is replaced by a hash of its description, and one of its address's query.
+    """
     if not isinstance(part, Mapping):
         yield PromptPiece(place, _text_of(part))
         return
-    kind = part.get("type")
+    kind = part.get("type") or next(filter(_FILE.fullmatch, map(str, part)), "")
     for field in ("text", "thinking"):
         if isinstance(part.get(field), str):
             yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
@@ -273,21 +276,16 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         yield PromptPiece(place, _text_of({key: part[key] for key in part if key != "source"}))
         yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
         return
-    if isinstance(kind, str) and ("image" in kind or kind in ("document", "file", "input_audio", "video_url")):
-        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), _image(part))
+    if _FILE.fullmatch(str(kind)):
+        address, *query = _QUERY.split(_text_of(part), maxsplit=1)
+        hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
+        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {'?'.join(hashes)}|>")
     elif kind == "tool_result":
         name = _text_of(part.get("tool_use_id") or "")
         yield PromptPiece(place._replace(field=f"{place.field}.tool_use_id"), f"<tool_result {name}>")
         yield from _content(part.get("content") or "", place._replace(field=f"{place.field}.content"))
     else:
         yield PromptPiece(place, _text_of(part))
-
-
-def _image(part: Any) -> str:
-    """The replacement for an image or another file: a hash of its description, and one of its address's query."""
-    address, *query = _QUERY.split(_text_of(part), maxsplit=1)
-    hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
-    return f"<|{part['type']} {'?'.join(hashes)}|>"
 
 
 def _text_of(value: Any) -> str:

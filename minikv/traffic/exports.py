@@ -33,7 +33,8 @@ _HOLDERS = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs",
 _SERVED = re.compile(
     rb"""(?:Received request \S+?: prompt: |Request \S+ details: prompt: |Receive: obj=.*?\btext=)"""
     rb"""(None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?! \.\.\.)"""
-    rb"(?:.*?(?:prompt_token_ids: |\binput_ids=)(\[[\d, ]*\]))?"
+    rb"(?:.*?(?:prompt_token_ids: |\binput_ids=)(\[[\d, ]*\])(?! \.\.\.))?"
+    rb"(?:.*?\blora_(?:name|path)=('[^']*'))?"
 )
 
 
@@ -193,8 +194,8 @@ def _served(lines: Iterable[bytes]) -> Iterator[bytes]:
             values = [group and ast.literal_eval(group.decode(errors="replace")) for group in groups]
         except SyntaxError:  # an escape that Python does not have
             values = []
-        entry = {name: value for name, value in zip(("prompt", "prompt_token_ids"), values) if value is not None}
-        yield json.dumps(entry).encode()
+        entry = zip(("prompt", "prompt_token_ids", "lora_name"), values)
+        yield json.dumps({name: value for name, value in entry if value is not None}).encode()
 
 
 # By what the first line looks like that is not blank; a line of a server's log may come later.

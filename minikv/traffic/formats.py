@@ -19,6 +19,7 @@ it has the parts of a request, is in `formats.json`, with the sources, which wer
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,10 @@ _WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request
              "params", "input", "obj")  # fmt: skip
 _DEEPEST_WRAP = 3
 _MARKS = {"model_parameters", "proxy_server_request", "prompt_token_ids", "run_type", "event"}
-PROMPT_FIELDS = ("prompt_token_ids", "input_ids", "contents", "systemInstruction", "system_instruction")
+_RESPONSES = {"instructions", "previous_response_id", "conversation", "max_output_tokens", "temperature", "reasoning",
+              "tools", "store", "stream", "prompt_cache_key"}  # fmt: skip # of OpenAI; others have an `input`, too
+_STORED = ("previous_response_id", "conversation", "cachedContent", "cached_content")  # the history, at the server
+_CUT = re.compile(r'\s*(\[\s*)?\{\s*"')  # the beginning of a JSON text that a tracer cut off
 _MOST_FIELDS = 160  # characters
 
 
@@ -54,9 +58,16 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     for key in (_WRAPPERS[:1] if plain else _WRAPPERS) if depth else ():
         value = parsed(entry.get(key))
         if isinstance(value, Mapping) and (found := request_in(value, depth - 1)) is not None:
-            return found
-    said = parsed(entry.get("input"))
-    return entry if plain else {**entry, "input": said} if isinstance(said, (str, list)) else None
+            model = found.get("model") or entry.get("model")
+            return {**found, "model": model} if model else found
+    if plain:
+        return entry
+    body = object_of(entry.get("body")) if "/responses" in str(entry.get("url")) else entry
+    said = parsed(body.get("input"))
+    items = said if isinstance(said, list) else ()
+    sent = any(isinstance(item, Mapping) and {"role", "content"} & item.keys() for item in items)
+    sent = sent or body is not entry or not _RESPONSES.isdisjoint(body)
+    return {**body, "input": said} if sent and isinstance(said, (str, list)) else None
 
 
 def fields_of(entry: Mapping[str, Any]) -> str:
@@ -102,20 +113,22 @@ def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     if any(_at(said, path) in values for path, values in form.get("not", {}).items()):
         return {}
-    body: dict[str, Any] = {}
-    for path in form.get("settings", ()):
+    body, settings = dict[str, Any](), form.get("settings", ())
+    for path in settings:
         body.update(object_of(_at(said, path)))
+    said = {**said, **body}
     for part in ("model", "tools", "system", "messages"):
-        found = (value for path in form.get(part, ()) if (value := _at(said, path)) is not None)
+        paths = form.get(part, ())
+        found = (value for path in paths if (value := _at(said, path)) is not None)
+        body = {name: value for name, value in body.items() if name not in (*paths, *settings)}
         body[part] = next(found, body.get(part))
     messages, system = body.pop("messages"), body["system"]
-    parts = object_of(system).get("parts", system)
-    body["system"] = message_of({"parts": parts}).get("content", system)
+    body["system"] = message_of({"parts": object_of(system).get("parts", system)}).get("content", system)
     while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], (list, str)):  # a batch of one
         messages = messages[0]
     if isinstance(messages, Mapping):
         return {**body, **inner} if (inner := request_in(messages, 1)) else {}
-    if not isinstance(messages, (str, list)):
+    if not isinstance(messages, (str, list)) or (isinstance(messages, str) and _CUT.match(messages)):
         return {}
     return {**body, "prompt" if isinstance(messages, str) or int in map(type, messages) else "messages": messages}
 
@@ -216,15 +229,28 @@ def points_of(values: Sequence[Any]) -> list[str | None]:
 
 
 def stored_history(fields: Mapping[str, Any]) -> str:
-    """The field by which a request of OpenAI's responses leaves its history to the server; empty where it sends all.
+    """The field by which a request leaves its history to the server; empty where it sends all of it.
 
     >>> stored_history({"previous_response_id": "resp_1"}), stored_history({"conversation": "7"})
     ('previous_response_id', '')
     """
     stored = fields.get("conversation")
     stored = stored.get("id") if isinstance(stored, Mapping) else stored
-    named = isinstance(stored, str) and stored.startswith("conv_")
-    return "previous_response_id" if fields.get("previous_response_id") else "conversation" if named else ""
+    held = {**fields, "conversation": isinstance(stored, str) and stored.startswith("conv_")}
+    return next((name for name in _STORED if held.get(name)), "")
+
+
+_KEPT = 1024  # characters at either end that SGLang's log keeps of a long text, unless it is told to keep all
+
+
+def is_cut(text: str) -> bool:
+    """Return whether SGLang or LiteLLM wrote a text down in part, or not at all.
+
+    >>> is_cut("Hello ... (litellm_truncated skipped 5000 chars) ... again"), is_cut("Hello")
+    (True, False)
+    """
+    of_sglang = len(text) == 2 * _KEPT + 3 and text[_KEPT:-_KEPT] == "..."
+    return of_sglang or "(litellm_truncated " in text or text == "redacted-by-litellm"
 
 
 def written_document(part: Mapping[str, Any]) -> str | None:
