@@ -51,7 +51,14 @@ def test_the_shared_length_is_that_of_the_longest_common_beginning(one, two):
     ("cost 1.20", "cost 1.2", "number format"),
     ("cch=36ee5;", "cch=abcde;", "random id"),
     ("cch=36ee5;", "cch=31234;", "random id"),
-    ("req-77f1ab", "req-9c01de", "random id"),
+    ("req-77f1ab", "req-9c01de", "random id"), ("sess-k3j9", "sess-p8x2", "random id"),
+    ("You run on claude-sonnet-4-5.", "You run on claude-opus-4-6.", None),
+    ("Model: claude-3-5-sonnet-20241022", "Model: claude-3-opus-20240229", None),
+    ("for llama-3-70b-instruct", "for mistral-8x7b-instruct", None),
+    ("Acme-Client-2-14", "Acme-Client-2-15", "number"),
+    ("Stand: Montag, der 22. November 2026", "Stand: Dienstag, der 23. November 2026", "clock"),
+    ("lunes, 23 de noviembre de 2026", "martes, 24 de noviembre de 2026", "clock"),
+    ("il est 14h05", "il est 14h06", "clock"),
     ("at 14:05 now", "at 14:05, now", None),
     ("a cat", "a cow", None),
     ("version two", "version three", None),
@@ -73,7 +80,8 @@ def test_a_change_that_does_not_explain_all_says_so():
     ("yes!", "yes?", None), ("a \u2764\ufe0f", "a \u2764", "unicode form"), ("a b!", "a b?", None),
     ("a, b c d", "a b, c d", None),
     ("clay, cat, dog", "cat, dog, clay", "order"),
-    ("Version 2026-10-01 of a", "Version 2026-11-22 of b", None), ("Version 2026-10-01", "Version 2026-11-22", "clock"),
+    ("Version 2026-10-01 of a", "Version 2026-11-22 of b", None), ("Version 2026-10-01", "Version 2026-11-22", None),
+    ("Model: gpt-4o-mini", "Model: gpt-5-nano", "number"),
 ])  # fmt: skip
 def test_small_changes_are_told_apart(one, two, kind):
     found = text_change(one, two)

@@ -43,6 +43,13 @@ CLOCKS = [opus(text(LONG), text(f"It is 14:0{n}.", **CACHE)) for n in (5, 6)]
 PASSAGES = ["Refunds above 200 EUR need a manager's approval.", "Invoices are sent on the first day of each month.",
             "Orders can be cancelled within two hours after they were placed."]  # fmt: skip
 
+CHINESE = [
+    "超过二百欧元的退款需要经理批准。",
+    "发票在每个月的第一天寄给所有客户。",
+    "订单在下单后的两个小时内可以取消吗？",
+]
+TOPICS = ["refunds: ask a manager for all above 200 EUR.", "invoices: sent on the first day of each month."]
+
 
 def found(passages, ask="Why is it so?", before="Passages:"):
     return gpt(rules(), user("\n".join([before, *passages, f"Question: {ask}"])), model="gpt-5.4")
@@ -50,6 +57,16 @@ def found(passages, ask="Why is it so?", before="Passages:"):
 
 PROVIDER_PAIRS = [
     Pair("the passages of a search in another order", found(PASSAGES), found(PASSAGES[::-1]), "order", FIRST),
+    Pair("Chinese sentences of one line in another order", *(
+         gpt(rules(), user("资料：" + "".join(said)), model="gpt-5.4")
+         for said in (CHINESE, CHINESE[::-1])), "order", FIRST),
+    Pair("two lines that begin alike in another order", *(
+         gpt(rules(), user("\n".join(f"Passage on {topic}" for topic in topics)), model="gpt-5.4")
+         for topics in (TOPICS, TOPICS[::-1])), "order", FIRST),
+    Pair("a model's name in the rules", *(gpt(rules(f"You are {name}. {LONG}"), *TALK, model="gpt-5.4")
+         for name in ("gpt-4o-mini", "gpt-5-nano")), "system edited", "messages[0] (developer)"),
+    Pair("the day of a policy's version", *(gpt(rules(f"Version 2026-11-{day} of the policy. {LONG}"), *TALK,
+         model="gpt-5.4") for day in ("01", "08")), "system edited", "messages[0] (developer)"),
     Pair("the same and another question", found(PASSAGES), found(PASSAGES[::-1], "When?"), "order", FIRST),
     Pair("an id before the passages", found(PASSAGES, before="request_id=8f3a-77b1"),
          found(PASSAGES, "When?", before="request_id=02cc-19aa"), "random id", FIRST),

@@ -17,7 +17,7 @@ _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zu
 _THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)
 _CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
 _LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
-_SENTENCE, _TELLING = re.compile(r"(?<=[.\n])\s*"), 16
+_SENTENCE, _TELLING = re.compile(r"(?<=[.!?\n。！？：])\s*|(?<=: )"), 16  # bytes
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
 _END = "<|im_end|>\n"
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
@@ -162,15 +162,20 @@ def late_text(one: str, two: str) -> str | None:
     'shared text last'
     """
     at = shared_length(one, two)
-    sides = [[part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text[at:])] for text in (one, two)]
-    both = {part for part in sides[0] if len(part) >= _TELLING} & {*sides[1]}
-    if sum(map(len, both)) < max(_PROBE, (len(two) - at) / 2):
+    begin = at - len(_SENTENCE.split(one[:at])[-1])  # of the sentence in which they part
+    sides = [[part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text[begin:])] for text in (one, two)]
+    both = {part for part in sides[0] if _size(part) >= _TELLING} & {*sides[1]}
+    if sum(map(_size, both)) < max(_PROBE, _size(two[at:]) / 2):
         return None
     if [part for part in sides[0] if part in both] != [part for part in sides[1] if part in both]:
         return "order"
     kind, rest = volatile_at(one, two, at), (masked(text[at:], "number") for text in (one, two))
     decides = kind in ("clock", "random id") or (kind == "number" and shared_length(*rest) > _PROBE)
     return kind if decides else "shared text last" if at < len(two) / 2 else None
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def similar(one: str, two: str, frame: int = 0) -> bool:

@@ -80,11 +80,9 @@ _NORMAL: dict[str, Callable[[str], str]] = {
 def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     """A clock, an id or a number: of all that differs, or where the two part."""
     here = volatile_at(one, two, at)
-    if here and masked(one, *_PATTERNS) == masked(two, *_PATTERNS):
-        return PromptChange(here)
     if here is None or (here == "clock" and _RELEASE.search(one[max(0, at - _AROUND) : at])):
         return None
-    return PromptChange(here, _PARTLY)
+    return PromptChange(here, "" if masked(one, *_PATTERNS) == masked(two, *_PATTERNS) else _PARTLY)
 
 
 def _json_change(one: str, two: str) -> PromptChange | None:
@@ -150,21 +148,25 @@ _DATES = (
     r"\b(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?\b",  # 20261122T140507Z
     r"\b\d{4}-?W\d{1,2}\b",
     rf"\b(?:{_MONTH}|Q[1-4]) (?:19|20)\d{{2}}\b",
-    rf"(?:\b{_LETTER}{{3,12}},? )?\b\d{{1,2}}\.?(?: {_LETTER}{{2,3}})? {_LETTER}{{3,12}}\.?(?: \d{{1,2}})?"
-    rf"(?: {_LETTER}{{2,3}})?,? (?:(?:19|20|25)\d{{2}}|[^\D0-9]\d{{3}})\b",  # in any language
+    rf"(?:\b{_LETTER}{{3,12}},? (?:{_LETTER}{{2,3}} )?)?\b\d{{1,2}}\.?(?: {_LETTER}{{2,3}})? {_LETTER}{{3,12}}\.?"
+    rf"(?: \d{{1,2}})?(?: {_LETTER}{{2,3}})?,? (?:(?:19|20|25)\d{{2}}|[^\D0-9]\d{{3}})\b",  # in any language
     r"\b\d{1,2}(?: ?h ?\d{2}\b|(?:[.:]\d{2})? Uhr\b)",
     r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
 _CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
 _RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
+_NAME = (  # claude-3-5-sonnet-20241022, gpt-4o-mini: words and short numbers, which are no random id
+    r"[a-z]{1,16}\d?(?:[_-](?:[a-z]{1,16}|(?:[a-z]|\d{1,2}x)?\d{1,3}[a-z]?|20\d{6})){1,8}(?![\w-])"
+)
 _ID = re.compile(
     r"(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
     r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
     r"|\beyJ[\w-]{8,512}(?:\.[\w-]{1,2048}){1,2}"  # a signed token
     r"|(?:/tmp|/var/folders|/private/var|[A-Z]:\\[^ ]{0,100}\\Temp)[/\\][\w./\\+-]{1,200}"  # a temporary path
-    r"|(?i:\b(?:[a-z]{2,12}[_-]){1,4}(?=[a-z]{0,64}\d)[0-9a-z]{4,64}\b)"  # call_8f3a, toolu_01AbC, req-77f1
     r"|(?i:\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{5,64}\b)"  # a hash
-    r"|(?i:\b(?=[a-z_-]{0,64}\d)(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127})"  # letters and digits
+    rf"|(?i:(?<!\w-)\b(?=[a-z_-]{{0,64}}\d)(?!{_NAME})"
+    r"(?:(?:[a-z]{2,12}[_-]){1,4}(?=[a-z]{0,64}\d)[0-9a-z]{4,64}\b"  # call_8f3a, toolu_01AbC, req-77f1
+    r"|(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127}))"  # letters and digits
 )
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
