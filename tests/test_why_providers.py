@@ -313,6 +313,16 @@ def test_a_length_near_to_the_least_one_is_unsure_where_bytes_are_counted():
     assert not explain(body, body, Units(Letters())).provider.unsure
 
 
+def test_what_was_sent_in_another_form_is_no_fault_of_a_breakpoint_that_nobody_set():
+    def asked(arguments):
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        return gpt(rules(), part("Go."), {"role": "assistant", "tool_calls": [call]}, part("And?"))
+
+    found = explain(asked('{"a": 1}'), asked('{"a":1}'))
+    assert (found.change.kind, found.provider.kind) == ("JSON rewritten", "breakpoint on what changes")
+    assert found.remedies == [KINDS["answer edited"].remedy]
+
+
 def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
     body = opus(text(LONG, **CACHE))
     for read, says in ((1000, "The bill agrees: of 1,100 tokens 1,000 were read"),

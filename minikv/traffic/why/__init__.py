@@ -105,14 +105,14 @@ class Explanation:
     @property
     def remedies(self) -> list[str]:
         """The advice, the most important first."""
-        found = [change for change in (self.change, self.also) if change and not KINDS[change.kind].harmless]
+        first = next((kind for kind, where in PLACED.items() if self.change.detail.startswith(where)), self.change.kind)
+        advice = {self.change.kind: first}
+        if self.also and not (first in PLACED and self.also.kind == "breakpoint on what changes"):
+            advice[self.also.kind] = self.also.kind
+        found = [kind for kind in advice if not KINDS[kind].harmless] or [self.change.kind]
         if self.change.kind in ("clock", "random id", "number"):
-            found.sort(key=lambda change: change.kind != "breakpoint on what changes")
-        kinds = [next((kind for kind, where in PLACED.items() if change.detail.startswith(where)), change.kind)
-                 for change in found]  # fmt: skip
-        if len(found) > 1:
-            return [f"({change.kind}) {KINDS[kind].remedy}" for change, kind in zip(found, kinds)]
-        return [KINDS[kind].remedy for kind in kinds] or [self.kind.remedy]
+            found.sort(key=lambda kind: kind != "breakpoint on what changes")
+        return [f"({kind}) " * (len(found) > 1) + KINDS[advice[kind]].remedy for kind in found]
 
     @property
     def notes(self) -> list[str]:
