@@ -34,6 +34,9 @@ FORMS = [
     ({"input_tokens": 350, "input_token_details": {"cache_read": 100, "cache_creation": 200}}, Usage(350, 100, 200)),
     ({"input_tokens": 350, "input_token_details": {"cache_creation": 0, "ephemeral_1h_input_tokens": 9,
                                                    "ephemeral_5m_input_tokens": 1}}, Usage(350, None, 1, 9)),
+    ({"input_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1920}}, Usage(2000, 1920)),  # DashScope
+    ({"input_tokens": 2000, "cached_tokens": 1920}, Usage(2000, 1920)),
+    ({"inputTokens": 350, "inputTokenDetails": {"cacheReadTokens": 9, "cacheWriteTokens": 20}}, Usage(350, 9, 20)),
     ({"promptTokenCount": 20, "cachedContentTokenCount": 16, "totalTokenCount": 30}, Usage(20, 16)),  # Gemini
     ({"input_tokens": 5000, "cached_input_tokens": 4000, "output_tokens": 3, "total_tokens": 5003}, Usage(5000, 4000)),
     ({"input_tokens": 500, "cached_input_tokens": 0, "cache_write_input_tokens": 400}, Usage(500, 0, 400)),  # Codex
@@ -53,6 +56,8 @@ def test_each_form_gives_the_whole_prompt_and_what_the_cache_did(usage, expected
     {"prompt_tokens": 2006, "metadata": {"usage_object": OPENAI}},  # LiteLLM says it twice, once without the cache
     {"outputs": {"llm_output": {"token_usage": OPENAI}}}, {"outputs": {"usage_metadata": OPENAI}},
     {"outputs": {"generations": [[{"message": {"kwargs": {"usage_metadata": OPENAI}}}]]}},
+    {"response": [{"usage": None}, {"choices": []}, {"usage": OPENAI}]},  # the chunks of a stream
+    {"metadata": {"input": 5}, "usage": OPENAI}, {"metadata": {"input": 5}, "response": {"usage": OPENAI}},
     {"out": {"meta_info": {"prompt_tokens": 2006, "cached_tokens": 1920}}},  # SGLang
     {"usageDetails": {"input": 86, "input_cached_tokens": 1920, "output": 3, "total": 2009}},  # Langfuse
     {"payload": {"info": {"last_token_usage": {"input_tokens": 2006, "cached_input_tokens": 1920}}}},  # Codex

@@ -20,6 +20,8 @@ BODY = {"messages": [{"role": "user", "content": "Hi"}]}
     (b"{not JSON", "{not JSON"), (b"{'a': 1}", "{'a': 1}"), (b'[{"role": "user", "content": "Hi"}]',
                                                               "<|im_start|>user\nHi<|im_end|>\n"),
     (b'{"prompt": "Hi"}', "Hi"), (b'\xef\xbb\xbf{"prompt": "Hi"}', "Hi"), (b'{\n "prompt": "Hi"\n}\n', "Hi"),
+    (b"[5, 7]", "\U00010005\U00010007"), (b'[INST] {"input": 1} [/INST]', '[INST] {"input": 1} [/INST]'),
+    (b'{"role": "user"} {"a', '{"role": "user"} {"a'),
     (gzip.compress(b'{"prompt": "Hi"}', mtime=0), "Hi"),
 ])  # fmt: skip
 def test_a_file_is_a_body_or_the_text_of_a_prompt(tmp_path, content, text):
@@ -49,6 +51,10 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
     (b"[null]", "", "holds a list of None: expected a request"),
     (b'{"a": 1}', "", "expected a request, not the fields a"),
     (b'{"prompt": "a", "prompt": "b"}', "", "has the key 'prompt' twice"),
+    (b'{"model":"m","messages":[{"role":"user","content":"Hi', "", "a is not JSON: "),
+    (b"{'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}", "", "a is not JSON: "),
+    (b'[\n{"prompt": "Hi"},\n{"prompt', "", "a is not JSON: "),
+    (b"INFO 04-02 A.\nINFO 04-02 Received request cmpl-1: prompt: 'Hi', params", "", "is a log: name one of"),
     (b'{"prompt": NaN}', "", "has the number NaN"),
     (b'{"a": 1}\n{"a": 2}', "", "is a log: name one of its lines, such as "),
     (b'{"hash_ids": [1]}', ":1", "line 1: there are no messages and no prompt"),

@@ -151,11 +151,13 @@ def entries_of(value: Any) -> Iterator[Any]:
 
     >>> [*entries_of({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "chat"}]}]}]})]
     [{'name': 'chat'}]
-    >>> [*entries_of([{"role": "user", "content": "Hi"}])]
-    [{'messages': [{'role': 'user', 'content': 'Hi'}]}]
+    >>> [*entries_of([{"role": "user", "content": "Hi"}])], [*entries_of([5, 7])]
+    ([{'messages': [{'role': 'user', 'content': 'Hi'}]}], [{'prompt': [5, 7]}])
     """
     if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
         yield {"messages": value}
+    elif isinstance(value, list) and value and isinstance(value[0], int):
+        yield {"prompt": value}
     elif isinstance(value, list):
         for item in value:
             yield from entries_of(item)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _MOST = 2**53  # tokens
-_DEEPEST = 5
+_DEEPEST = 7  # objects and lists
 _NAMES = json.loads(Path(__file__).with_name("usage.json").read_text("utf-8"))
-_HOLDERS, _COUNTS = set(_NAMES["holders"]), _NAMES["whole"].keys() | _NAMES["rest"].keys()
+_HOLDERS, _COUNTS = _NAMES["holders"], _NAMES["whole"].keys() | _NAMES["rest"].keys()
 
 
 class Usage(NamedTuple):
@@ -43,14 +43,15 @@ def read_usage(entry: Mapping[str, Any]) -> Usage | None:
     return next((usage for usage in found if usage.read is not None), found[0] if found else None)
 
 
-def _parts(entry: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
-    """The objects in `entry` that may be a usage, the innermost first."""
-    for key in [key for key in entry if key in _HOLDERS] if depth else ():
-        value = attributes_of(entry[key]) if key == "attributes" else entry[key]
-        while isinstance(value, list) and value:  # the first answer
-            value = value[0]
-        if isinstance(value, Mapping):
-            yield from _parts(value, depth - 1)
+def _parts(entry: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    """The objects in `entry` that may be a usage, the innermost first; in a list of answers or of a stream's chunks."""
+    if isinstance(entry, list) and depth:
+        for item in entry:
+            yield from _parts(item, depth - 1)
+    if not isinstance(entry, Mapping):
+        return
+    for key in [key for key in _HOLDERS if key in entry] if depth else ():
+        yield from _parts(attributes_of(entry[key]) if key == "attributes" else entry[key], depth - 1)
     if _COUNTS & entry.keys():
         yield entry
 

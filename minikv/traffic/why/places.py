@@ -72,20 +72,23 @@ def as_body(prompt: Any) -> Body:
     return _body(dict(prompt), "the prompt")
 
 
+_LOGGED = re.compile(r"\W*(?:DEBUG|INFO|WARNING|ERROR|\d{4}-\d\d-\d\d)\b")  # the beginning of a server's log
+_BODY = re.compile(r"""[\ufeff\s\[]*\{\s*(?=["']).{0,4096}?["'](?:messages|prompt|input|contents)["']\s*:""", re.DOTALL)
+
+
 def _whole(content: bytes, name: str) -> Body:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError(f"{name} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
     if not text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
-        (line,) = request_lines([content])  # which may be one of a server's log
-        return text_body(text) if line == content or "\n" in text.strip() else _body(json_object(line, name), name)
+        return _text(content, text, name)
     try:
         found = [*entries_of(parse_json(content, name))]
     except ValueError as error:
         if _is_log(text):
             raise TraceError(f"{name} is a log: name one of its lines, such as {name}:1") from None
-        if " is not JSON: " not in str(error):
+        if " is not JSON: " not in str(error) or _BODY.match(text):
             raise TraceError(str(error)) from None
         return text_body(text)  # a prompt may begin with a brace
     bodies = [entry for entry in found if isinstance(entry, dict) and is_body(entry)]
@@ -95,6 +98,18 @@ def _whole(content: bytes, name: str) -> Body:
     if not isinstance(entry, dict):
         raise TraceError(f"{name} holds a list of {bounded(entry)}: expected a request")
     return _body(entry, name)
+
+
+def _text(content: bytes, text: str, name: str) -> Body:
+    """The prompt of a file that is no JSON: its text, or what is in it as one line of a server's log."""
+    (line,) = request_lines([content])
+    if line == content:
+        return text_body(text)
+    if "\n" not in text.strip():
+        return _body(json_object(line, name), name)
+    if _LOGGED.match(text):
+        raise TraceError(f"{name} is a log: name one of its lines, such as {name}:1")
+    return text_body(text)
 
 
 def _is_log(text: str) -> bool:
