@@ -175,6 +175,13 @@ def test_a_request_that_sglang_tells_of_twice_counts_once_with_its_bill(tmp_path
     assert '"requests": 3' in capsys.readouterr().out
 
 
+def test_entries_of_another_kind_are_left_out_and_counted():
+    embeddings = {"url": "/v1/embeddings", "body": {"model": "m", "input": ["a", "b"]}}
+    stored = {"prompt": {"id": "pmpt_1"}, "input": [{"role": "user", "content": "Hi"}]}
+    report = survey([BODY, *[embeddings, {"prompt": ["Hi", "Ho"]}, {"prompt": [IDS, IDS]}, stored] * 20, BODY])
+    assert (report.requests, report.log.others, report.log.malformed) == (2, 80, 0)
+
+
 # -- times, conversations and bills of the forms ----------------------------------------------------------------------
 
 

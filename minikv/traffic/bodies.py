@@ -142,13 +142,15 @@ def read_body(entry: Mapping[str, Any]) -> Body:
 
 
 def is_body(entry: Mapping[str, Any]) -> bool:
-    """Return whether `entry` holds a request with its whole prompt: not one whose history only the server has.
+    """Return whether `entry` holds one request with its whole prompt: no batch, and none that the server completes.
 
     >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
     (True, False)
     """
-    body = request_in(entry)
-    return body is not None and not stored_history(body)
+    body = request_in(entry) or {}
+    prompt = body.get("prompt")
+    batch = isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
+    return bool(body) and not batch and not isinstance(prompt, Mapping) and not stored_history(body)
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
