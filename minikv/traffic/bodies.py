@@ -130,7 +130,7 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     if body is None:
         rule = f"expected a request, not the fields {fields_of(entry)}"
         raise ValueError(f"there are no messages and no prompt: {rule}")
-    for name in ("extra_body", "toolConfig"):  # of OpenAI's client and of Bedrock: what is in them is the body's
+    for name in [name for name in ("extra_body", "toolConfig") if name in body]:  # their fields are the body's
         body = {**body, **object_of(body.get(name))}
     named = {"model": body.get("modelId"), **body}
     namespace = {key: _text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
