@@ -75,9 +75,10 @@ from minikv.sizing import kv_heads_per_rank as kv_heads_per_rank
 from minikv.sizing import kv_tensors as kv_tensors
 from minikv.sizing import page_waste as page_waste
 from minikv.sizing import pages_that_fit as pages_that_fit
-from minikv.store import HostCopy as HostCopy
+from minikv.store import Crossing as Crossing
 from minikv.store import KVStore as KVStore
 from minikv.store import Slots as Slots
+from minikv.store import cross as cross
 from minikv.testing import Canary as Canary
 from minikv.testing import CanaryError as CanaryError
 from minikv.testing import CanaryModel as CanaryModel

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
+from minikv import InvariantError, KVShape, KVStore, Slots, cross, draw, kv_tensors  # noqa: E402
 from minikv.store import moves  # noqa: E402
 from minikv.store.layout import DTYPES, LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, CopyView, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
@@ -318,81 +318,93 @@ def test_a_device_without_a_way_of_its_own_copies_by_indexing(monkeypatch):
     assert asked == [((1, 5, 1), (2,)), ((2, 5, 1), (2,))]
 
 
-# -- host -------------------------------------------------------------------------------------------------------------
+# -- from store to store ------------------------------------------------------------------------------------------------
 
 
 @every_device
 @both_shapes
 @pytest.mark.parametrize("there", LAYOUTS)
 @pytest.mark.parametrize("back", LAYOUTS)
-def test_slots_come_back_from_the_host_into_any_layout_and_any_slots(shape, there, back, device):
+@pytest.mark.parametrize("later", [False, True])
+def test_pages_cross_to_the_host_and_back_into_any_layout_and_any_pages(shape, there, back, later, device):
     first, second = filled(shape, there, device), filled(shape, back, device, seed=50)
-    copy = first.to_host([9, 4, 4])
-    naive = Naive(second)
+    host, naive = first.in_host_memory(3), Naive(second)
     for layer in range(shape.num_layers):
-        naive.write(layer, [0, 23, 7], *first.read(layer, [9, 4, 4]))
-        for found, expected in zip(copy.read(layer), first.read(layer, [9, 4, 4])):
-            assert torch.equal(found, expected.cpu())
-    second.from_host(copy, [0, 23, 7])
+        naive.write(layer, [20, 21, 22, 23, *range(4)], *first.read(layer, [4, 5, 6, 7, *range(16, 20)]))
+    assert not cross(first, [4, 1], host, [0, 2]).to_come or device != "cpu"
+    second.write(0, [0], *second.read(0, [1]))  # what is there when it begins counts for nothing
+    crossing = cross(host, [2, 0], second, [5, 0], later)
     assert same(contents(second), naive.layers)
-    assert (len(copy), copy.nbytes) == (3, 3 * first.slot_bytes)
+    assert crossing.done
 
 
 @every_device
 @both_layouts
-def test_a_host_copy_is_what_the_slots_held_when_it_was_asked_for(layout, device):
+def test_what_crosses_is_what_the_pages_held_when_it_was_asked_for(layout, device):
     store = filled(EVEN, layout, device)
-    expected = store.read(0, [1, 2])[0].cpu()
-    copy = store.to_host([1, 2])
-    store.copy([5, 6], [1, 2])
-    assert torch.equal(copy.read(0)[0], expected)
-    assert copy.wait() is copy
-    assert copy.ready()
+    host, expected = store.in_host_memory(1), store.read(0, [4, 5])[0].cpu()
+    cross(store, [1], host, [0])
+    store.copy([8, 9], [4, 5])
+    assert torch.equal(host.read(0, [0, 1])[0], expected)
+
+
+@every_device
+def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device):
+    store = filled(EVEN, device=device)
+    host, before = store.in_host_memory(2), store.read(1, [0])[0].cpu()
+    crossing = cross(store, [0, 3], host, [1, 0])
+    crossing = cross(host, [1, 0], store, [4, 5], later=True)
+    for layer in range(EVEN.num_layers):
+        assert crossing.to_come == [*range(layer, EVEN.num_layers)]
+        assert same([store.read(layer, [*range(16, 24)])], [store.read(layer, [0, 1, 2, 3, 12, 13, 14, 15])])
+    assert crossing.done
+    assert torch.equal(store.read(1, [0])[0].cpu(), before)
+
+
+@pytest.mark.parametrize("look", ["copy", "copy_pages", "write", "pickle", "cross"])
+def test_whoever_looks_at_a_store_finds_what_crosses_into_it(look):
+    store, host = filled(EVEN), filled(EVEN, seed=50)
+    crossing = cross(host, [1], store, [2], later=True)
+    expected = host.read(1, [5])[0]
+    if look == "copy":
+        store.copy([9], [0])
+    elif look == "copy_pages":
+        store.copy_pages([2], [0])
+    elif look == "write":
+        store.write(1, [8], *store.read(1, [0]))
+    elif look == "pickle":
+        store = pickle.loads(pickle.dumps(store))
+    else:
+        other, store = store, store.in_host_memory(3)
+        cross(other, [2], store, [2])
+    assert torch.equal(store.read(1, [9])[0], expected)
+    assert crossing.done or look == "write"
 
 
 @pytest.mark.gpu
-def test_a_copy_from_a_gpu_is_pinned_and_a_gpu_takes_what_a_cpu_gave():
-    gpu, cpu = filled(EVEN, device="cuda"), filled(EVEN, seed=9)
-    assert gpu.to_host([1]).wait().rows.is_pinned()
-    gpu.from_host(cpu.to_host(range(SLOTS)), range(SLOTS))
-    assert same(contents(gpu), contents(cpu))
-    cpu.from_host(filled(EVEN, device="cuda").to_host(range(SLOTS)), range(SLOTS))
-    assert same(contents(cpu), contents(filled(EVEN)))
-
-
-@pytest.mark.gpu
-def test_pinned_memory_is_the_hosts_whatever_the_default_device_is():
+def test_host_memory_behind_a_gpu_is_pinned_whatever_the_default_device_is():
     store = filled(EVEN, device="cuda")
     with torch.device("cuda"):
-        assert store.to_host([1]).wait().rows.is_pinned()
-        store.from_host(store.to_host([1]), [2])
-    assert torch.equal(store.read(0, [2])[0], store.read(0, [1])[0])
+        host = store.in_host_memory(2)
+        assert host._memory.is_pinned()
+        cross(store, [1], host, [0])
+        cross(host, [0], store, [2])
+    assert same([store.read(0, [8])], [store.read(0, [4])])
 
 
-@both_layouts
-def test_a_host_copy_may_count_in_other_items_than_the_store(layout):
-    """A device without 16-byte numbers packs the same bytes into twice as many items."""
-    store, other = filled(EVEN, layout), filled(EVEN, layout, seed=50)
-    copied = store.to_host([9, 4])
-    copied.rows = copied.rows.view(torch.int32)
-    other.from_host(copied, [0, 3])
-    for layer in range(EVEN.num_layers):
-        assert same([other.read(layer, [0, 3])], [store.read(layer, [9, 4])])
-
-
-def test_no_slots_are_a_host_copy_too():
+def test_no_pages_cross_too():
     store = filled(EVEN)
-    copy = store.to_host([])
-    store.from_host(copy, [])
-    assert repr(copy) == "HostCopy(0 slots, 0 bytes)"
+    assert cross(store, [], store.in_host_memory(1), []).done
 
 
 # -- what is wrong is said, and nothing has changed -------------------------------------------------------------------
 
 K, V = torch.zeros(2, 2, 4), torch.zeros(2, 2, 4)
-OTHER_SHAPE = KVStore(UNEVEN, 1, 4, dtype="fp32").to_host([0, 1])
-OTHER_HEADS = KVStore(KVShape(3, num_kv_heads=1, head_dim=8), 1, 4, dtype="fp32").to_host([0, 1])
-OTHER_DTYPE = KVStore(EVEN, 1, 4, dtype="fp16").to_host([0, 1])
+OTHERS = {
+    "shape": KVStore(UNEVEN, 6, 4, dtype="fp32"),
+    "dtype": KVStore(EVEN, 6, 4, dtype="fp16"),
+    "page_size": KVStore(EVEN, 12, 2, dtype="fp32"),
+}
 WRONG = {
     "a slot too high": (lambda s: s.write(0, [1, 24], K, V), ValueError, r"slots\[1\] is 24: this store has slots"),
     "a slot below 0": (lambda s: s.read(0, [-1]), ValueError, r"slots\[0\] is -1"),
@@ -421,14 +433,13 @@ WRONG = {
     "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
     "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
     "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
-    "a host copy of another shape": (lambda s: s.from_host(OTHER_SHAPE, [0, 1]), ValueError, "copy has layers 2: this"),
-    "a host copy of other heads": (lambda s: s.from_host(OTHER_HEADS, [0, 1]), ValueError, r"K and V heads \(\(1, 8"),
-    "a host copy of another dtype": (lambda s: s.from_host(OTHER_DTYPE, [0, 1]), ValueError, "copy has dtype torch"),
-    "a host copy for fewer slots": (lambda s: s.from_host(s.to_host([1]), [0, 1]), ValueError, "slots are 2 and the"),
-    "a host copy to a slot twice": (lambda s: s.from_host(s.to_host([1, 2]), [0, 0]), ValueError, "it is there twice"),
-    "a host copy's layer below 0": (lambda s: s.to_host([1]).read(-1), ValueError, "layer is -1: this host copy has"),
-    "a host copy's layer too high": (lambda s: s.to_host([1]).read(3), ValueError, "layer is 3: this host copy has"),
-    "something else for a host copy": (lambda s: s.from_host(K, [0, 1]), TypeError, "copy is a Tensor"),
+    "a store of another shape": (lambda s: cross(OTHERS["shape"], [1], s, [1]), ValueError, "the target has shape KV"),
+    "a store of another dtype": (lambda s: cross(OTHERS["dtype"], [1], s, [1]), ValueError, "the target has dtype torch"),
+    "a store of other pages": (lambda s: cross(OTHERS["page_size"], [1], s, [1]), ValueError, "has page_size 4: the"),
+    "pages to fewer pages": (lambda s: cross(s, [1, 2], s, [3]), ValueError, "src_pages have 8 slots and dst_pages"),
+    "pages to a page twice": (lambda s: cross(s, [1, 2], s, [3, 3]), ValueError, "it is there twice"),
+    "a page to a page too high": (lambda s: cross(s, [1], s, [6]), ValueError, r"dst_pages\[0\] is 6: this store has pag"),
+    "something else for a store": (lambda s: cross(K, [1], s, [1]), TypeError, "source is tensor"),
 }  # fmt: skip
 
 
@@ -569,7 +580,6 @@ def test_the_representations_are_fit_for_a_lesson():
     )
     assert repr(Slots(range(8), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7])"
     assert repr(Slots(range(9), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7, ... 9 in all])"
-    assert isinstance(filled(EVEN).to_host([1]), HostCopy)
 
 
 # -- where things lie -------------------------------------------------------------------------------------------------
@@ -662,7 +672,9 @@ def test_a_store_on_another_gpu_than_the_current_one_copies_there(layout):
     naive = Naive(store)
     naive.copy([5, 1], [0, 7])
     store.copy([5, 1], [0, 7])
-    store.from_host(store.to_host([5]), [5])
+    host = store.in_host_memory(1)
+    cross(store, [5], host, [0])
+    cross(host, [0], store, [5])
     assert same(contents(store), naive.layers)
 
 

@@ -155,7 +155,7 @@ def test_a_store_and_what_it_gives_out_say_that_they_are_for_one_thread():
     pytest.importorskip("torch")
     from minikv import Engine, store
 
-    for part in (store, store.KVStore, store.HostCopy, store.Slots):
+    for part in (store, store.KVStore, store.Crossing, store.Slots):
         assert "may be used by one thread at a time" in words_of(part), part
     for part in (store, store.KVStore):
         assert "an `Engine` takes care of that" in words_of(part)

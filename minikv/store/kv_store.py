@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
+from minikv.pools.page_table import page_slots
 from minikv.sizing import KVShape
-from minikv.store.host import HostCopy, fetch, layer_number, send
-from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes
+from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, layer_number, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
+
+if TYPE_CHECKING:
+    from minikv.store.crossing import Crossing
 
 
 class KVStore:
@@ -42,6 +45,7 @@ class KVStore:
         layout: str = "page",
         device: torch.device | str = "cpu",
         dtype: torch.dtype | str = "fp16",
+        pinned: bool = False,
     ):
         require_layout(shape, layout)
         self.shape, self.layout, self.dtype = shape, layout, dtype_of(dtype)
@@ -51,7 +55,8 @@ class KVStore:
         if self.num_slots > 2**31:
             raise ValueError(f"num_pages x page_size is {bounded(self.num_slots)}: a store has at most 2**31 slots")
         self.slot_bytes = shape.num_layers * sum(row_bytes(shape, self.dtype))
-        self.device = device_of(device)
+        self.device, self._pinned = device_of(device), pinned
+        self._crossings: list[Crossing] = []  # on their way into this store
         self._memory = self._allocate()
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
         self._look()
@@ -63,7 +68,7 @@ class KVStore:
             raise ValueError(f"num_pages is {self.num_pages}: {rule}, and they take {bounded(size)}")
         try:
             with torch.inference_mode(False):  # else it could not be written to outside of that mode
-                return torch.zeros(size, dtype=torch.uint8, device=self.device)
+                return torch.zeros(size, dtype=torch.uint8, device=self.device, pin_memory=self._pinned)
         except (RuntimeError, MemoryError) as error:  # each device says it in its own way
             rule = f"the memory of {self.device} has no room for a store of {size} bytes"
             raise ValueError(f"num_pages is {self.num_pages}: {rule}") from error
@@ -83,6 +88,7 @@ class KVStore:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the data of a copy: one allocation, not the views of it."""
+        self._all_layers()
         seen = ("_views", "_layers", "_slots", "_pages", "_side")
         return {name: value for name, value in vars(self).items() if name not in seen}
 
@@ -129,7 +135,23 @@ class KVStore:
         """The views of a layer's keys and values, (slot, items)."""
         if type(layer) is not int or not 0 <= layer < len(self._layers):
             layer = layer_number(layer, len(self._layers), "store")
+        if self._crossings:
+            for crossing in self._crossings:
+                crossing.arrive(layer)
+            self._crossings = [crossing for crossing in self._crossings if not crossing.done]
         return self._layers[layer]
+
+    def _all_layers(self) -> Layout:
+        """The views of all layers, in which everything that crosses into this store has arrived."""
+        while self._crossings:
+            self._crossings[0].finish()
+            del self._crossings[0]
+        return self._views
+
+    def in_host_memory(self, num_pages: int) -> KVStore:
+        """An empty store like this one in host memory, for `cross`; pinned if this one is on a GPU."""
+        gpu = self._side is not None
+        return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
 
     def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> Tensor:
         """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""
@@ -145,6 +167,11 @@ class KVStore:
         if rows.storage_offset() * rows.itemsize % item.itemsize:  # it begins in the middle of an item
             rows = rows.clone()
         return rows.view(item)
+
+    def _page_slots(self, pages: Any, name: str) -> Slots:
+        """The slots of `pages`, checked."""
+        numbers = self._numbers(pages, self.num_pages, name).numbers
+        return self.slots(page_slots(numbers, self.page_size) if self.page_size > 1 else numbers, name)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""
@@ -210,6 +237,7 @@ class KVStore:
 
     def copy(self, src_slots: Any, dst_slots: Any) -> None:
         """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
+        self._all_layers()
         move(self._slots, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
@@ -218,31 +246,8 @@ class KVStore:
         >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
         >>> store.copy_pages([0, 1], [3, 2])
         """
+        self._all_layers()
         move(self._pages, *self._pair(src_pages, dst_pages, self.num_pages, "pages"))
-
-    def to_host(self, slots: Any) -> HostCopy:
-        """Copy the keys and values of `slots`, in all layers, out to host memory; `HostCopy.wait` waits for them.
-
-        From a GPU they go to pinned memory on a stream of their own, beside what runs next; they are what the slots
-        held when `to_host` was called.
-        """
-        return fetch(self._views, self.slots(slots), self.shape, self.dtype, self._side)
-
-    def from_host(self, copy: HostCopy, slots: Any) -> None:
-        """Put a `HostCopy` into different `slots`, in its order; from a store of either layout."""
-        if not isinstance(copy, HostCopy):
-            raise TypeError(f"copy is a {type(copy).__name__}: expected what to_host gave")
-        for what, theirs, mine in (
-            ("layers", copy.num_layers, self.shape.num_layers),
-            ("K and V heads", copy.heads, self._heads),
-            ("dtype", copy.dtype, self.dtype),
-        ):
-            if theirs != mine:
-                raise ValueError(f"copy has {what} {theirs}: this store has {mine}")
-        where = self.slots(slots).once("slots")
-        if len(where) != len(copy):
-            raise ValueError(f"slots are {len(where)} and the host copy has {len(copy)}: expected as many")
-        send(self._views, where, copy, self._side)
 
     # -- where things lie ----------------------------------------------------------------------------------------------
 
