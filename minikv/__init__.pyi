@@ -78,7 +78,6 @@ from minikv.sizing import pages_that_fit as pages_that_fit
 from minikv.store import Crossing as Crossing
 from minikv.store import KVStore as KVStore
 from minikv.store import Slots as Slots
-from minikv.store import cross as cross
 from minikv.testing import Canary as Canary
 from minikv.testing import CanaryError as CanaryError
 from minikv.testing import CanaryModel as CanaryModel

@@ -361,13 +361,13 @@ def sixteen_bits(image):
 def a_copy_on_its_way_holds_what_was_there(later):
     """sglang#27444: a copy was still being read when its memory was given to another request."""
     torch = pytest.importorskip("torch")
-    from minikv import KVShape, KVStore, cross
+    from minikv import KVShape, KVStore
 
     store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=2, dtype="fp32")
     one, other = torch.ones(1, 1, 2), torch.zeros(1, 1, 2)
     store.write(0, [0], one, one)
     host = store.in_host_memory(1)
-    cross(store, [0], host, [0])
+    host.take_pages(store, [0], [0])
     read = later(store) if later else lambda layer: host.read(layer, [0])
     store.write(0, [0], other, other)
     assert read(0)[0].flatten().tolist() == [1.0, 1.0]

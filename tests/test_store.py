@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from minikv import InvariantError, KVShape, KVStore, Slots, cross, draw, kv_tensors  # noqa: E402
+from minikv import InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
 from minikv.store import moves  # noqa: E402
 from minikv.store.layout import DTYPES, LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, CopyView, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
@@ -331,9 +331,9 @@ def test_pages_cross_to_the_host_and_back_into_any_layout_and_any_pages(shape, t
     host, naive = first.in_host_memory(3), Naive(second)
     for layer in range(shape.num_layers):
         naive.write(layer, [20, 21, 22, 23, *range(4)], *first.read(layer, [4, 5, 6, 7, *range(16, 20)]))
-    assert not cross(first, [4, 1], host, [0, 2]).to_come or device != "cpu"
+    assert not host.take_pages(first, [4, 1], [0, 2]).to_come or device != "cpu"
     second.write(0, [0], *second.read(0, [1]))  # what is there when it begins counts for nothing
-    crossing = cross(host, [2, 0], second, [5, 0], later)
+    crossing = second.take_pages(host, [2, 0], [5, 0], later)
     assert same(contents(second), naive.layers)
     assert crossing.done
 
@@ -343,7 +343,7 @@ def test_pages_cross_to_the_host_and_back_into_any_layout_and_any_pages(shape, t
 def test_what_crosses_is_what_the_pages_held_when_it_was_asked_for(layout, device):
     store = filled(EVEN, layout, device)
     host, expected = store.in_host_memory(1), store.read(0, [4, 5])[0].cpu()
-    cross(store, [1], host, [0])
+    host.take_pages(store, [1], [0])
     store.copy([8, 9], [4, 5])
     assert torch.equal(host.read(0, [0, 1])[0], expected)
 
@@ -352,8 +352,8 @@ def test_what_crosses_is_what_the_pages_held_when_it_was_asked_for(layout, devic
 def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device):
     store = filled(EVEN, device=device)
     host, before = store.in_host_memory(2), store.read(1, [0])[0].cpu()
-    crossing = cross(store, [0, 3], host, [1, 0])
-    crossing = cross(host, [1, 0], store, [4, 5], later=True)
+    crossing = host.take_pages(store, [0, 3], [1, 0])
+    crossing = store.take_pages(host, [1, 0], [4, 5], later=True)
     for layer in range(EVEN.num_layers):
         assert crossing.to_come == [*range(layer, EVEN.num_layers)]
         assert same([store.read(layer, [*range(16, 24)])], [store.read(layer, [0, 1, 2, 3, 12, 13, 14, 15])])
@@ -364,7 +364,7 @@ def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device)
 @pytest.mark.parametrize("look", ["copy", "copy_pages", "write", "pickle", "cross"])
 def test_whoever_looks_at_a_store_finds_what_crosses_into_it(look):
     store, host = filled(EVEN), filled(EVEN, seed=50)
-    crossing = cross(host, [1], store, [2], later=True)
+    crossing = store.take_pages(host, [1], [2], later=True)
     expected = host.read(1, [5])[0]
     if look == "copy":
         store.copy([9], [0])
@@ -376,7 +376,7 @@ def test_whoever_looks_at_a_store_finds_what_crosses_into_it(look):
         store = pickle.loads(pickle.dumps(store))
     else:
         other, store = store, store.in_host_memory(3)
-        cross(other, [2], store, [2])
+        store.take_pages(other, [2], [2])
     assert torch.equal(store.read(1, [9])[0], expected)
     assert crossing.done or look == "write"
 
@@ -387,8 +387,8 @@ def test_host_memory_behind_a_gpu_is_pinned_whatever_the_default_device_is():
     with torch.device("cuda"):
         host = store.in_host_memory(2)
         assert host._memory.is_pinned()
-        cross(store, [1], host, [0])
-        cross(host, [0], store, [2])
+        host.take_pages(store, [1], [0])
+        store.take_pages(host, [0], [2])
     assert same([store.read(0, [8])], [store.read(0, [4])])
 
 
@@ -433,13 +433,13 @@ WRONG = {
     "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
     "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
     "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
-    "a store of another shape": (lambda s: cross(OTHERS["shape"], [1], s, [1]), ValueError, "the target has shape KV"),
-    "a store of another dtype": (lambda s: cross(OTHERS["dtype"], [1], s, [1]), ValueError, "the target has dtype torch"),
-    "a store of other pages": (lambda s: cross(OTHERS["page_size"], [1], s, [1]), ValueError, "has page_size 4: the"),
-    "pages to fewer pages": (lambda s: cross(s, [1, 2], s, [3]), ValueError, "src_pages have 8 slots and dst_pages"),
-    "pages to a page twice": (lambda s: cross(s, [1, 2], s, [3, 3]), ValueError, "it is there twice"),
-    "a page to a page too high": (lambda s: cross(s, [1], s, [6]), ValueError, r"dst_pages\[0\] is 6: this store has pag"),
-    "something else for a store": (lambda s: cross(K, [1], s, [1]), TypeError, "source is tensor"),
+    "a store of another shape": (lambda s: s.take_pages(OTHERS["shape"], [1], [1]), ValueError, "the target has shape KV"),
+    "a store of another dtype": (lambda s: s.take_pages(OTHERS["dtype"], [1], [1]), ValueError, "the target has dtype torch"),
+    "a store of other pages": (lambda s: s.take_pages(OTHERS["page_size"], [1], [1]), ValueError, "has page_size 4: the"),
+    "pages to fewer pages": (lambda s: s.take_pages(s, [1, 2], [3]), ValueError, "src_pages have 8 slots and dst_pages"),
+    "pages to a page twice": (lambda s: s.take_pages(s, [1, 2], [3, 3]), ValueError, "it is there twice"),
+    "a page to a page too high": (lambda s: s.take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pag"),
+    "something else for a store": (lambda s: s.take_pages(K, [1], [1]), TypeError, "source is tensor"),
 }  # fmt: skip
 
 
@@ -673,8 +673,8 @@ def test_a_store_on_another_gpu_than_the_current_one_copies_there(layout):
     naive.copy([5, 1], [0, 7])
     store.copy([5, 1], [0, 7])
     host = store.in_host_memory(1)
-    cross(store, [5], host, [0])
-    cross(host, [0], store, [5])
+    host.take_pages(store, [5], [0])
+    store.take_pages(host, [0], [5])
     assert same(contents(store), naive.layers)
 
 

@@ -9,24 +9,26 @@ operation it went wrong; this one needs no onlooker, and says who has what now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
+from minikv.manager.host_moves import HostMoves, require_host
 from minikv.manager.sequence import FINISHED, RUNNING, Sequence, check_row
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, HashBlockCache, Insertion, PrefixCache, RadixCache, SlidingWindowCache, TokenTrie
+from minikv.prefix.tiered import TieredCache
 from minikv.tokens import PackedTokens
 
 _NO_PAGES = np.empty(0, np.int32)
 _TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
 _CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
 _POOL_VERBS = ("alloc_to", "free", "is_free", "check")
-_TRUSTED = (RadixCache, TokenTrie, HashBlockCache, SlidingWindowCache)  # no page is in them twice
+_TRUSTED = (RadixCache, TieredCache, TokenTrie, HashBlockCache, SlidingWindowCache)  # no page is in them twice
 Owners = dict[int, str]
 
 
@@ -47,6 +49,8 @@ class PageOwners(Exclusive):
         prefix_cache: PrefixCache | None = None,
         pool: SlotPool | None = None,
         store: Any = None,
+        host: Any = None,
+        worth_loading: Callable[[int, int], bool] | None = None,
     ):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
@@ -64,6 +68,9 @@ class PageOwners(Exclusive):
         self._trusting = type(self.cache) in _TRUSTED
         super().__init__()
         require_fit(self)
+        require_host(self.cache, store, host)
+        tiered = isinstance(self.cache, TieredCache)
+        self.host = HostMoves(self.cache, store, host, worth_loading) if tiered else None
 
     @property
     def available_size(self) -> int:
@@ -118,6 +125,8 @@ class PageOwners(Exclusive):
         """
         counted = self.pool.num_free + self.cache.total_size // self.page_size + self._owned + len(evicted)
         self._leaving.append(evicted)
+        if self.host is not None:
+            self.host.carry_out()
         if self._trusting and counted == self.num_pages and type(self.pool) is FreeListPool:
             self.pool.free(evicted, sure=True)
             self._leaving.clear()
@@ -257,6 +266,8 @@ def check_manager(manager: PageOwners) -> None:
         if nodes:
             _check_shared(sequence, owners)
     _check_locks(manager)
+    if manager.host is not None:
+        manager.host.check()
 
 
 def _claim(owners: Owners, pages: Iterable[int], owner: str) -> None:

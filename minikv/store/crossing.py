@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Crossing:
-    """Some slots of `source` that cross into `target`, until every layer has arrived; made by `cross`.
+    """Some slots of `source` that cross into `target`, until every layer has arrived; made by `KVStore.take_pages`.
 
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=3, num_kv_heads=1, head_dim=2), num_pages=4)
-    >>> crossing = cross(store, [1], store.in_host_memory(num_pages=8), [5], later=True)
+    >>> crossing = store.in_host_memory(num_pages=8).take_pages(store, [1], [5], later=True)
     >>> _ = crossing.target.read(0, [5]); crossing
     Crossing(1 slots, 2 of 3 layers to come)
     >>> crossing.finish(); crossing.done
@@ -126,18 +126,11 @@ class Crossing:
 
 
 def cross(source: KVStore, src_pages: Any, target: KVStore, dst_pages: Any, later: bool = False) -> Crossing:
-    """Copy pages of `source` to as many pages of `target`: what they hold now, to be seen there by whoever looks.
+    """Do what `KVStore.take_pages` says.
 
-    With `later` a layer may be copied when it is first looked at; until the crossing is done, nobody may write to the
-    source's pages. Raises `ValueError` for stores that differ in shape, page size or dtype, and for pages that do not
-    fit, before a byte moves.
-
-    >>> from minikv import KVShape, KVStore
-    >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=1), num_pages=4, dtype="fp32")
-    >>> store.write(0, [3], torch.ones(1, 1, 1), torch.ones(1, 1, 1))
-    >>> host = store.in_host_memory(num_pages=8)
-    >>> cross(store, [2, 3], host, [6, 7]).done, host.read(0, [6, 7])[0].flatten()
-    (True, tensor([0., 1.]))
+    >>> cross(None, [], None, [])
+    Traceback (most recent call last):
+    TypeError: source is None: expected a KVStore
     """
     for name, store in (("source", source), ("target", target)):
         if not hasattr(store, "_crossings"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,12 +11,10 @@ from torch import Tensor
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools.page_table import page_slots
 from minikv.sizing import KVShape
+from minikv.store.crossing import Crossing, cross
 from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, layer_number, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
-
-if TYPE_CHECKING:
-    from minikv.store.crossing import Crossing
 
 
 class KVStore:
@@ -148,8 +146,23 @@ class KVStore:
             del self._crossings[0]
         return self._views
 
+    def take_pages(self, source: KVStore, src_pages: Any, dst_pages: Any, later: bool = False) -> Crossing:
+        """Copy pages of another store to as many `dst_pages` of this one: whoever looks at them here finds them.
+
+        What the source holds now arrives. With `later` a layer may be copied when it is first looked at, and until the
+        crossing is done, nobody may write to the source's pages. Raises `ValueError` for a source of another shape,
+        page size or dtype, and for pages that do not fit, before a byte moves.
+
+        >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=1), num_pages=4, dtype="fp32")
+        >>> store.write(0, [3], torch.ones(1, 1, 1), torch.ones(1, 1, 1))
+        >>> host = store.in_host_memory(num_pages=8)
+        >>> host.take_pages(store, [2, 3], [6, 7]).done, host.read(0, [6, 7])[0].flatten()
+        (True, tensor([0., 1.]))
+        """
+        return cross(source, src_pages, self, dst_pages, later)
+
     def in_host_memory(self, num_pages: int) -> KVStore:
-        """An empty store like this one in host memory, for `cross`; pinned if this one is on a GPU."""
+        """An empty store like this one in host memory, for `take_pages`; pinned if this one is on a GPU."""
         gpu = self._side is not None
         return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
 

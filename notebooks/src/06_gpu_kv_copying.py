@@ -323,7 +323,7 @@ At these rates, loading from the host always wins, and a slow network needs long
 
 ## The same in `minikv`
 
-`cross` copies pages from one `KVStore` into another, here into one in host memory and back. Three slots are saved and given to another request, and what they held is loaded into other slots. Again, each slot holds its token.
+A `KVStore` takes pages of another one, here one in host memory, and later the other way round. Three slots are saved and given to another request, and what they held is loaded into other slots. Again, each slot holds its token.
 """
 
 
@@ -339,9 +339,9 @@ shape, tokens = KVShape(num_layers=1, num_kv_heads=2, head_dim=8), [31, 32, 33]
 store = KVStore(shape, num_pages=16, layout="layer", device=DEVICE)
 store.write(0, [3, 1, 4], computed(tokens), computed(tokens))
 saved = store.in_host_memory(num_pages=3)
-cross(store, [3, 1, 4], saved, [0, 1, 2])
+saved.take_pages(store, [3, 1, 4], [0, 1, 2])
 store.copy([9, 9, 9], [3, 1, 4])  # the slots are given to another request
-cross(saved, [0, 1, 2], store, [5, 6, 7])
+store.take_pages(saved, [0, 1, 2], [5, 6, 7])
 for slots in ([3, 1, 4], [5, 6, 7]):
     print(f"in slots {slots} now:", store.read(0, slots)[0][:, 0, 0].int().tolist())
 
