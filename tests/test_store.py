@@ -318,7 +318,7 @@ def test_a_device_without_a_way_of_its_own_copies_by_indexing(monkeypatch):
     assert asked == [((1, 5, 1), (2,)), ((2, 5, 1), (2,))]
 
 
-# -- from store to store ------------------------------------------------------------------------------------------------
+# -- from store to store ----------------------------------------------------------------------------------------------
 
 
 @every_device
@@ -394,7 +394,7 @@ def test_host_memory_behind_a_gpu_is_pinned_whatever_the_default_device_is():
 
 def test_no_pages_cross_too():
     store = filled(EVEN)
-    assert cross(store, [], store.in_host_memory(1), []).done
+    assert store.in_host_memory(1).take_pages(store, [], []).done
 
 
 # -- what is wrong is said, and nothing has changed -------------------------------------------------------------------
@@ -433,12 +433,12 @@ WRONG = {
     "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
     "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
     "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
-    "a store of another shape": (lambda s: s.take_pages(OTHERS["shape"], [1], [1]), ValueError, "the target has shape KV"),
-    "a store of another dtype": (lambda s: s.take_pages(OTHERS["dtype"], [1], [1]), ValueError, "the target has dtype torch"),
-    "a store of other pages": (lambda s: s.take_pages(OTHERS["page_size"], [1], [1]), ValueError, "has page_size 4: the"),
-    "pages to fewer pages": (lambda s: s.take_pages(s, [1, 2], [3]), ValueError, "src_pages have 8 slots and dst_pages"),
+    "a store of another shape": (lambda s: s.take_pages(OTHERS["shape"], [1], [1]), ValueError, "target has shape KV"),
+    "a store of another dtype": (lambda s: s.take_pages(OTHERS["dtype"], [1], [1]), ValueError, "has dtype torch"),
+    "a store of other pages": (lambda s: s.take_pages(OTHERS["page_size"], [1], [1]), ValueError, "page_size 4: the"),
+    "pages to fewer pages": (lambda s: s.take_pages(s, [1, 2], [3]), ValueError, "src_pages have 8 slots"),
     "pages to a page twice": (lambda s: s.take_pages(s, [1, 2], [3, 3]), ValueError, "it is there twice"),
-    "a page to a page too high": (lambda s: s.take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pag"),
+    "a page to a page too high": (lambda s: s.take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6: this"),
     "something else for a store": (lambda s: s.take_pages(K, [1], [1]), TypeError, "source is tensor"),
 }  # fmt: skip
 

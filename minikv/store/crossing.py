@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from minikv.errors import bounded
+from minikv.pools.page_table import page_slots
 from minikv.store.moves import runs
 from minikv.store.slots import Slots
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 class Crossing:
     """Some slots of `source` that cross into `target`, until every layer has arrived; made by `KVStore.take_pages`.
+
+    It may be used by one thread at a time, as the stores.
 
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=3, num_kv_heads=1, head_dim=2), num_pages=4)
@@ -139,8 +142,7 @@ def cross(source: KVStore, src_pages: Any, target: KVStore, dst_pages: Any, late
         theirs, mine = getattr(source, name), getattr(target, name)
         if theirs != mine:
             raise ValueError(f"the target has {name} {bounded(mine)}: the source has {bounded(theirs)}")
-    src = source._page_slots(src_pages, "src_pages")
-    dst = target._page_slots(dst_pages, "dst_pages").once("dst_pages")
+    src, dst = _slots_of(source, src_pages, "src_pages"), _slots_of(target, dst_pages, "dst_pages").once("dst_pages")
     if len(src) != len(dst):
         raise ValueError(f"src_pages have {len(src)} slots and dst_pages have {len(dst)}: expected as many")
     crossing = Crossing(source, src, target, dst)
@@ -149,3 +151,8 @@ def cross(source: KVStore, src_pages: Any, target: KVStore, dst_pages: Any, late
     else:
         target._crossings.append(crossing)
     return crossing
+
+
+def _slots_of(store: KVStore, pages: Any, name: str) -> Slots:
+    numbers = Slots(pages, store.num_pages, store.device, name).numbers
+    return store.slots(page_slots(numbers, store.page_size) if store.page_size > 1 else numbers)

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.pools.page_table import page_slots
 from minikv.sizing import KVShape
 from minikv.store.crossing import Crossing, cross
-from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, layer_number, require_layout, row_bytes
+from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
 
@@ -132,7 +131,8 @@ class KVStore:
     def _layer(self, layer: int) -> KeysAndValues:
         """The views of a layer's keys and values, (slot, items)."""
         if type(layer) is not int or not 0 <= layer < len(self._layers):
-            layer = layer_number(layer, len(self._layers), "store")
+            rule = f"this store has layers 0 to {len(self._layers) - 1}"
+            layer = whole_number("layer", layer, 0, rule, len(self._layers))
         if self._crossings:
             for crossing in self._crossings:
                 crossing.arrive(layer)
@@ -180,11 +180,6 @@ class KVStore:
         if rows.storage_offset() * rows.itemsize % item.itemsize:  # it begins in the middle of an item
             rows = rows.clone()
         return rows.view(item)
-
-    def _page_slots(self, pages: Any, name: str) -> Slots:
-        """The slots of `pages`, checked."""
-        numbers = self._numbers(pages, self.num_pages, name).numbers
-        return self.slots(page_slots(numbers, self.page_size) if self.page_size > 1 else numbers, name)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""

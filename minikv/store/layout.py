@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded
 from minikv.sizing import KVShape, require_shape
 
 KeysAndValues = tuple[Tensor, Tensor]
@@ -110,13 +110,3 @@ def require_layout(shape: KVShape, layout: str) -> None:
         raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
-
-
-def layer_number(layer: int, num_layers: int, what: str) -> int:
-    """`layer` as an int, or the error that says which layers there are.
-
-    >>> layer_number(2, 2, "store")
-    Traceback (most recent call last):
-    ValueError: layer is 2: this store has layers 0 to 1
-    """
-    return whole_number("layer", layer, 0, f"this {what} has layers 0 to {num_layers - 1}", num_layers)
