@@ -49,6 +49,7 @@ from minikv.prefix import RowCache as RowCache
 from minikv.prefix import RowSequence as RowSequence
 from minikv.prefix import SlidingWindowCache as SlidingWindowCache
 from minikv.prefix import SmallestKeyFirst as SmallestKeyFirst
+from minikv.prefix import TieredCache as TieredCache
 from minikv.prefix import TokenTrie as TokenTrie
 from minikv.serving import Chunk as Chunk
 from minikv.serving import Engine as Engine

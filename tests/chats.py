@@ -19,6 +19,7 @@ from minikv import (
     Scheduler,
 )
 from minikv.prefix import index_named
+from minikv.prefix.tiered import WRITES, TieredCache
 
 VOCAB = 23
 
@@ -70,7 +71,11 @@ def setting(work, kind, manager_type=CacheManager):
     scarce = draw.choice([least, max(least, crowd // page)])  # enough for one; or to let all in, but not to finish
     pages = scarce + draw.randint(0, 3) if kind == "tight" else wide
     of_radix = draw.choice(["lru", "lfu", "fifo"]), draw.choice(["node", "page"])
-    cache = index_named(work.index, page, *(of_radix if work.index == "radix" else ()))
+    if work.index == "tiered":
+        host, write = draw.choice([0, least, 4 * pages]), draw.choice(WRITES)
+        cache = TieredCache(page, host, write, draw.randint(1, 3), *of_radix)
+    else:
+        cache = index_named(work.index, page, *(of_radix if work.index == "radix" else ()))
     running = draw.randint(1, 4)
     order = draw.choice([FirstComeFirstServed(), LongestPrefixFirst()])
     scheduling = {
@@ -94,6 +99,7 @@ class Tally:
     cached: int = 0
     computed: int = 0
     aborted: int = 0
+    loaded: int = 0
 
     def add(self, other):
         for name, value in vars(other).items():
@@ -104,6 +110,7 @@ def serve(engine, work, tally, shuffle=None, audit=None):
     """Serve every turn of every conversation; the answers, by conversation and turn."""
     said = [list(work.instructions) for _ in work.asked]
     answers = [[] for _ in work.asked]
+    start = engine.manager.start
     audit = engine.manager.check if audit is None else audit
     evict = engine.manager.cache.evict
 
@@ -111,7 +118,12 @@ def serve(engine, work, tally, shuffle=None, audit=None):
         tally.evictions += 1
         return evict(*num_tokens)
 
-    engine.manager.cache.evict = counted
+    def started(*args, **options):
+        sequence = start(*args, **options)
+        tally.loaded += getattr(sequence, "loaded", 0)
+        return sequence
+
+    engine.manager.cache.evict, engine.manager.start = counted, started
     tally.namespaces += len({*work.namespaces}) > 1
     for turn in range(len(work.asked[0])):
         order = list(range(len(said)))
@@ -137,7 +149,7 @@ def serve(engine, work, tally, shuffle=None, audit=None):
             tally.preemptions += request.preemptions
             tally.cached += request.cached_tokens
             tally.computed += request.computed_tokens
-    engine.manager.cache.evict = evict
+    engine.manager.cache.evict, engine.manager.start = evict, start
     return answers
 
 

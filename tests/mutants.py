@@ -79,6 +79,8 @@ JUDGES = {
     "pools/queue": "pools",
     "pools/windowed": "windowed_manager windowed_model",
     "store": "store",
+    "manager/fit": "manager host_moves",
+    "manager/host_moves": "host_moves engine_oracle engine_faults",
     "manager/manager": "threads manager interrupts",
     "manager/page_owners": "threads manager interrupts",
     "manager/sequence": "manager",

@@ -9,17 +9,17 @@ from dataclasses import replace
 import pytest
 from chats import Tally, engine_for, serve, workload
 from nightly import NIGHTLY
-from test_engine_oracle import canary_model
+from test_engine_oracle import DESIGNS, canary_model
 from test_windowed_manager import plain_engine, windowed_engine
 
 from minikv import OutOfPages, PromptLookup
-from minikv.prefix import INDEXES
 
 VERBS = {
     "pool": ("alloc_to", "free", "free_window", "move_window"),
     "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict"),
     "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort", "truncate"),
     "model": ("forward",),
+    "host": ("_copy",),
 }
 
 
@@ -38,6 +38,7 @@ class Unreliable:
             ("cache", manager.cache),
             ("manager", manager),
             ("model", engine.model),
+            ("host", getattr(manager, "host", None)),
         ):
             for verb in VERBS[name]:
                 if hasattr(part, verb):
@@ -75,7 +76,7 @@ def engines(work, index, draw):
     return engine_for(work, "off", canary_model), engine_for(work, "tight", canary_model)
 
 
-@pytest.mark.parametrize("index", [*INDEXES, "windowed"])
+@pytest.mark.parametrize("index", [*DESIGNS, "windowed"])
 def test_a_step_that_fails_is_made_again_and_changes_no_token(index):
     failures = 0
     for seed in range(120 if NIGHTLY else 12):

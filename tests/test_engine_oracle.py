@@ -26,7 +26,8 @@ from minikv.prefix import INDEXES
 
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
 CLEAR = len(WORKLOADS) if NIGHTLY else 25
-EVERY = {name: 1 if NIGHTLY else 2 if name == "radix" else 5 for name in INDEXES}  # by day, of each other design, ten
+DESIGNS = [*INDEXES, "tiered"]  # and a radix tree with host memory
+EVERY = {name: 1 if NIGHTLY else 2 if name == "radix" else 5 for name in DESIGNS}  # by day, of each other design, ten
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
 
 
@@ -59,10 +60,14 @@ def assert_it_tried_what_it_says(number: int, tally: Tally):
 
 
 def canary_model(manager):
-    return CanaryModel(VOCAB, canary=Canary(manager.cache, writes=False))
+    """A model whose marks are followed through both tiers, where there are two."""
+    device, moves = Canary(manager.cache, writes=False), manager.host
+    if moves is not None and moves.cache.host is not None:
+        moves.store, moves.host = device, device.beside(moves.cache.host.index)
+    return CanaryModel(VOCAB, canary=device)
 
 
-@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("index", DESIGNS)
 def test_fingerprints_are_the_same_in_every_way(index):
     tally = Tally()
     for seed in WORKLOADS[:: EVERY[index]]:
@@ -163,6 +168,9 @@ class Llamas:
 
         model = self.models[work.seed % 3]
         manager.store = KVStore(model.shape, manager.num_pages, manager.page_size, dtype=model.dtype)
+        if manager.host is not None and manager.host.cache.host_pages:
+            manager.host.store = manager.store
+            manager.host.host = manager.store.in_host_memory(manager.host.cache.host_pages)
         return Margins(model, self)
 
 
@@ -204,9 +212,9 @@ def clear_workloads(llamas):
 
 def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_workloads):
     """By day in the tight pool alone, where pages are evicted as well; the fingerprints above have both."""
-    tallies = {index: Tally() for index in INDEXES}
+    tallies = {index: Tally() for index in DESIGNS}
     kinds = ("wide", "tight") if NIGHTLY else ("tight",)
-    for index, kind in itertools.product(INDEXES, kinds):
+    for index, kind in itertools.product(DESIGNS, kinds):
         for work, expected in clear_workloads[:: EVERY[index]]:
             engine = engine_for(replace(work, index=index), kind, lambda m, w=work: llamas.model_for(m, w))
             for shuffle in (None, random.Random(work.seed)):
@@ -215,6 +223,7 @@ def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_
             assert_nothing_leaked(engine.manager)
     for index, tally in tallies.items():
         assert_it_tried_what_it_says(len(clear_workloads[:: EVERY[index]]), tally)
+    assert tallies["tiered"].loaded > 5 * len(clear_workloads[:: EVERY["tiered"]])
 
 
 def test_a_draft_changes_no_greedy_token(llamas, clear_workloads):

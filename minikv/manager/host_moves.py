@@ -3,8 +3,9 @@
     out     after an eviction, and before the pool gets the pages; after a request's pages were published
     back    at the start of a request, into pages of its own, as if it had computed them
 
-A move that fails changes nothing: its host pages are free again, and the device has what it had. A load may take its
-time, layer by layer, while the model computes. Until it is done its host pages stay locked.
+A move that fails changes nothing: its host pages are free again, the device has what it had, and the manager's caller
+gets the error. A load may take its time, layer by layer, while the model computes. Until it is done its
+host pages stay locked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minikv.errors import InvariantError, bounded
+from minikv.errors import InvariantError
 from minikv.prefix.contract import Match
 from minikv.prefix.host_memory import Move
 from minikv.prefix.tiered import TieredCache
@@ -21,15 +22,16 @@ from minikv.prefix.tiered import TieredCache
 class HostMoves:
     """The moves between a manager's `store` and its `host` store, for `cache`; without stores nothing is copied.
 
-    `worth` says of a number of tokens, and of how many come before them, whether to load them; by default always.
+    `worth` is asked, with a number of tokens and how many come before them, whether to load them; by default always.
     """
 
     def __init__(self, cache: TieredCache, store: Any, host: Any, worth: Callable[[int, int], bool] | None = None):
         self.cache, self.store, self.host, self.worth = cache, store, host, worth
-        self._on_the_way: list[tuple[Move, Any]] = []  # loads, each with the crossing that has layers to come
+        self._coming: dict[Move, Any] = {}  # loads, each with the crossing that has layers to come
 
     def carry_out(self) -> None:
         """Copy out what the last insert or eviction says."""
+        self.look()
         while (move := self.cache.next_move()) is not None:
             self._copy(move)
 
@@ -46,46 +48,30 @@ class HostMoves:
 
     def look(self) -> None:
         """Unlock the host pages of loads that are done."""
-        still = []
-        for move, crossing in self._on_the_way:
-            if crossing.done:
-                self.cache.settle(move)
-            else:
-                still.append((move, crossing))
-        self._on_the_way = still
-
-    def finish(self) -> None:
-        """Wait for all loads, and unlock their host pages."""
-        for _, crossing in self._on_the_way:
-            crossing.finish()
-        self.look()
+        for move in [move for move, crossing in self._coming.items() if crossing.done]:
+            del self._coming[move]
+            self.cache.settle(move)
 
     def _copy(self, move: Move) -> None:
         crossing, arrived = None, False
         try:
             if self.store is not None:
-                stores = (self.store, self.host) if move.to_host else (self.host, self.store)
-                crossing = stores[1].take_pages(stores[0], move.src, move.dst, later=not move.to_host)
+                source, target = (self.store, self.host) if move.to_host else (self.host, self.store)
+                crossing = target.take_pages(source, move.src, move.dst, later=not move.to_host)
             arrived = True
         finally:
-            if crossing is None or move.to_host or not arrived:
-                self.cache.settle(move, arrived)
+            if crossing is not None and not move.to_host and not crossing.done:
+                self._coming[move] = crossing
             else:
-                self._on_the_way.append((move, crossing))
+                self.cache.settle(move, arrived)
 
     def check(self) -> None:
-        """Every move under way is a load whose crossing we wait for."""
-        waiting = [move for move, _ in self._on_the_way]
-        if self.cache.host is not None and self.cache.host.moves != waiting:
-            raise InvariantError(f"{len(self.cache.host.moves)} moves are under way, the manager knows {len(waiting)}")
+        """Every move under way is a load whose layers are still to come."""
+        moves = self.cache.host.moves if self.cache.host is not None else []
+        if moves != list(self._coming):
+            raise InvariantError(f"{len(moves)} moves are under way, and the manager waits for {len(self._coming)}")
 
 
-def require_host(cache: Any, store: Any, host: Any) -> None:
-    """Raise `ValueError` unless `host` is the store of the host memory that `cache` counts on, if it does."""
-    pages = cache.host_pages if isinstance(cache, TieredCache) else 0
-    if host is None and (store is None or not pages):
-        return
-    if not pages:
-        raise ValueError(f"host is {bounded(host)}: the prefix cache has no host memory")
-    if host is None or getattr(host, "num_pages", pages) != pages:
-        raise ValueError(f"host is {bounded(host)}: the prefix cache has {pages} host pages")
+def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
+    """The moves of a `TieredCache`; `None` for any other."""
+    return HostMoves(cache, store, host, worth) if isinstance(cache, TieredCache) else None

@@ -26,6 +26,7 @@ from minikv.errors import bounded, whole_number
 from minikv.interrupts import exclusive
 from minikv.manager.page_owners import PageOwners, check_manager
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
+from minikv.prefix.contract import Match
 from minikv.tokens import TokensLike, pack
 
 
@@ -36,6 +37,9 @@ class CacheManager(PageOwners):
     to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
     `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages (default `FreeListPool(num_pages)`), both of
     them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
+    `host` is the store of what the device has no room for, with a `TieredCache` (the default then): the manager has
+    pages copied there and back. `worth_loading` says of a number of tokens in host memory, and of how many are before
+    them, whether to copy them back instead of computing them; by default always.
     The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot, 64 MiB at most.
     With 1,000,000 nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache
     is full makes that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
@@ -88,11 +92,26 @@ class CacheManager(PageOwners):
             sequence._num_pages = 0
             self._release(sequence, ABORTED)
             raise
+        self._run(sequence, match)
+        return sequence
+
+    def _run(self, sequence: Sequence, match: Match) -> None:
+        """The sequence runs; what host memory has after `match` is loaded, as if it had been computed."""
         sequence._read(match.length, match)
         sequence.cached_length = sequence.computed = match.length
         self._started += 1
         self._running[sequence.number] = sequence
-        return sequence
+        if self.host is None or not match.host_length:
+            return
+        first, pages = match.length // self.page_size, match.host_length // self.page_size
+        try:
+            sequence.loaded = self.host.bring_back(match, sequence._row_of(first, first + pages))
+            sequence.cached_length = sequence.computed = match.length + sequence.loaded
+            self.checkpoint(sequence)
+        except BaseException:
+            if sequence.state == RUNNING:
+                self._release(sequence, ABORTED)
+            raise
 
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
@@ -180,6 +199,7 @@ class CacheManager(PageOwners):
             except BaseException:
                 self._release(sequence, ABORTED, done)
                 raise
+            self._carry_out()
 
     @exclusive
     def finish(self, sequence: Sequence) -> None:
@@ -197,7 +217,10 @@ class CacheManager(PageOwners):
         ValueError: cannot finish sequence 1: it has already finished
         """
         self._require(sequence, "finish")
-        self._release(sequence, FINISHED, self._publish(sequence))
+        done = self._publish(sequence)
+        self._release(sequence, FINISHED, done)
+        if done is not None:
+            self._carry_out()
 
     @exclusive
     def abort(self, sequence: Sequence) -> None:

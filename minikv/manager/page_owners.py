@@ -16,7 +16,8 @@ import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
-from minikv.manager.host_moves import HostMoves, require_host
+from minikv.manager.fit import require_fit
+from minikv.manager.host_moves import host_moves
 from minikv.manager.sequence import FINISHED, RUNNING, Sequence, check_row
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
@@ -26,10 +27,18 @@ from minikv.tokens import PackedTokens
 
 _NO_PAGES = np.empty(0, np.int32)
 _TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
-_CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
-_POOL_VERBS = ("alloc_to", "free", "is_free", "check")
 _TRUSTED = (RadixCache, TieredCache, TokenTrie, HashBlockCache, SlidingWindowCache)  # no page is in them twice
 Owners = dict[int, str]
+
+
+def _every_slot(num_pages: int, page_size: int) -> Pages:
+    """The slots of every page, (page, slot), where a table of them is worth its memory; else none."""
+    is_table = page_size > 1 and num_pages * page_size <= _TABLE_LIMIT
+    return np.arange(num_pages * page_size if is_table else 0, dtype=np.int32).reshape(-1, page_size)
+
+
+def _default_cache(page_size: int, host: Any) -> PrefixCache:
+    return RadixCache(page_size) if host is None else TieredCache(page_size, getattr(host, "num_pages", 0))
 
 
 class PageOwners(Exclusive):
@@ -55,22 +64,18 @@ class PageOwners(Exclusive):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         require_slots(self.num_pages, self.page_size)
-        self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
+        self.cache = _default_cache(page_size, host) if prefix_cache is None else prefix_cache
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
         self._running: dict[int, Sequence] = {}
-        self._started = 0
-        self._owned = 0  # pages that are the running sequences' own
-        in_table = page_size > 1 and num_pages * page_size <= _TABLE_LIMIT
-        self._every_slot = np.arange(num_pages * page_size if in_table else 0, dtype=np.int32).reshape(-1, page_size)
+        self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
+        self._every_slot = _every_slot(self.num_pages, self.page_size)
         self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
         self._loose: list[Handle] = []
         self._trusting = type(self.cache) in _TRUSTED
         super().__init__()
-        require_fit(self)
-        require_host(self.cache, store, host)
-        tiered = isinstance(self.cache, TieredCache)
-        self.host = HostMoves(self.cache, store, host, worth_loading) if tiered else None
+        require_fit(self, host)
+        self.host = host_moves(self.cache, store, host, worth_loading)
 
     @property
     def available_size(self) -> int:
@@ -125,13 +130,17 @@ class PageOwners(Exclusive):
         """
         counted = self.pool.num_free + self.cache.total_size // self.page_size + self._owned + len(evicted)
         self._leaving.append(evicted)
-        if self.host is not None:
-            self.host.carry_out()
+        self._carry_out()
         if self._trusting and counted == self.num_pages and type(self.pool) is FreeListPool:
             self.pool.free(evicted, sure=True)
             self._leaving.clear()
         else:
             self._give_back()
+
+    def _carry_out(self) -> None:
+        """Copy to host memory what the last insert or eviction says, before anybody gets the pages."""
+        if self.host is not None:
+            self.host.carry_out()
 
     def _allocate(self, sequence: Sequence, start: int, stop: int) -> None:
         """Take pages for the row's [start, stop)."""
@@ -203,29 +212,6 @@ class PageOwners(Exclusive):
         while self._leaving:
             self.pool.free(self._leaving[0])
             del self._leaving[0]
-
-
-def require_fit(manager: PageOwners) -> None:
-    """Raise `TypeError` for what cannot be a part of a manager, `ValueError` for a part that does not fit the others.
-
-    >>> from minikv import CacheManager, RadixCache
-    >>> CacheManager(num_pages=4, page_size=2, prefix_cache=RadixCache())
-    Traceback (most recent call last):
-    ValueError: page_size is 2: the prefix cache has pages of 1
-    """
-    pages, size = manager.num_pages, manager.page_size
-    for name, part, verbs in (("prefix_cache", manager.cache, _CACHE_VERBS), ("pool", manager.pool, _POOL_VERBS)):
-        missing = [verb for verb in verbs if not callable(getattr(part, verb, None))]
-        if missing or isinstance(part, type):
-            kind = "a PrefixCache" if name == "prefix_cache" else "a SlotPool"
-            raise TypeError(f"{name} is {bounded(part)}, not {kind}" + (f": it has no {missing[0]}" if missing else ""))
-    if manager.cache.page_size != size:
-        raise ValueError(f"page_size is {size}: the prefix cache has pages of {manager.cache.page_size}")
-    if manager.pool.size != pages:
-        raise ValueError(f"num_pages is {pages}: the pool has {manager.pool.size}")
-    for name, mine in (("num_pages", pages), ("page_size", size)):
-        if getattr(manager.store, name, mine) != mine:
-            raise ValueError(f"{name} is {mine}: the store has {getattr(manager.store, name)}")
 
 
 # -- the audit ------------------------------------------------------------------------------------------------------

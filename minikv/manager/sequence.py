@@ -29,9 +29,9 @@ class Sequence:
     """A running request: its `tokens`, the row of `pages` that holds them, and how much of it is cached and computed.
 
     A `CacheManager` makes it and is the only one to change it. `number` counts the sequences of one manager from 1.
-    `cached_length` tokens were found in the cache at the start, and `computed` tokens have keys and values by now, from
-    the first on. `shared` tokens lie in pages that the cache owns; the pages after them are the sequence's own.
-    `state` is "running", "finished" or "aborted"; a sequence that is over has no pages.
+    `cached_length` tokens were found in the cache at the start, `loaded` of them in host memory, and `computed` tokens
+    have keys and values by now, from the first on. `shared` tokens lie in pages that the cache owns; the pages after
+    them are the sequence's own. `state` is "running", "finished" or "aborted"; a sequence that is over has no pages.
 
     >>> from minikv import CacheManager
     >>> sequence = CacheManager(num_pages=8).start([5, 6, 7]); sequence
@@ -41,7 +41,7 @@ class Sequence:
     """
 
     state = RUNNING
-    cached_length = computed = shared = 0
+    cached_length = computed = shared = loaded = 0
     _handle: Handle | None = None  # locked: it protects [0, shared)
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
     _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all

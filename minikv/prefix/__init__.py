@@ -4,6 +4,7 @@
     TokenTrie             trie     a tree with a node for each page; `RowCache` puts rows of slots on such a tree
     HashBlockCache        hash     a dictionary from the hash of a block to the block
     SlidingWindowCache    window   a radix tree for models in which some layers forget
+    TieredCache                    a radix tree, and host memory for what the device has no room for
     NoCache                        keeps nothing
 
 The second column is what `--index` takes. `evict` of each index frees pages. Which leaf is the next victim is decided
@@ -22,11 +23,12 @@ from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.radix import RadixCache
 from minikv.prefix.row_cache import RowCache, RowSequence
 from minikv.prefix.sliding_window import SlidingWindowCache
+from minikv.prefix.tiered import TieredCache
 from minikv.prefix.token_trie import TokenTrie
 
 __all__ = [
     "INDEXES", "EvictionOrder", "Handle", "HashBlockCache", "Insertion", "Match", "NoCache", "PrefixCache",
-    "RadixCache", "RowCache", "RowSequence", "SlidingWindowCache", "SmallestKeyFirst", "TokenTrie",
+    "RadixCache", "RowCache", "RowSequence", "SlidingWindowCache", "SmallestKeyFirst", "TieredCache", "TokenTrie",
     "index_named",
 ]  # fmt: skip
 

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from minikv.errors import InvariantError, bounded, whole_number
+from minikv.pools.page_table import page_slots
 from minikv.sizing import KVShape
-from minikv.store.crossing import Crossing, cross
-from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes
+from minikv.store.crossing import Crossing, End
+from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes, rows_of
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
 
@@ -85,7 +86,7 @@ class KVStore:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the data of a copy: one allocation, not the views of it."""
-        self._all_layers()
+        self._wait()
         seen = ("_views", "_layers", "_slots", "_pages", "_side")
         return {name: value for name, value in vars(self).items() if name not in seen}
 
@@ -133,25 +134,24 @@ class KVStore:
         if type(layer) is not int or not 0 <= layer < len(self._layers):
             rule = f"this store has layers 0 to {len(self._layers) - 1}"
             layer = whole_number("layer", layer, 0, rule, len(self._layers))
+        for crossing in self._crossings:
+            crossing.arrive(layer)
         if self._crossings:
-            for crossing in self._crossings:
-                crossing.arrive(layer)
             self._crossings = [crossing for crossing in self._crossings if not crossing.done]
         return self._layers[layer]
 
-    def _all_layers(self) -> Layout:
-        """The views of all layers, in which everything that crosses into this store has arrived."""
+    def _wait(self) -> None:
+        """Have everything that crosses into this store."""
         while self._crossings:
             self._crossings[0].finish()
             del self._crossings[0]
-        return self._views
 
     def take_pages(self, source: KVStore, src_pages: Any, dst_pages: Any, later: bool = False) -> Crossing:
-        """Copy pages of another store to as many `dst_pages` of this one: whoever looks at them here finds them.
+        """Copy pages of another store to as many `dst_pages` of this one, where they are found from now on.
 
-        What the source holds now arrives. With `later` a layer may be copied when it is first looked at, and until the
-        crossing is done, nobody may write to the source's pages. Raises `ValueError` for a source of another shape,
-        page size or dtype, and for pages that do not fit, before a byte moves.
+        With `later` a layer may be copied when it is first looked at, and until the crossing is done, nobody may write
+        to the source's pages. Raises `ValueError` for a source of another shape, page size or dtype, and for pages that
+        do not fit, before a byte moves.
 
         >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=1), num_pages=4, dtype="fp32")
         >>> store.write(0, [3], torch.ones(1, 1, 1), torch.ones(1, 1, 1))
@@ -159,27 +159,31 @@ class KVStore:
         >>> host.take_pages(store, [2, 3], [6, 7]).done, host.read(0, [6, 7])[0].flatten()
         (True, tensor([0., 1.]))
         """
-        return cross(source, src_pages, self, dst_pages, later)
+        if not isinstance(source, KVStore) or source is self:
+            raise TypeError(f"source is {bounded(source)}: expected another KVStore")
+        source._wait()
+        for name in ("shape", "page_size", "dtype"):
+            if (theirs := getattr(source, name)) != (mine := getattr(self, name)):
+                raise ValueError(f"source has {name} {bounded(theirs)}: this store has {bounded(mine)}")
+        src, dst = source._end(src_pages, "src_pages"), self._end(dst_pages, "dst_pages")
+        if len(src.slots) != len(dst.slots.once("dst_pages")):
+            raise ValueError(f"src_pages have {len(src.slots)} slots and dst_pages have {len(dst.slots)}: not as many")
+        crossing = Crossing(src, dst)
+        if later or crossing.on_a_stream:
+            self._crossings.append(crossing)
+        else:
+            crossing.finish()
+        return crossing
+
+    def _end(self, pages: Any, name: str) -> End:
+        numbers = self._numbers(pages, self.num_pages, name).numbers
+        slots = self.slots(page_slots(numbers, self.page_size) if self.page_size > 1 else numbers)
+        return End(slots, self._layers, self._side)
 
     def in_host_memory(self, num_pages: int) -> KVStore:
         """An empty store like this one in host memory, for `take_pages`; pinned if this one is on a GPU."""
-        gpu = self._side is not None
+        gpu = self.device.type == "cuda"
         return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
-
-    def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> Tensor:
-        """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""
-        if not isinstance(values, Tensor):
-            raise TypeError(f"{name} is a {type(values).__name__}: expected a tensor")
-        if values.dtype != self.dtype:
-            raise TypeError(f"{name} is of {values.dtype}: this store keeps {self.dtype}")
-        if values.device != self.device:
-            raise ValueError(f"{name} is on {values.device}: this store is on {self.device}")
-        if values.shape != (count, *heads):
-            raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {(count, *heads)}, a row for each slot")
-        rows, item = values.contiguous().view(count, heads[0] * heads[1]), self._views.k.dtype
-        if rows.storage_offset() * rows.itemsize % item.itemsize:  # it begins in the middle of an item
-            rows = rows.clone()
-        return rows.view(item)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""
@@ -194,8 +198,8 @@ class KVStore:
     def write(self, layer: int, slots: Any, k: Tensor, v: Tensor) -> None:
         """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
         (all_keys, all_values), where = self._layer(layer), self.slots(slots).once("slots")
-        keys = self._values("k", k, len(where), self._heads[0])
-        values = self._values("v", v, len(where), self._heads[1])
+        keys = rows_of("k", k, (len(where), *self._heads[0]), self.dtype, all_keys)
+        values = rows_of("v", v, (len(where), *self._heads[1]), self.dtype, all_values)
         all_keys.index_copy_(0, where.index, keys)
         all_values.index_copy_(0, where.index, values)
 
@@ -245,7 +249,7 @@ class KVStore:
 
     def copy(self, src_slots: Any, dst_slots: Any) -> None:
         """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
-        self._all_layers()
+        self._wait()
         move(self._slots, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
@@ -254,7 +258,7 @@ class KVStore:
         >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
         >>> store.copy_pages([0, 1], [3, 2])
         """
-        self._all_layers()
+        self._wait()
         move(self._pages, *self._pair(src_pages, dst_pages, self.num_pages, "pages"))
 
     # -- where things lie ----------------------------------------------------------------------------------------------
@@ -267,8 +271,8 @@ class KVStore:
         """
         sides, layers = (("K", self._views.k), ("V", self._views.v)), range(self.shape.num_layers)
         names = [(side[layer], f"{letter}{layer}") for letter, side in sides for layer in layers]
-        found = [(rows[slot].data_ptr(), name, slot) for rows, name in names for slot in range(self.num_slots)]
-        return [(name, slot) for _, name, slot in sorted(found)]
+        found = sorted((rows[slot].data_ptr(), name, slot) for rows, name in names for slot in range(self.num_slots))
+        return [(name, slot) for _, name, slot in found]
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 

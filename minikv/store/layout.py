@@ -110,3 +110,24 @@ def require_layout(shape: KVShape, layout: str) -> None:
         raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
+
+
+def rows_of(name: str, values: Any, size: tuple[int, ...], dtype: torch.dtype, like: Tensor) -> Tensor:
+    """`values`, of a `size` and `dtype`, as rows of items `like` those of a view; the error names the argument.
+
+    >>> rows_of("k", torch.zeros(2, 1, 4), (3, 1, 4), torch.float32, torch.zeros(1))
+    Traceback (most recent call last):
+    ValueError: k has shape (2, 1, 4): expected (3, 1, 4), a row for each slot
+    """
+    if not isinstance(values, Tensor):
+        raise TypeError(f"{name} is a {type(values).__name__}: expected a tensor")
+    if values.dtype != dtype:
+        raise TypeError(f"{name} is of {values.dtype}: this store keeps {dtype}")
+    if values.device != like.device:
+        raise ValueError(f"{name} is on {values.device}: this store is on {like.device}")
+    if values.shape != size:
+        raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {size}, a row for each slot")
+    rows = values.contiguous().view(size[0], size[1] * size[2])
+    if rows.storage_offset() * rows.itemsize % like.itemsize:  # it begins in the middle of an item
+        rows = rows.clone()
+    return rows.view(like.dtype)

@@ -68,7 +68,7 @@ class Canary(ExitStack):
     """  # noqa: E501 - one line of the error, which the doctest compares
 
     def __init__(self, cache: Any = None, writes: bool = True):
-        self._marks: dict[int, Mark] = {}
+        self._marks: dict[int, Mark | None] = {}
         self._seeds: dict[Hashable, bytes] = {}  # namespaces that are equal are one, whatever they look like
         self._cache, self._writes = cache, writes
         self.step = 0
@@ -106,6 +106,23 @@ class Canary(ExitStack):
     def mark(self, slot: int) -> Mark | None:
         """Describe the contents of `slot`; `None` if nothing was ever computed into it."""
         return self._marks.get(slot)
+
+    def beside(self, cache: Any) -> Canary:
+        """A canary of the pages of another `cache`, such as host memory's index, that can take this one's pages."""
+        other = Canary(cache, writes=False)
+        other._seeds = self._seeds
+        return other
+
+    def take_pages(self, source: Canary, src_pages: Any, dst_pages: Any, later: bool = False) -> None:
+        """Copy what pages of another canary hold, as `KVStore.take_pages` copies bytes; at once, `later` or not.
+
+        >>> from minikv import RadixCache
+        >>> device, host = (canary := Canary()), canary.beside(RadixCache())
+        >>> device.write([1, 2], [5, 6]); host.take_pages(device, [5, 6], [0, 1]); host.read([1, 2], [0, 1])
+        """
+        size = getattr(self._cache, "page_size", 1)
+        src, dst = (page_slots(np.array(pages), size).tolist() for pages in (src_pages, dst_pages))
+        self._marks.update(zip(dst, map(source.mark, src)))
 
     def _explain(self, slot: int, position: int, tokens: list[int], mark: Mark | None) -> str:
         wanted = f"{self._where}slot {slot} is read for token {tokens[position]} at position {position}"
