@@ -72,7 +72,7 @@ def setting(work, kind, manager_type=CacheManager):
     pages = scarce + draw.randint(0, 3) if kind == "tight" else wide
     of_radix = draw.choice(["lru", "lfu", "fifo"]), draw.choice(["node", "page"])
     if work.index == "tiered":
-        host, write = draw.choice([0, least, 4 * pages]), draw.choice(WRITES)
+        host, write = draw.choice([least, 4 * pages]), draw.choice(WRITES)
         cache = TieredCache(page, host, write, draw.randint(1, 3), *of_radix)
     else:
         cache = index_named(work.index, page, *(of_radix if work.index == "radix" else ()))

@@ -19,7 +19,8 @@ VERBS = {
     "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict"),
     "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort", "truncate"),
     "model": ("forward",),
-    "host": ("_copy",),
+    "device": ("take_pages",),
+    "host": ("take_pages",),
 }
 
 
@@ -38,7 +39,8 @@ class Unreliable:
             ("cache", manager.cache),
             ("manager", manager),
             ("model", engine.model),
-            ("host", getattr(manager, "host", None)),
+            ("device", getattr(manager.host, "store", None)),
+            ("host", getattr(manager.host, "host", None)),
         ):
             for verb in VERBS[name]:
                 if hasattr(part, verb):

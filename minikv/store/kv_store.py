@@ -261,8 +261,6 @@ class KVStore:
         self._wait()
         move(self._pages, *self._pair(src_pages, dst_pages, self.num_pages, "pages"))
 
-    # -- where things lie ----------------------------------------------------------------------------------------------
-
     def pieces(self) -> list[tuple[str, int]]:
         """The items in memory, in order: keys (K) or values (V) with their layer and slot.
 
@@ -273,8 +271,6 @@ class KVStore:
         names = [(side[layer], f"{letter}{layer}") for letter, side in sides for layer in layers]
         found = sorted((rows[slot].data_ptr(), name, slot) for rows, name in names for slot in range(self.num_slots))
         return [(name, slot) for _, name, slot in found]
-
-    # -- what holds ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """K and V of all layers, and the planes, are where the layout says, and each cover every byte once."""
