@@ -1,4 +1,4 @@
-"""What a cache manager does for host memory: it has the store carry out the moves of a `TieredCache`.
+"""The part of a cache manager that has to do with host memory: it has the store carry out the moves of a `TieredCache`.
 
     out     after an eviction, and before the pool gets the pages; after a request's pages were published
     back    at the start of a request, into pages of its own, as if it had computed them
