@@ -184,3 +184,9 @@ def test_a_conversation_is_named_by_text_or_a_number(entry, found):
 ])  # fmt: skip
 def test_a_time_is_in_milliseconds(entry, found):
     assert time_of(entry) == found
+
+
+def test_a_text_as_input_is_the_short_form_of_one_message():
+    """As the Responses API reads it: a client that sends the one and then the other changes nothing."""
+    long = {"model": "gpt-5.6", "instructions": "Be brief.", "input": [{"role": "user", "content": "Hi there"}]}
+    assert read_body({**long, "input": "Hi there"}).text == read_body(long).text

@@ -1,8 +1,8 @@
 """Pairs that others wrote with their answers before the command saw them: how many kinds agree must not fall again.
 
-What is left of the third is yet to be mended. Of the two that are left of the first, one counts parallel calls of tools
-one by one, where Anthropic's guide counts a run of them as one position; the other was written before the kind "shared
-text last" was there, and expects an ordinary edit.
+Of the two that are left of the first, one counts parallel calls of tools one by one, where Anthropic's guide counts a
+run of them as one position, and so does the one that is left of the fourth; the other was written before the kind
+"shared text last" was there, and expects an ordinary edit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.core
-REACHED = {"batch_one": 38, "batch_two": 40, "batch_three": 40}
+REACHED = {"batch_one": 38, "batch_two": 40, "batch_three": 40, "batch_four": 39}
 
 
 @pytest.mark.nightly

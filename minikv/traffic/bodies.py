@@ -166,11 +166,8 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
             yield from _content(body[part], Place(part))
             yield PromptPiece(Place(part), "<|im_end|>\n")
     for part in ("messages", "input"):
-        value = body.get(part)
-        if isinstance(value, str):
-            yield PromptPiece(Place(part), value)
-        elif value is not None:
-            yield from _messages(part, value)
+        if (value := body.get(part)) is not None:  # a text is the short form of one message
+            yield from _messages(part, [{"role": "user", "content": value}] if isinstance(value, str) else value)
     if body.get("prompt") is not None:
         yield from _prompt(body["prompt"])
 
