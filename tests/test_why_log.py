@@ -377,7 +377,8 @@ def test_models_are_apart_in_the_tree_and_in_the_report():
     text = "The same long words for both of them. " * 9
     apart = survey(lines(*({"model": model, "prompt": text} for model in ("small", "large", "small"))))
     assert (sorted(apart.trees), apart.reused) == (["large", "small"], len(text))
-    assert not apart.places
+    (place,) = apart.places  # the large one computes what the small one has
+    assert (place.place, place.kind, place.lost) == ("model", "namespace", len(text))
 
 
 def test_a_conversation_that_changes_its_model_loses_what_it_had():
@@ -478,3 +479,32 @@ def test_the_bill_is_compared_with_what_an_unlimited_cache_reads(tmp_path, capsy
     assert billed["small"].after == pytest.approx(first / second / 2, abs=0.001)
     assert main(["why", str(log)]) == 0
     assert re.search(r"small +2 +2,000 +25.0% +\d\d.\d%", capsys.readouterr().out)
+
+
+def hidden_causes(count):
+    """Prompts with their tools in any order, and then a clock before the text that all share."""
+    draw, tools = random.Random(1), [{"name": f"tool_{n}", "description": "Does this. " * 20} for n in range(6)]
+    for n in range(count):
+        system = f"It is {n % 24:02d}:{n % 60:02d}. " + "Be kind and brief, and say what you know. " * 60
+        asked = [{"role": "system", "content": system}, {"role": "user", "content": f"Number {draw.random()}"}]
+        yield {"model": "m", "tools": draw.sample(tools, len(tools)), "messages": asked}
+
+
+def test_causes_that_hide_each_other_are_told_and_the_gate_sees_both():
+    """Fixed alone, the clock gives next to nothing, since the tools before it change; with both fixed, half of all."""
+    report = survey(hidden_causes(100))
+    lost = {place.kind: (place.lost / report.size, place.joint / report.size) for place in report.places}
+    assert lost["clock"][0] < 0.1
+    assert 0.4 < lost["clock"][1] == lost["tools reordered"][1] < 0.6
+    assert report.quantity("clock") == sum(lost["clock"]) > 0.4
+    assert sum(lost["tools reordered"]) + lost["clock"][0] == pytest.approx(report.lost / report.size, abs=0.01)
+    assert "with others" in repr(report)
+    assert [place["lost_with_others"] > 0 for place in report.as_json(2)["places"]] == [True, True]
+
+
+def test_causes_in_prompts_of_their_own_hide_nothing():
+    clocks = [{"prompt": f"It is 14:{n:02d}. {'Be brief. ' * 50}{n * n}"} for n in range(20)]
+    ids = [{"prompt": f"Session 9f3e{n:08x}: {'Be kind. ' * 50}{n * n}"} for n in range(20)]
+    report = survey(clocks + ids)
+    assert sum(place.joint for place in report.places) < report.size / 100
+    assert "with others" not in repr(report)

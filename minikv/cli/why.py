@@ -90,7 +90,7 @@ def _add_log_options(why: argparse.ArgumentParser) -> None:
                      "entries, such as model or metadata.route")  # fmt: skip
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")
-    why.add_argument("--depth", type=positive, default=6, metavar="D", help="of --html: levels of the tree (default 6)")
+    why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
 
 
 @option

@@ -3,53 +3,32 @@
 A log seldom names conversations. But a request repeats the messages of the one before it, so the last message of that
 one is among its messages. They are compared as they are, and where none is found, without digits and the letters of
 hexadecimal numbers, so that a clock or an id in them does not hide the conversation.
-
-A prompt is compared in symbols: a few words up to the end of a line or a sentence, or a word with a digit by itself, so
-that a clock or an id is a symbol of its own. A symbol is kept as a number:
-
-    | hash, 47 bits | begins a line, 1 bit | bytes, 16 bits |
 """
 
 from __future__ import annotations
 
-import functools
-import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, Place
 from minikv.traffic.why.changes import KINDS, items_change, items_of
-from minikv.traffic.why.histories import PromptItem, similar
-from minikv.traffic.why.places import Spot, spot_at
-from minikv.traffic.why.texts import shared_length, volatile_at
+from minikv.traffic.why.histories import PromptItem
+from minikv.traffic.why.places import Spot
+from minikv.traffic.why.symbols import LENGTH, TELLING, size_of, spot_in, symbols_of
+from minikv.traffic.why.texts import shared_length
 
 TOOLS = ("tools reordered", "tool added", "tool removed", "tools changed")
-HISTORY = ("history truncated", "history summarized", "message removed", "message inserted", "messages reordered",
-           "namespace")  # fmt: skip
+HISTORY = ("history truncated", "history summarized", "message removed", "message inserted", "messages reordered")
 ANSWERS = ("assistant", "tool", "function")
 REGION = ("system edited", "text edited")
-SYMBOL_BYTES = 8
-LENGTH = 0xFFFF  # of a symbol: where its bytes are
-TELLING = 16  # bytes of a symbol that is found again elsewhere by chance only
 
-_CUT = re.compile(
-    r"\n*\w{0,64}\d(?:[.:,/+-]{0,2}\w{1,64}){0,16}"  # a word with a digit
-    r"|\n*(?:[^\W\d]{1,64}(?!\w)|[^\w\n.!?]){1,24}[.!?]*|\w{1,64}|[\s\S]"
-)
-CHANGED = "0"  # in the place of a text that changes
-_HEAD = 8  # bytes of a symbol that says by itself where a text is
-LINE, _MOST = 2**16, 2**64 - 1  # of a symbol: that it begins a line, and the largest one
-_WINDOW = 2**9  # characters of a text that are cut after a break
-_WIDEST = 8  # symbols that change at one place
-_BRIEF = 2  # of them, at a place that hides what follows it
-_LEAST = 64  # bytes that were sent before in another item for it to matter
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
 _LOOK_BACK = 64  # messages of a request, from its end
 _TELLING, _TELLING_LOOSE = 40, 24  # characters of a message that is found again in another conversation by chance only
 _BUDGET = 2**28  # bytes of prompts that are kept to compare later ones with
 _OVERHEAD = 2000  # bytes that a kept prompt takes besides
+_TABLE = 2**19  # symbols of which the latest request is known
 
 
 class LoggedRequest:
@@ -101,6 +80,9 @@ class Turns:
         self._budget, self._used = budget, 0
         self._kept: OrderedDict[int, tuple[LoggedRequest, list[object]]] = OrderedDict()
         self._by: dict[object, int] = {}
+        self._asked = set[int]()  # messages that were sent
+        self._latest: dict[int, tuple[int, int]] = {}  # of a symbol: the request that was the last to send it as new,
+        self._older: dict[int, tuple[int, int]] = {}  # and in which item
 
     def get(self, number: int | None) -> LoggedRequest | None:
         """The request of that number, if it is still kept."""
@@ -117,27 +99,47 @@ class Turns:
         found = (self._by[key] for key in _names(turn, turn.said[::-1], turn.said[-2::-1]) if key in self._by)
         return self.get(next(found, None))
 
+    def earlier(self, item: PromptItem) -> tuple[int, int] | None:
+        """The latest request, and which of its items, that was the last to have most of the text of an item."""
+        votes = Counter[tuple[int, int]]()
+        for symbol in symbols_of(item.text) if _asks(item) else ():
+            if (found := self._latest.get(symbol, self._older.get(symbol))) is not None:
+                votes[found] += symbol & LENGTH
+        return max(votes, key=lambda found: (votes[found], found), default=None)
+
     def add(self, turn: LoggedRequest, conversation: str | None = None) -> None:
         """Keep a request; the oldest ones go where there is no room."""
+        for at, item in enumerate(turn.items):
+            if _asks(item) and hash(item.text) not in self._asked:
+                self._asked.add(hash(item.text))
+                telling = [symbol for symbol in symbols_of(item.text) if symbol & LENGTH >= TELLING]
+                self._latest.update(dict.fromkeys(telling, (turn.number, at)))
+        if len(self._latest) > _TABLE:
+            self._latest, self._older = {}, self._latest
         keys: list[object] = [("conversation", conversation)] if conversation is not None else []
         keys += _names(turn, turn.said[-1:], turn.said[-1:])
         self._by.update(dict.fromkeys(keys, turn.number))
         self._kept[turn.number] = (turn, keys)
-        self._used += _size(turn)
+        self._used += _room(turn)
         while self._used > self._budget and len(self._kept) > 1:
             number, (old, names) = self._kept.popitem(last=False)
-            self._used -= _size(old)
+            self._used -= _room(old)
             for key in names:
                 if self._by.get(key) == number:
                     del self._by[key]
 
 
-def _size(turn: LoggedRequest) -> int:
+def _asks(item: PromptItem) -> bool:
+    return item.part in ("messages", "prompt") and item.name not in ANSWERS
+
+
+def _room(turn: LoggedRequest) -> int:
     return 4 * len(turn.text) + _OVERHEAD
 
 
 _SURE, _MOSTLY = 16, 0.8  # changes of one kind at one place, and their share, after which the next are taken for it
 _WHOLE = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(HISTORY, "messages")}  # kinds that are about a whole list
+_ALIKE = 0.3  # of an item that must be in another one for the two to be versions of one
 _SIGNED = 12  # characters before a break by which a place is recognized
 
 
@@ -178,18 +180,16 @@ class Breaks:
         seen = self._seen[(place, signed, len(right) == 1)]
         kind, count = seen.most_common(1)[0] if seen else ("", 0)
         if count < max(_SURE, _MOSTLY * sum(seen.values())):
-            kind = items_change(left, right).kind
-            if kind in REGION and not similar(left[0].text, right[0].text):
+            sides = {*symbols_of(left[0].text)}, {*symbols_of(right[0].text)}
+            alike = size_of(sides[0] & sides[1]) >= _ALIKE * max(map(size_of, sides))
+            asked = not alike and len(left) == len(right) == 1 and left[0].name == right[0].name == "user"
+            kind = "question" if asked else items_change(left, right).kind
+            if kind in REGION and not alike:
                 kind = "conversation"
             seen[kind] += 1
         edited = REGION if right[0].part == "prompt" else ()
         new = KINDS[kind].harmless or kind in ("shared text last", *edited)
         return Break(_WHOLE.get(kind, place), kind, spots, new)
-
-
-def spot_in(item: PromptItem, at: int) -> Spot | None:
-    """The place of a character of an item, or `None` at its end."""
-    return spot_at(Body(item.pieces, {}, {}), at, item.text)
 
 
 def general_place(place: Place) -> str:
@@ -202,91 +202,3 @@ def general_place(place: Place) -> str:
     """
     leads = place.item == 0 and place.name in ("system", "developer")
     return str(place) if place.item is None or leads else str(place).replace(f"[{place.item}]", "[*]", 1)
-
-
-@functools.lru_cache(64)
-def symbols_of(text: str) -> tuple[int, ...]:
-    """The symbols of a text.
-
-    >>> [symbol & LENGTH for symbol in symbols_of("It is 14:05. Be brief.")]
-    [6, 5, 1, 10]
-    """
-    return tuple(map(_symbol, _CUT.findall(text)))
-
-
-def _symbol(part: str) -> int:
-    size = len(part) if part.isascii() else len(part.encode(errors="replace"))
-    return (hash(part) << 17 | (part[0] == "\n") << 16 | size) & _MOST
-
-
-def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
-    """The number of things that two lists share from their beginning.
-
-    >>> common_run("see", "sea")
-    2
-    """
-    return next((n for n, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)))
-
-
-def first_region(one: PromptItem, two: PromptItem) -> tuple[tuple[int, int], int, list[PromptItem]] | None:
-    """Where two items first differ by a few symbols, after which they are the same again; `None` if they do not.
-
-    Returns the key of the symbols before that place, how many symbols differ, and what is left of the two items.
-
-    >>> from minikv.traffic.bodies import Place, PromptPiece
-    >>> texts = ("Now: it is 14:05. Go.", "Now: it is 14:06. Go.")
-    >>> one, two = (PromptItem("prompt", "", (PromptPiece(Place("prompt"), text),), text) for text in texts)
-    >>> [item.text for item in first_region(one, two)[2]]
-    ['0. Go.', '0. Go.']
-    """
-    at = shared_length(one.text, two.text)
-    begin = max(0, one.text.rfind("\n", 0, max(0, one.text.rfind("\n", 0, at))))
-    left, right = (_CUT.findall(item.text[begin : at + _WINDOW]) for item in (one, two))
-    same = common_run(left, right)
-    pairs = [*zip(left[same:], right[same:]), *[("", "")] * (len(left) == len(right))][: _WIDEST + 2]
-    equal = [a == b for a, b in pairs]
-    ends = (n for n, (a, _) in enumerate(pairs) if equal[n] and (len(a) >= _WIDEST or all(equal[n:][:2])))
-    width = next(ends, 0)
-    if not same or not width:
-        return None
-    last, head = ([0, 0, *map(_symbol, left[:same])])[-2:]
-    sizes = [begin + len("".join(side[: same + width])) for side in (left, right)]
-    return head_key(last, head), width, [_after(item, size) for item, size in zip((one, two), sizes)]
-
-
-def head_key(last: int, head: int) -> tuple[int, int]:
-    """A name for the place after two symbols: the first one does not matter where the second is long enough.
-
-    >>> head_key(1, 5), head_key(1, 50)
-    ((1, 5), (0, 50))
-    """
-    return 0 if head & LENGTH >= _HEAD else last, head
-
-
-def _after(item: PromptItem, at: int) -> PromptItem:
-    """The rest of an item after `at` characters, with a mark for what changed before it."""
-    ends = zip(item.pieces, accumulate(len(piece.text) for piece in item.pieces))
-    cut = [(piece, max(0, at - end + len(piece.text))) for piece, end in ends if end > at]
-    pieces = [
-        piece._replace(text=(CHANGED if not n else "") + piece.text[begin:]) for n, (piece, begin) in enumerate(cut)
-    ]
-    return item._replace(pieces=tuple(pieces), text=CHANGED + item.text[at:])
-
-
-def tail_kind(one: PromptItem, two: PromptItem) -> str | None:
-    """The kind of change after which `two` has text that was sent in `one` too, or `None` if that is little.
-
-    >>> rules = "Be brief and kind. Say what you know, and nothing else. Answer in one sentence."
-    >>> tail_kind(*(PromptItem("prompt", "", (), f"Where is the {what}? {rules}") for what in ("lock", "key")))
-    'shared text last'
-    """
-    sides = [symbols_of(item.text) for item in (one, two)]
-    same = common_run(*sides)
-    both = {symbol for symbol in sides[0][same:] if symbol & LENGTH >= TELLING}.intersection(sides[1][same:])
-    if sum(symbol & LENGTH for symbol in both) < _LEAST:
-        return None
-    region = first_region(one, two)
-    brief = region is not None and region[1] <= _BRIEF
-    kind = volatile_at(one.text, two.text, shared_length(one.text, two.text)) if brief else None
-    orders = [list(dict.fromkeys(symbol for symbol in side[same:] if symbol in both)) for side in sides]
-    return kind or ("order" if orders[0] != orders[1] else "shared text last")

@@ -13,10 +13,12 @@ from minikv.traffic.exports import RequestLog, log_lines
 from minikv.traffic.logs import Units, conversation_of, field_of
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
-from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, common_run, general_place, spot_in, tail_kind
+from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv.traffic.why.changes import KINDS, ChangeKind
-from minikv.traffic.why.fixes import ALL, Cause, Fixes
+from minikv.traffic.why.fixes import Fixes, Share
 from minikv.traffic.why.places import Spot, shown_after, shown_before
+from minikv.traffic.why.rewrites import ALL
+from minikv.traffic.why.symbols import LEAST, SPREAD, Cause, common_run, tail_change
 from minikv.traffic.why.texts import shared_length
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
@@ -26,44 +28,12 @@ _NOTHING = 0, 0
 
 
 @dataclass
-class Share:
-    """Prompts and what a cache finds of them, in bytes: now, and with some causes fixed.
-
-    The fix saves `lost` bytes, which are computed now. It sends `extra` bytes more, of a history that is kept, and
-    reads them from the cache.
-
-    >>> Share(requests=2, size=100, reused=20, lost=50).after
-    0.7
-    """
-
-    requests: int = 0
-    size: int = 0
-    reused: int = 0
-    lost: int = 0
-    extra: int = 0
-
-    def add(self, *counts: int) -> None:
-        """Count more requests: their number, their bytes, what is reused of them, lost, and sent besides."""
-        for name, count in zip(("requests", "size", "reused", "lost", "extra"), counts):
-            setattr(self, name, getattr(self, name) + count)
-
-    @property
-    def hits(self) -> float:
-        """The hit rate."""
-        return self.reused / max(1, self.size)
-
-    @property
-    def after(self) -> float:
-        """The hit rate after the fix."""
-        return (self.reused + self.lost + self.extra) / max(1, self.size + self.extra)
-
-
-@dataclass
 class BreakingPlace:
     """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
 
-    `fixed` has the bytes of the whole log with this cause fixed and no other. `lines` and `spots` are those of the two
-    longest requests that part there.
+    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only
+    when others that the same prompts have are fixed as well: several causes in one prompt hide each other. `lines` and
+    `spots` are those of the two longest requests that part there.
     """
 
     place: str
@@ -74,11 +44,17 @@ class BreakingPlace:
     lines: tuple[int, int] = (0, 0)
     spots: tuple[Spot | None, Spot | None] = (None, None)
     fixed: Share = field(default_factory=Share)
+    joint: int = 0
 
     @property
     def lost(self) -> int:
         """Bytes that are computed again because of it, and would not be without it."""
         return self.fixed.lost
+
+    @property
+    def most_lost(self) -> int:
+        """Bytes that are lost by it, alone or with others."""
+        return self.lost + self.joint
 
     @property
     def about(self) -> ChangeKind:
@@ -90,8 +66,8 @@ class BreakingPlace:
         sides = [shown_after(spot) for spot in self.spots]
         before = shown_before(next((spot for spot in self.spots if spot), None))
         return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
-                "hits_after": self.fixed.after, "lines": self.lines, "says": self.about.says,
-                "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
+                "lost_with_others": self.joint, "hits_after": self.fixed.after, "lines": self.lines,
+                "says": self.about.says, "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
 
 
 @dataclass(repr=False)
@@ -122,8 +98,8 @@ class LogReport(Share):
         return log_text(LogWords(self, Units()), 10)
 
     def quantity(self, name: str) -> float:
-        """`lost`, `hits`, or what a kind of change loses, as a share of all prompts."""
-        kind = sum(place.lost for place in self.places if place.kind == name) / max(1, self.size)
+        """`lost`, `hits`, or what a kind of change loses, alone and with others, as a share of all prompts."""
+        kind = sum(place.most_lost for place in self.places if place.kind == name) / max(1, self.size)
         return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
 
     def as_json(self, top: int) -> dict[str, Any]:
@@ -171,6 +147,7 @@ class _Survey:
         self.report, self._by = LogReport(log=RequestLog(name)), by
         self._received: dict[str, tuple[str, float]] = {}  # by SGLang: the cache of each, and the share that it reuses
         self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
+        self._first: dict[int, int] = {}  # by what prompts begin with: the latest one
         self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
         self._places: dict[Cause, BreakingPlace] = {}
 
@@ -185,15 +162,17 @@ class _Survey:
         turn = LoggedRequest(report.requests, report.log.line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn)
-        report.requests += 1
-        report.size += len(text)
-        report.reused += reused
+        report.add(1, len(text), reused)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         share = turn.apart, reused / max(1, len(text))
         self._received.update({rid: share} if rid else {})
         self._bill(entry, *share)
         before = self._turns.before(turn, conversation)
-        self._compare(before or self._turns.get(latest), turn)
+        begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
+        keys = [hash(tuple(begin)) for begin in begins]
+        others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
+        self._compare(before or next(filter(None, others), None), turn, reused)
+        self._first.update(dict.fromkeys(keys, turn.number))
         group = field_of(entry, self._by) if self._by else ""
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, conversation)
@@ -215,14 +194,11 @@ class _Survey:
             latest[passed] = turn.number
         return shared, found
 
-    def _compare(self, like: LoggedRequest | None, turn: LoggedRequest) -> None:
+    def _compare(self, like: LoggedRequest | None, turn: LoggedRequest, reused: int) -> None:
         """Find the causes by which a request parts from an earlier one: after the first, as if it were fixed."""
         left, right = origins = (like.items if like else []), turn.items
-        if like and like.root != turn.root:
-            if 2 * shared_length(like.text, turn.text) > len(like.text):
-                self._note(Break("model", "namespace", (None, None)), like, turn, 0)
-                self._fixes.learn(("model", "namespace"), left, right, origins, like.number)
-            return
+        if like:
+            self._apart(like, turn, reused)
         if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
             self.report.continued += len(turn.text) > len(like.text)
             return
@@ -232,8 +208,10 @@ class _Survey:
             if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
                 return
             found = self._breaks.between(left, right) if left and right else None
-            tail = bool(right) and (not found or found.new) and self._tail(turn, len(turn.items) - len(right), depth)
-            if tail or not found or not like:
+            new = right and (not found or found.new)
+            if new and self._tail(turn, len(turn.items) - len(right), depth, reused):
+                return
+            if not found or not like:
                 return
             if not found.harmless or not depth:
                 self._note(found, like, turn, depth)
@@ -242,27 +220,35 @@ class _Survey:
                 return
             left, right = rest
 
-    def _tail(self, turn: LoggedRequest, at: int, depth: int) -> bool:
+    def _apart(self, one: LoggedRequest, two: LoggedRequest, reused: int) -> None:
+        """Count what both requests begin with, if the later one could not reuse it in its namespace."""
+        shared = two.text[: shared_length(one.text, two.text)] if one.root != two.root else ""
+        if len(shared.encode("utf-8", "surrogatepass")) >= reused + LEAST:
+            names = [name for name, _ in sorted(one.body.namespace.items() ^ two.body.namespace.items())]
+            cause = ", ".join(dict.fromkeys(names)), "namespace"
+            self._note(Break(*cause, (None, None)), one, two, 0)
+            self._fixes.join(cause, one.root, two.root)
+
+    def _tail(self, turn: LoggedRequest, at: int, depth: int, reused: int) -> bool:
         """Whether an item that is new has text that was sent before, after a place where it parts from that."""
         two = full = turn.items[at]
-        found = self._fixes.earlier(full)
+        found = self._turns.earlier(full)
         other = self._turns.get(found[0]) if found else None
         if not found or not other or _before(other, found[1]) != _before(turn, at):
             return False
+        self._apart(other, turn, reused)
         left = one = other.items[found[1]]
+        self._fixes.rewrites.follow(one, full)
         for deeper in range(depth, _CAUSES):
-            kind = tail_kind(left, two)
-            if kind is None:
-                self._fixes.follow(one, full)
+            if (change := tail_change(left, two)) is None:
                 return deeper > depth
-            parts = shared_length(left.text, two.text)
-            spots = spot_in(left, parts), spot_in(two, parts)
-            cause = general_place(spots[1].place if spots[1] else full.pieces[-1].place), kind
-            self._note(Break(*cause, spots), other, turn, deeper)
-            rest = self._fixes.learn(cause, [left], [two], ([one], [full]), other.number)
-            if not rest or not rest[0]:
+            spot = change.spots[1]
+            cause = general_place(spot.place if spot else full.pieces[-1].place), change.kind
+            self._note(Break(*cause, change.spots), other, turn, deeper)
+            self._fixes.rewrites.learn_hidden(cause, change, (one, full), (left, two))
+            if not change.rest:
                 break
-            left, two = rest[0][0], rest[1][0]
+            left, two = change.rest
         return True
 
     def _note(self, found: Break, one: LoggedRequest, two: LoggedRequest, depth: int) -> None:
@@ -278,21 +264,35 @@ class _Survey:
         report = self.report
         report.log.close(report.requests)
         del self._turns  # which holds the most
+        self._replay(self._renamed())
+        for place in self._places.values():
+            place.fixed.add(report.requests, report.size, report.reused, 0, 0)
+        found = self._places.values()
+        report.places = sorted(found, key=lambda place: (-place.most_lost, -place.breaks, place.place, place.kind))
+        return report
+
+    def _renamed(self) -> dict[Cause, Cause]:
+        """Put together what is one cause: a block that differs by user, and a client that ends all lines otherwise."""
         renamed = {cause: (cause[0], "differs by user") for cause in self._fixes.by_user()}
+        for kind in SPREAD:
+            places = sorted((-place.breaks, cause) for cause, place in self._places.items() if cause[1] == kind)
+            renamed.update((cause, places[0][1]) for _, cause in places[1:])
         for cause, new in renamed.items():
             one, two = self._places.pop(cause), self._places.setdefault(new, BreakingPlace(*new))
             two.breaks += one.breaks
             if one.most > two.most:
                 two.most, two.lines, two.spots = one.most, one.lines, one.spots
-        for request, saved in self._fixes.replay(renamed):
-            group, every = report.groups.setdefault(request.group, Share()), saved.get(ALL, _NOTHING)
+        return renamed
+
+    def _replay(self, renamed: dict[Cause, Cause]) -> None:
+        """Count what each cause loses, alone and with the others of its prompts."""
+        for request, causes, saved in self._fixes.replay(renamed):
+            group, every = self.report.groups.setdefault(request.group, Share()), saved.get(ALL, _NOTHING)
             group.add(1, request.size, request.reused, *every)
-            report.add(0, 0, 0, *every)
+            self.report.add(0, 0, 0, *every)
+            joint = every[0] - max((saved[cause][0] for cause in causes), default=every[0])
+            for cause in causes:
+                self._places[cause].joint += max(0, joint)
             for cause, gain in saved.items():
                 if cause != ALL:
                     self._places[cause].fixed.add(0, 0, 0, *gain)
-        for place in self._places.values():
-            place.fixed.add(report.requests, report.size, report.reused, 0, 0)
-        found = self._places.values()
-        report.places = sorted(found, key=lambda place: (-place.lost, -place.breaks, place.place, place.kind))
-        return report

@@ -14,13 +14,15 @@ from minikv.palette import LINES
 from minikv.traffic.logs import Units
 from minikv.traffic.report import ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
-from minikv.traffic.why.log import BreakingPlace, LogReport, Share
+from minikv.traffic.why.fixes import Share
+from minikv.traffic.why.log import BreakingPlace, LogReport
 from minikv.traffic.why.places import shown_after, shown_before, shown_text
 
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
 _SHORT = 16  # bytes
-_LEAST = 0.01  # of all that is shared: what must be shared in a branch for it to be drawn
+_JOINT = 0.005  # of all prompts: what several causes lose together for it to be shown
+_LEAST = 0.02  # of all that is shared: what must be shared in a branch for it to be drawn
 _STYLE = f"""
 .tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
 .tree {{ padding-left: 0; }}
@@ -96,15 +98,20 @@ class LogWords:
             yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
 
     def places(self, top: int) -> ReportPart:
-        """The `top` places that lose the most, as a table."""
-        head = (f"lost {self.unit}", "of all", "hits then", *self._prices("costs"), "breaks", "place", "kind of change")
+        """The `top` places that lose the most, as a table; with what is lost by several causes of the same prompts."""
+        places, words = self.report.places[:top], ("place", "kind of change")
+        joint = ("with others",) if any(place.joint >= _JOINT * self.report.size for place in places) else ()
+        head = (f"lost {self.unit}", "of all", *joint, "hits then", *self._prices("costs"), "breaks", *words)
         rows = tuple(
-            (*self._lost(place.fixed), f"{place.breaks:,}", place.place or "the end", place.kind)
-            for place in self.report.places[:top]
-        )
-        nowhere = () if rows else ("Nowhere: no two requests part.",)
-        words = ("place", "kind of change")
-        return ReportPart("Where the prefix breaks", nowhere, head if rows else (), rows, words=words)
+            (*(lost := self._lost(place.fixed))[:2], *(f"+{self.share(place.joint)}" for _ in joint), *lost[2:],
+             f"{place.breaks:,}", place.place or "the end", place.kind)
+            for place in places
+        )  # fmt: skip
+        says = () if rows else ("Nowhere: no two requests part.",)
+        if joint:
+            says = ("Each row is for one cause alone. What is \"with others\" comes back only when other causes in the "
+                    "same prompts are fixed too.",)  # fmt: skip
+        return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
 
     def groups(self, top: int) -> ReportPart | None:
         """The `top` values of the field that lose the most, as a table, or `None` where no field was asked for."""
@@ -131,14 +138,16 @@ class LogWords:
 
     def _lost(self, fixed: Share) -> tuple[str, ...]:
         money = self._prices(f"{self.money(fixed):,.2f}")
-        return self.size(fixed.lost), self.share(fixed.lost), f"{fixed.after:.1%}", *money
+        return self.size(max(0, fixed.lost)), self.share(max(0, fixed.lost)), f"{fixed.after:.1%}", *money
 
     def _prices(self, text: str) -> tuple[str, ...]:
         return (text,) if self.price else ()
 
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
-        return [place for place in self.report.places[:top] if not place.about.harmless and place.lost > 0]
+        return [
+            place for place in self.report.places[:top] if not place.about.harmless and place.lost + place.joint > 0
+        ]
 
 
 def _many(count: int, what: str, end: str = "s") -> str:
@@ -167,6 +176,7 @@ def log_text(words: LogWords, top: int) -> str:
             lines += [line for sentence in part.sentences for line in textwrap.wrap(sentence, _WIDTH)]
     if table.rows:
         lines += ["", *aligned([table.head, *table.rows], table.left)]
+        lines += [line for sentence in table.sentences for line in textwrap.wrap(sentence, _WIDTH)]
         if left := len(words.report.places) - len(table.rows):
             lines.append(f"and {left:,} more places (--top)")
     for number, place in enumerate(words.telling(top), start=1):

@@ -61,7 +61,7 @@ def text_change(one: str, two: str) -> PromptChange | None:
         begin = max(0, at - _LOOK)
         one, two, at = one[begin : at + _LOOK], two[begin : at + _LOOK], at - begin
     found = _json_change(one, two)
-    for kind, normal in _NORMAL.items():
+    for kind, normal in NORMAL.items():
         if normal(one) == normal(two):
             return found if found and kind == "white space" else PromptChange(kind)
     if (found := found or _volatile(one, two, at)) and found.whole:
@@ -70,7 +70,7 @@ def text_change(one: str, two: str) -> PromptChange | None:
     return PromptChange("order") if left != right and sorted(left) == sorted(right) else found
 
 
-_NORMAL: dict[str, Callable[[str], str]] = {
+NORMAL: dict[str, Callable[[str], str]] = {
     "line ends": lambda text: text.replace("\r\n", "\n").replace("\r", "\n"),
     "white space": lambda text: "".join(text.split()),
     "unicode form": lambda text: unicodedata.normalize("NFKC", text.translate(_FORMS)),

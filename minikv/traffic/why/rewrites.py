@@ -1,0 +1,236 @@
+"""The changes that causes make to the items of prompts, as breaks teach them, and each item with a cause fixed.
+
+clock, id, number, text    the symbols that change there become one constant symbol, in each item that has the place
+order                      what both items have comes in the order of the first, or before what they do not share
+tools, other items         the item is the one that was sent first; all tools are one item
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from minikv.traffic.why.breaks import REGION
+from minikv.traffic.why.histories import PromptItem
+from minikv.traffic.why.symbols import (
+    BEGINS_LINE,
+    CHANGED,
+    LENGTH,
+    SPREAD,
+    Cause,
+    Region,
+    TailChange,
+    Unit,
+    arranged,
+    common_run,
+    first_region,
+    head_key,
+    normal_item,
+    packed,
+    parts_in,
+    ranks_in,
+    symbols_of,
+)
+from minikv.traffic.why.texts import NORMAL
+
+Items = Sequence[PromptItem]
+Pair = tuple[PromptItem, PromptItem]
+Sizes = np.ndarray[Any, np.dtype[np.uint64]]
+Span = tuple[Cause, int, int, bool]
+ALL: Cause = ("", "")  # all causes together
+_VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
+_CACHED = 2**14  # items
+_WIDER = 4  # symbols by which a text may be longer than others at its place
+_MARK = symbols_of(CHANGED)[0]
+
+
+def tools_text(items: Items) -> str:
+    """All tools of a prompt, as one text."""
+    return "".join(item.text for item in items if item.part == "tools")
+
+
+def without_tools(items: Items) -> Items:
+    """The items of a prompt that are no tools."""
+    return [item for item in items if item.part != "tools"]
+
+
+def _in_order(model: bytes, data: bytes, lead: int | None = None) -> bytes:
+    return arranged(ranks_in(model, False), data, False, lead)
+
+
+class ChangingPlaces:
+    """The places in items at which text changes, each known by the symbols before it.
+
+    >>> slots, data = ChangingPlaces(), packed(symbols_of("It is 14:05. Be brief."))
+    >>> slots.add(("prompt", "clock"), Region(head_key(0, symbols_of("It is ")[0]), width=1))
+    >>> slots.regions(data)
+    [(('prompt', 'clock'), 1, 2, False)]
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Cause, int, int]] = {}  # the cause, and the most that changes
+        self._heads = set[int]()  # the last of the symbols before
+
+    def add(self, cause: Cause, region: Region) -> None:
+        """Learn a place; the first cause at it stays."""
+        first, width, lines = self._known.get(region.key, (cause, 0, 0))
+        self._known[region.key] = first, max(width, region.width), max(lines, region.lines)
+        self._heads.add(region.key[1])
+
+    def rename(self, renamed: Mapping[Cause, Cause]) -> None:
+        """Give causes other names."""
+        self._known = {
+            key: (renamed.get(cause, cause), width, lines) for key, (cause, width, lines) in self._known.items()
+        }
+
+    def regions(self, data: bytes) -> list[Span]:
+        """Where in an item text changes, the cause, and whether that is a line with nothing else, which is left out."""
+        symbols, found, last, end = array("Q", data), list[Span](), 0, 0
+        for at, symbol in enumerate(symbols if not self._heads.isdisjoint(symbols) else (), start=1):
+            symbol = symbol if at > end else _MARK
+            if symbol in self._heads and (slot := self._known.get(head_key(last, symbol))):
+                end = at + slot[1]
+                ends = (n for n, after in enumerate(symbols[at : end + _WIDER], start=at) if after & BEGINS_LINE)
+                line = next(islice(ends, slot[2], None), 0) if symbol & BEGINS_LINE else 0
+                found.append((slot[0], at - 1, line, True) if line else (slot[0], at, end, False))
+            last = symbol
+        return found
+
+
+class Rewrites:
+    """Learns what each cause changes in items, which are known by the hash of their text.
+
+    >>> rewrites = Rewrites()
+    >>> item = rewrites.id("It is 14:05.")
+    >>> data, sizes = rewrites.fixed(item, ALL)
+    >>> sizes.tolist()
+    [6, 5, 1]
+    """
+
+    def __init__(self) -> None:
+        self.items: dict[int, bytes] = {}
+        self.slots = ChangingPlaces()
+        self._whole: defaultdict[Cause, dict[int, bytes]] = defaultdict(dict)
+        self._ranks: defaultdict[Cause, dict[Unit, int]] = defaultdict(dict)  # of lines
+        self._lines = set[int]()  # of each of them the longest symbol
+        self.causes_of = dict[int, set[Cause]]()  # of items, once all is learned
+        self.fixed = functools.lru_cache(_CACHED)(self._fix)
+
+    def id(self, text: str) -> int:
+        """The item of a text."""
+        if (key := hash(text)) not in self.items:
+            self.items[key] = packed(symbols_of(text))
+            for cause in [cause for cause in self._whole if cause[1] in SPREAD]:
+                self._normalize(cause, key, text, NORMAL[cause[1]](text))
+        return key
+
+    def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items]) -> tuple[Items, Items]:
+        """Learn from where two prompts part what `cause` is; what is left of the two after it.
+
+        `origins` are the two as they are.
+        """
+        tools = "tools" in (left[0].part, right[0].part)
+        sides = [side[len(side) - len(rest)].text for side, rest in zip(origins, (left, right))]
+        one, two = map(self.id, map(tools_text, origins) if tools else sides)
+        if cause[1] in _VALUES and not tools and (found := first_region(left[0], right[0])):
+            self.slots.add(cause, found)
+            return [found.rest[0], *left[1:]], [found.rest[1], *right[1:]]
+        self._rewrite(cause, one, two, lambda model, _: model)
+        return (without_tools(left), without_tools(right)) if tools else (left[1:], right[1:])
+
+    def learn_hidden(self, cause: Cause, found: TailChange, whole: Pair, rest: Pair) -> None:
+        """Learn from two messages what `cause` is, after which the later one has text of the earlier one.
+
+        `rest` is what is left of the two `whole` messages after other causes.
+        """
+        one, two = (self.id(item.text) for item in whole)
+        if found.region:
+            self.slots.add(cause, found.region)
+        elif cause[1] == "order" and self._ranked(cause, one, two):
+            return
+        elif cause[1] == "order":
+            self._rewrite(cause, one, two, _in_order)
+        elif cause[1] == "shared text last":
+            rests = [symbols_of(item.text) for item in rest]
+            for a, b, item, symbols in zip((two, one), (one, two), whole, rests):
+                lead = len(symbols_of(item.text)) - len(symbols) + common_run(*rests)
+                self._rewrite(cause, a, b, functools.partial(_in_order, lead=lead))
+        else:
+            for item in whole:
+                self._normalize(cause, self.id(item.text), item.text, normal_item(item, cause[1]).text)
+
+    def follow(self, one: PromptItem, two: PromptItem) -> None:
+        """Change `two` as `one` is changed already by the causes that are about whole messages."""
+        first, second = self.id(one.text), self.id(two.text)
+        for cause in [cause for cause, known in self._whole.items() if first in known and second not in known]:
+            if cause[1] == "order":
+                self._rewrite(cause, first, second, _in_order)
+            elif cause[1] in NORMAL:
+                self._normalize(cause, second, two.text, normal_item(two, cause[1]).text)
+
+    def _ranked(self, cause: Cause, one: int, two: int) -> bool:
+        """Rank the lines of two items that come in another order in the second; whether there are such lines."""
+        sides = [parts_in(self._whole[ALL].get(item, self.items[item]), True) for item in (one, two)]
+        same, known = common_run(*sides), self._ranks[cause]
+        both = set(sides[0][same:]).intersection(sides[1][same:])
+        left, right = ([unit for unit in side[same:] if unit in both] for side in sides)
+        for unit in left[: len(left) - common_run(left[::-1], right[::-1])]:
+            known.setdefault(unit, len(known))
+            self._lines.add(max(array("Q", unit[0]), key=LENGTH.__and__))
+        return left != right
+
+    def _rewrite(self, cause: Cause, one: int, two: int, rewrite: Callable[[bytes, bytes], bytes]) -> None:
+        """Change item `two` as `one` tells, with one cause fixed, and with all that are known so far."""
+        for key in (cause, ALL) if two not in self._whole[cause] else ():
+            known = self._whole[key]
+            known[two] = rewrite(known.get(one, self.items[one]), known.get(two, self.items[two]))
+
+    def _normalize(self, cause: Cause, item: int, text: str, normal: str) -> None:
+        if normal != text:
+            self._whole[cause][item] = self._whole[ALL][item] = packed(symbols_of(normal))
+
+    def rename(self, renamed: Mapping[Cause, Cause]) -> None:
+        """Give causes other names; then all is learned."""
+        self.slots.rename(renamed)
+        for cause, new in renamed.items():
+            self._whole[new].update(self._whole.pop(cause, {}))
+        self.causes_of = self._causes()
+
+    def regions(self, item: int) -> list[Span]:
+        """Where in an item text changes, as `ChangingPlaces.regions`."""
+        return self.slots.regions(self.items[item])
+
+    def _fix(self, item: int, cause: Cause) -> tuple[bytes, Sizes]:
+        """The symbols of an item with one cause fixed, or with all, and the bytes of text that each stands for."""
+        mine = self.causes_of.get(item, ())
+        data = self._whole[cause].get(item, self.items[item]) if mine else self.items[item]
+        if mine and cause in (ALL, *mine):
+            for why, known in self._ranks.items():
+                data = arranged(known, data, True) if cause in (ALL, why) else data
+        symbols = np.frombuffer(data, np.uint64)
+        sizes = symbols & np.uint64(LENGTH)
+        if not mine or cause not in (ALL, *mine):
+            return data, sizes
+        symbols, kept = symbols.copy(), np.ones(len(symbols), bool)
+        for why, begin, end, out in self.slots.regions(data):
+            if cause in (ALL, why):
+                symbols[begin:end], kept[begin:end] = 0, not out
+        return symbols[kept].tobytes(), sizes[kept]
+
+    def _causes(self) -> dict[int, set[Cause]]:
+        """Of each item that has causes: which."""
+        found = dict[int, set[Cause]]()
+        for item, data in self.items.items():
+            causes = {cause for cause, known in self._whole.items() if item in known and cause != ALL}
+            if not self._lines.isdisjoint(array("Q", data)):
+                causes.update(why for why, known in self._ranks.items() if arranged(known, data, True) != data)
+            causes.update(cause for cause, *_ in self.slots.regions(data))
+            if causes:
+                found[item] = causes
+        return found
