@@ -323,7 +323,7 @@ At these rates, loading from the host always wins, and a slow network needs long
 
 ## The same in `minikv`
 
-A `KVStore` takes pages of another one, here one in host memory, and later the other way round. Three slots are saved and given to another request, and what they held is loaded into other slots. Again, each slot holds its token.
+A `KVStore` takes pages of another one, here in host memory, and back. Three slots are saved and given to another request, and what they held is loaded into other slots. Again, each slot holds its token.
 """
 
 

@@ -154,7 +154,7 @@ class Fixes:
         That is the bytes that are no longer computed, and those that are sent besides. A request without a cause is
         replayed with those that have it where they begin alike, as it may then share more with them.
         """
-        self.rewrites.rename(renamed)
+        self.rewrites.relabel(renamed)
         trees, begins = defaultdict[Cause, PrefixTree](functools.partial(PrefixTree, SYMBOL_BYTES)), self._begins()
         for number, request in enumerate(self._requests):
             saved, mine = Savings(), self._causes_in(number)

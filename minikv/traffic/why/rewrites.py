@@ -83,7 +83,7 @@ class ChangingPlaces:
         self._known[region.key] = first, max(width, region.width), max(lines, region.lines)
         self._heads.add(region.key[1])
 
-    def rename(self, renamed: Mapping[Cause, Cause]) -> None:
+    def relabel(self, renamed: Mapping[Cause, Cause]) -> None:
         """Give causes other names."""
         self._known = {
             key: (renamed.get(cause, cause), width, lines) for key, (cause, width, lines) in self._known.items()
@@ -195,9 +195,9 @@ class Rewrites:
         if normal != text:
             self._whole[cause][item] = self._whole[ALL][item] = packed(symbols_of(normal))
 
-    def rename(self, renamed: Mapping[Cause, Cause]) -> None:
+    def relabel(self, renamed: Mapping[Cause, Cause]) -> None:
         """Give causes other names; then all is learned."""
-        self.slots.rename(renamed)
+        self.slots.relabel(renamed)
         for cause, new in renamed.items():
             self._whole[new].update(self._whole.pop(cause, {}))
         self.causes_of = self._causes()
