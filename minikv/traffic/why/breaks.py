@@ -44,6 +44,10 @@ class LoggedRequest:
         messages = [item.text for item in self.items if item.part in ("messages", "prompt")]
         self.said = messages[:1] + messages[1:][-_LOOK_BACK:]  # the first message, and the last ones
 
+    def messages(self, end: int) -> list[str]:
+        """The messages before item `end`."""
+        return [item.text for item in self.items[:end] if item.part == "messages"]
+
     def __repr__(self) -> str:
         return f"LoggedRequest({self.number}, line {self.line})"
 

@@ -67,6 +67,19 @@ class Share:
         return (self.reused + self.lost + self.extra) / max(1, self.size + self.extra)
 
 
+Gains = defaultdict[Cause, defaultdict[str, Share]]
+
+
+def best_fix(gains: Gains) -> tuple[dict[Cause, int], Cause]:
+    """Sum up what the fix of each cause saves in all groups of requests, and find the best: `ALL` if none saves more.
+
+    >>> gains = defaultdict(lambda: defaultdict(Share)); gains[ALL][""].add(0, 0, 0, 5); best_fix(gains)
+    ({('', ''): 5}, ('', ''))
+    """
+    lost = {cause: sum(share.lost for share in groups.values()) for cause, groups in gains.items()}
+    return lost, max(lost, key=lambda cause: (lost[cause], cause == ALL), default=ALL)
+
+
 class ReplayedRequest(NamedTuple):
     """A request as it is replayed: its namespace, its items, of which `lead` are no messages, and its bytes.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -15,7 +16,7 @@ from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv.traffic.why.changes import KINDS, ChangeKind
-from minikv.traffic.why.fixes import Fixes, Share
+from minikv.traffic.why.fixes import Fixes, Gains, Share, best_fix
 from minikv.traffic.why.places import Spot, shown_after, shown_before
 from minikv.traffic.why.rewrites import ALL
 from minikv.traffic.why.symbols import LEAST, SPREAD, Cause, common_run, tail_change
@@ -135,11 +136,6 @@ def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str 
     return work.close()
 
 
-def _before(turn: LoggedRequest, at: int) -> list[str]:
-    """The messages before an item."""
-    return [item.text for item in turn.items[:at] if item.part == "messages"]
-
-
 class _Survey:
     """The work of `survey`, request by request."""
 
@@ -234,7 +230,7 @@ class _Survey:
         two = full = turn.items[at]
         found = self._turns.earlier(full)
         other = self._turns.get(found[0]) if found else None
-        if not found or not other or _before(other, found[1]) != _before(turn, at):
+        if not found or not other or other.messages(found[1]) != turn.messages(at):
             return False
         self._apart(other, turn, reused)
         left = one = other.items[found[1]]
@@ -285,14 +281,19 @@ class _Survey:
         return renamed
 
     def _replay(self, renamed: dict[Cause, Cause]) -> None:
-        """Count what each cause loses, alone and with the others of its prompts."""
+        """Count what each cause loses, alone and with the others of its prompts; a fix that loses more is none."""
+        gains: Gains = defaultdict(lambda: defaultdict(Share))
         for request, causes, saved in self._fixes.replay(renamed):
-            group, every = self.report.groups.setdefault(request.group, Share()), saved.get(ALL, _NOTHING)
-            group.add(1, request.size, request.reused, *every)
-            self.report.add(0, 0, 0, *every)
-            joint = every[0] - max((saved[cause][0] for cause in causes), default=every[0])
+            self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused)
+            for cause, gain in saved.items():
+                gains[cause][request.group].add(0, 0, 0, *gain)
+            every = saved.get(ALL, _NOTHING)[0]
+            joint = every - max((saved[cause][0] for cause in causes), default=every)
             for cause in causes:
                 self._places[cause].joint += max(0, joint)
-            for cause, gain in saved.items():
-                if cause != ALL:
-                    self._places[cause].fixed.add(0, 0, 0, *gain)
+        lost, best = best_fix(gains)
+        for cause, groups in gains.items():
+            for name, share in groups.items() if lost[cause] >= 0 else ():
+                totals = [self.report.groups[name], self.report] if cause == best else []
+                for total in [*totals, *([self._places[cause].fixed] if cause != ALL else [])]:
+                    total.add(0, 0, 0, share.lost, share.extra)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -23,6 +23,7 @@ from minikv.traffic.why.symbols import (
     CHANGED,
     LENGTH,
     SPREAD,
+    TELLING,
     Cause,
     Region,
     TailChange,
@@ -35,6 +36,7 @@ from minikv.traffic.why.symbols import (
     packed,
     parts_in,
     ranks_in,
+    size_of,
     symbols_of,
 )
 from minikv.traffic.why.texts import NORMAL
@@ -61,7 +63,7 @@ def without_tools(items: Items) -> Items:
 
 
 def _in_order(model: bytes, data: bytes, lead: int | None = None) -> bytes:
-    return arranged(ranks_in(model, False), data, False, lead)
+    return arranged(ranks_in(model), data, False, lead)
 
 
 class ChangingPlaces:
@@ -119,6 +121,7 @@ class Rewrites:
         self._whole: defaultdict[Cause, dict[int, bytes]] = defaultdict(dict)
         self._ranks: defaultdict[Cause, dict[Unit, int]] = defaultdict(dict)  # of lines
         self._lines = set[int]()  # of each of them the longest symbol
+        self._shared: defaultdict[Cause, Counter[Unit]] = defaultdict(Counter)  # lines that come after what differs
         self.causes_of = dict[int, set[Cause]]()  # of items, once all is learned
         self.fixed = functools.lru_cache(_CACHED)(self._fix)
 
@@ -152,16 +155,14 @@ class Rewrites:
         one, two = (self.id(item.text) for item in whole)
         if found.region:
             self.slots.add(cause, found.region)
-        elif cause[1] == "order" and self._ranked(cause, one, two):
-            return
-        elif cause[1] == "order":
+        elif cause[1] == "order" and not self._ranked(cause, one, two):
             self._rewrite(cause, one, two, _in_order)
-        elif cause[1] == "shared text last":
+        elif cause[1] == "shared text last" and not self._counted(cause, one, two):
             rests = [symbols_of(item.text) for item in rest]
             for a, b, item, symbols in zip((two, one), (one, two), whole, rests):
                 lead = len(symbols_of(item.text)) - len(symbols) + common_run(*rests)
                 self._rewrite(cause, a, b, functools.partial(_in_order, lead=lead))
-        else:
+        elif cause[1] in NORMAL:
             for item in whole:
                 self._normalize(cause, self.id(item.text), item.text, normal_item(item, cause[1]).text)
 
@@ -174,16 +175,39 @@ class Rewrites:
             elif cause[1] in NORMAL:
                 self._normalize(cause, second, two.text, normal_item(two, cause[1]).text)
 
+    def _lines_in(self, *items: int) -> list[list[Unit]]:
+        return [parts_in(self._whole[ALL].get(item, self.items[item]), True) for item in items]
+
     def _ranked(self, cause: Cause, one: int, two: int) -> bool:
         """Rank the lines of two items that come in another order in the second; whether there are such lines."""
-        sides = [parts_in(self._whole[ALL].get(item, self.items[item]), True) for item in (one, two)]
-        same, known = common_run(*sides), self._ranks[cause]
+        sides = self._lines_in(one, two)
+        same = common_run(*sides)
         both = set(sides[0][same:]).intersection(sides[1][same:])
         left, right = ([unit for unit in side[same:] if unit in both] for side in sides)
         for unit in left[: len(left) - common_run(left[::-1], right[::-1])]:
-            known.setdefault(unit, len(known))
-            self._lines.add(max(array("Q", unit[0]), key=LENGTH.__and__))
+            self._rank(cause, unit)
         return left != right
+
+    def _counted(self, cause: Cause, one: int, two: int) -> bool:
+        """Count the lines that two items share, if they are most of what both have after they part."""
+        sides = self._lines_in(one, two)
+        same, known = common_run(*sides), set(sides[0])
+        symbols = [array("Q", self.items[item]) for item in (one, two)]
+        both = [unit for unit in sides[1] if unit in known and size_of(array("Q", unit[0])) >= TELLING]
+        last = size_of(symbol for unit in both if unit not in sides[1][:same] for symbol in array("Q", unit[0]))
+        if 2 * last < size_of(set(symbols[0]).intersection(symbols[1][common_run(*symbols) :])):
+            return False
+        self._shared[cause].update(both)
+        return True
+
+    def _rank(self, cause: Cause, unit: Unit) -> None:
+        self._ranks[cause].setdefault(unit, len(self._ranks[cause]))
+        symbols = array("Q", unit[0])
+        self._lines.add(max(symbols[1:] or symbols, key=LENGTH.__and__))
+
+    def _in_rank(self, cause: Cause, data: bytes) -> bytes:
+        """An item with the lines that have a rank in their order; those that are shared come before all others."""
+        return arranged(self._ranks[cause], data, True, 1 if cause in self._shared else None)
 
     def _rewrite(self, cause: Cause, one: int, two: int, rewrite: Callable[[bytes, bytes], bytes]) -> None:
         """Change item `two` as `one` tells, with one cause fixed, and with all that are known so far."""
@@ -200,6 +224,9 @@ class Rewrites:
         self.slots.relabel(renamed)
         for cause, new in renamed.items():
             self._whole[new].update(self._whole.pop(cause, {}))
+        for cause, shared in self._shared.items():
+            for unit, _ in shared.most_common():
+                self._rank(cause, unit)
         self.causes_of = self._causes()
 
     def regions(self, item: int) -> list[Span]:
@@ -211,8 +238,8 @@ class Rewrites:
         mine = self.causes_of.get(item, ())
         data = self._whole[cause].get(item, self.items[item]) if mine else self.items[item]
         if mine and cause in (ALL, *mine):
-            for why, known in self._ranks.items():
-                data = arranged(known, data, True) if cause in (ALL, why) else data
+            for why in self._ranks:
+                data = self._in_rank(why, data) if cause in (ALL, why) else data
         symbols = np.frombuffer(data, np.uint64)
         sizes = symbols & np.uint64(LENGTH)
         if not mine or cause not in (ALL, *mine):
@@ -229,7 +256,7 @@ class Rewrites:
         for item, data in self.items.items():
             causes = {cause for cause, known in self._whole.items() if item in known and cause != ALL}
             if not self._lines.isdisjoint(array("Q", data)):
-                causes.update(why for why, known in self._ranks.items() if arranged(known, data, True) != data)
+                causes.update(why for why in self._ranks if self._in_rank(why, data) != data)
             causes.update(cause for cause, *_ in self.slots.regions(data))
             if causes:
                 found[item] = causes

@@ -3,7 +3,7 @@
 A symbol is a few words up to the end of a line or a sentence, or a word with a digit by itself, so that a clock or an
 id is a symbol of its own. It is kept as a number, and many of them are packed as bytes:
 
-    | hash, 47 bits | begins a line, 1 bit | bytes, 16 bits |
+    | hash, 45 bits | ends of lines before it, at most 7, 3 bits | bytes, 16 bits |
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _CUT = re.compile(
 )
 CHANGED = "0"  # in the place of a text that changes
 _HEAD = 8  # bytes of a symbol that says by itself where a text is
-BEGINS_LINE, _MOST = 2**16, 2**64 - 1  # of a symbol: that it begins a line, and the largest one
+BEGINS_LINE, _MOST = 7 << 16, 2**64 - 1  # of a symbol: the ends of lines before it, and the largest one
+_LINE_END = 1 << 16 | 1  # of a symbol: what one end of a line adds to it
 _WINDOW = 2**9  # characters of a text that are cut after a break
 _WIDEST = 8  # symbols that change at one place
 _BRIEF = 2  # of them, at a place that hides what follows it
@@ -56,7 +57,10 @@ def symbols_of(text: str) -> tuple[int, ...]:
 
 def _symbol(part: str) -> int:
     size = len(part) if part.isascii() else len(part.encode(errors="replace"))
-    return (hash(part) << 17 | (part[0] == "\n") << 16 | size) & _MOST
+    if part[0] != "\n":
+        return (hash(part) << 19 | size) & _MOST
+    bare = part.lstrip("\n")
+    return (hash(bare) << 19 | min(7, len(part) - len(bare)) << 16 | size) & _MOST
 
 
 def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
@@ -237,26 +241,32 @@ def packed(symbols: Iterable[int]) -> bytes:
     return array("Q", symbols).tobytes()
 
 
+def _lines_of(symbols: array[int]) -> Iterator[tuple[int, bytes]]:
+    """The lines of an item: how many ends of lines are before each, and its symbols without them."""
+    begins = [at for at, symbol in enumerate(symbols) if symbol & BEGINS_LINE or not at]
+    for begin, end in zip(begins, [*begins[1:], len(symbols)]):
+        before = (symbols[begin] & BEGINS_LINE) >> 16
+        yield before, array("Q", [symbols[begin] - before * _LINE_END]).tobytes() + symbols[begin + 1 : end].tobytes()
+
+
 def parts_in(data: bytes, lines: bool) -> list[Unit]:
-    """The symbols or the lines of an item, each with how often it came before in it.
+    """The symbols or the lines of an item, each with how often it came before in it; empty lines are part of none.
 
     >>> [count for _, count in parts_in(packed(symbols_of("1 1")), lines=False)]
     [0, 0, 1]
     """
-    symbols = array("Q", data)
-    begins = [at for at, symbol in enumerate(symbols) if not lines or symbol & BEGINS_LINE or not at]
-    units = [data[SYMBOL_BYTES * a : SYMBOL_BYTES * b] for a, b in zip(begins, [*begins[1:], len(symbols)])]
-    counts = defaultdict[bytes, Iterator[int]](itertools.count)
+    symbols, counts = array("Q", data), defaultdict[bytes, Iterator[int]](itertools.count)
+    units = [line for _, line in _lines_of(symbols)] if lines else [data[n : n + 8] for n in range(0, len(data), 8)]
     return [(unit, next(counts[unit])) for unit in units]
 
 
 def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | None = None) -> bytes:
-    """An item with all that has a rank in that order: in the same places, or after `lead` symbols.
+    """An item with all that has a rank in that order: in the same places, or after the first `lead` parts.
 
     With `lines`, whole lines are put in order, not symbols. The item is packed, and so is what comes back.
 
     >>> one, two = (packed(symbols_of(text)) for text in ("It is 1 or 2.", "It is 2 or 1."))
-    >>> arranged(ranks_in(one, lines=False), two, lines=False) == one
+    >>> arranged(ranks_in(one), two, lines=False) == one
     True
     """
     units = parts_in(data, lines)
@@ -265,16 +275,22 @@ def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | No
         order = [*units[:lead], *common, *(unit for unit in units[lead:] if unit not in ranks)]
     else:
         order = [next(common) if unit in ranks else unit for unit in units]
-    return b"".join(unit for unit, _ in order)
+    if not lines:
+        return b"".join(unit for unit, _ in order)
+    found = array("Q")
+    for (before, _), (line, _) in zip(_lines_of(array("Q", data)), order):
+        found.frombytes(line)
+        found[len(found) - len(line) // SYMBOL_BYTES] += before * _LINE_END
+    return found.tobytes()
 
 
-def ranks_in(data: bytes, lines: bool) -> dict[Unit, int]:
-    """The symbols or the lines of an item by their places in it.
+def ranks_in(data: bytes) -> dict[Unit, int]:
+    """The symbols of an item by their places in it.
 
-    >>> len(ranks_in(packed(symbols_of("It is 1 or 2.")), lines=False))
+    >>> len(ranks_in(packed(symbols_of("It is 1 or 2."))))
     5
     """
-    return {unit: number for number, unit in enumerate(parts_in(data, lines))}
+    return {unit: number for number, unit in enumerate(parts_in(data, lines=False))}
 
 
 def spot_in(item: PromptItem, at: int) -> Spot | None:
