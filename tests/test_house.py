@@ -57,7 +57,7 @@ def test_the_guide_shows_the_house_as_it_is():
 
 
 # It falls when something goes, and rises only by what an issue grants.
-CEILING = {"files": 236, "tokens": 296_300, "with assets": 307_300, "bytes of data": 1_000_000}
+CEILING = {"files": 237, "tokens": 297_690, "with assets": 308_700, "bytes of data": 1_000_000}
 
 
 def test_the_package_stays_small_enough_to_hold_in_the_head():

@@ -25,7 +25,7 @@ class NodeView:
     """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
 
     `id` is the node's own number, and `name` is its name on the picture, where it has one. With `more` it represents so
-    many nodes that are not shown.
+    many nodes that are not shown. A root has its `namespace`. Over two tiers `tier` is D, H or DH.
     """
 
     label: str
@@ -39,12 +39,15 @@ class NodeView:
     last_used: int | None = None
     more: int = 0
     note: str = ""
+    namespace: Any = None
+    tier: str = ""
 
     @property
     def notes(self) -> list[str]:
         """The lines below the tokens: slots, its note, locks, marks; what the picture and the text twin both say."""
         held = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
         notes = [" · ".join([self.name, *held])] if self.name else held
+        notes += [self.tier] if self.tier else []
         if self.note:
             notes.append(self.note)
         if self.ref_count or "locked" in self.marks:
@@ -170,8 +173,8 @@ def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
     node, note, number = visit.node, getattr(visit.node, "note", ""), getattr(visit.node, "id", None)
     note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
     if visit.parent is None:
-        name = "root" if visit.namespace is None else f"root of {visit.namespace!r}"
-        return NodeView(truncated(legible(name), MOST_LETTERS), None, [], visit.slots, 0, marks, number, note=note)
+        name = truncated(legible("root" if visit.namespace is None else f"root of {visit.namespace!r}"), MOST_LETTERS)
+        return NodeView(name, None, [], visit.slots, 0, marks, number, note=note, namespace=visit.namespace)
     locks, used = getattr(node, "ref_count", getattr(node, "locks", 0)), getattr(node, "last_used", None)
     locks, used = (locks if isinstance(locks, int) else 0), (used if isinstance(used, int) else None)
     text = label_of(visit.tokens, label)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from minikv.course.pictures.boxes import Box
+from minikv.course.pictures.boxes import Box, with_legend
 from minikv.course.pictures.cells import (
     MOST_CELLS,
     MOST_COLUMNS,
@@ -23,7 +23,9 @@ from minikv.course.pictures.cells import (
     word_rows,
 )
 from minikv.course.pictures.picture import Picture, beside
-from minikv.course.pictures.tree import readable, tree_picture, tree_text
+from minikv.course.pictures.tiers import host_paths, two_tiers
+from minikv.course.pictures.tree import readable, tiers_of, tree_picture, tree_text
+from minikv.palette import text_legend
 from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -42,7 +44,8 @@ def draw(
     is written on it. Of a large tree a part is drawn. Your own nodes need `children`, and may have `tokens`, `slots`,
     `ref_count` (or `locks`), and words in `note`.
 
-    A cache of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
+    Over host memory each node says where it is: D on the device, H in host memory, DH in both, and what moves. A cache
+    of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
     without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
@@ -65,7 +68,8 @@ def draw(
         return _draw_table(thing, marked)
     if _has(thing, "pieces", "layout"):
         return _draw_store(thing, marked)
-    return _tree_picture(snapshot(thing, marked, label))
+    views = snapshot(thing, marked, label)
+    return _tree_picture(two_tiers(views, host_paths(thing), getattr(thing, "page_size", 1), label))
 
 
 def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
@@ -93,7 +97,14 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
 
 def _tree_picture(views: list[NodeView]) -> Picture:
     shown = readable(views)
-    return Picture(tree_text(shown), lambda: tree_picture(shown))
+    tiers = tiers_of(shown)
+    text = "\n".join([tree_text(shown), *([text_legend(tiers)] if tiers else [])])
+
+    def svg() -> str | None:
+        found = tree_picture(shown)
+        return with_legend(found[1], tiers, found[0]) if found else None
+
+    return Picture(text, svg)
 
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:

@@ -14,7 +14,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import resources
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from unicodedata import east_asian_width
 
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
-from minikv.palette import INK, first_of, style
+from minikv.palette import INK, TIERS, first_of, style
 from minikv.testing.snapshot import NodeView
 
 MOST_NODES, READABLE = 200, 60  # of a larger tree, so much is shown that one can read it
@@ -33,13 +33,13 @@ _INCH, _PAD = 72, 7
 _LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
 
 
-def tree_picture(views: list[NodeView]) -> str | None:
-    """The SVG of a snapshot, or `None` without Graphviz; a tree too broad for a page grows sideways."""
+def tree_picture(views: list[NodeView]) -> tuple[list[Part], Paper] | None:
+    """The parts and the paper of a snapshot, as `tree_parts`; a tree too broad for a page grows sideways."""
     found = tree_parts(views)
     if found and found[1].width > BROAD:
         sideways = tree_parts(views, sideways=True)
         found = sideways if sideways and sideways[1].width < found[1].width else found
-    return found[1].svg(found[0]) if found else None
+    return found
 
 
 def tree_parts(
@@ -68,7 +68,8 @@ def tree_parts(
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
     """A node around the middle of its upper side, or of its left one, and its width and height."""
     marks = (*view.marks, *(["locked"] if view.ref_count else []))
-    state = "free" if view.more else "locked" if "locked" in marks else "cached"
+    is_away = bool(view.tier) and "D" not in view.tier
+    state = "free" if view.more else "locked" if "locked" in marks else "free" if is_away else "cached"
     return _drawn((view.label, *view.notes), marks, state, view.parent is None and not view.more, sideways)
 
 
@@ -257,6 +258,15 @@ def _below(views: Sequence[NodeView]) -> tuple[list[int], list[bool], list[list[
             marks[parent] = marks[parent] or marks[i]
         children[-1 if parent is None else parent].insert(0, i)
     return counts, marks, children
+
+
+def tiers_of(views: Iterable[NodeView]) -> list[str]:
+    """The tiers that a picture has to explain.
+
+    >>> tiers_of([NodeView("root", None), NodeView("[1]", 0, tier="DH")])
+    ['device', 'host memory', 'both']
+    """
+    return list(TIERS) if any(view.tier for view in views) else []
 
 
 def tree_text(views: list[NodeView]) -> str:
