@@ -1,5 +1,7 @@
 """Every name that `minikv` offers, and the module that it comes from: `__init__.py` reads this list."""
 
+from minikv.break_even import BreakEven as BreakEven
+from minikv.break_even import break_even_tokens as break_even_tokens
 from minikv.copy_on_write import CopyOnWrite as CopyOnWrite
 from minikv.course.film import Film as Film
 from minikv.course.film import record as record
@@ -29,7 +31,6 @@ from minikv.layers import KVLayers as KVLayers
 from minikv.manager import CacheManager as CacheManager
 from minikv.manager import Sequence as Sequence
 from minikv.manager import WindowedManager as WindowedManager
-from minikv.measure.break_even import break_even_tokens as break_even_tokens
 from minikv.pools import BitmaskPool as BitmaskPool
 from minikv.pools import FreeListPool as FreeListPool
 from minikv.pools import PageTable as PageTable

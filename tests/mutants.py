@@ -35,6 +35,7 @@ MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list wi
 # For each file of `minikv`, or for all others of a folder, the tests that judge it, the quickest first. Only
 # triton_copy has none: its kernel is compiled from the text of the file.
 JUDGES = {
+    "break_even": "break_even",
     "errors": "errors manager",
     "files": "files",
     "interrupts": "interrupts threads",

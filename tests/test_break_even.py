@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minikv import KVShape, break_even_tokens, bytes_per_token
+from minikv import BreakEven, KVShape, break_even_tokens, bytes_per_token
+from minikv.engine import engine_world
 
 pytestmark = pytest.mark.core
 
-SMALL = st.integers(1, 50)
+SMALL, LOAD_OR_COMPUTE = st.integers(1, 50), engine_world()["load_or_compute"]
 
 
 def faster_to_load(tokens, size, link, dense, speed, attention, latency):
@@ -36,6 +37,33 @@ def test_it_is_the_first_number_of_tokens_for_which_the_definition_holds(size, l
         return
     assert faster_to_load(found, *numbers)
     assert found == 1 or not faster_to_load(found - 1, *numbers)
+
+
+@given(SMALL, SMALL, SMALL, SMALL, SMALL, st.integers(0, 60), st.integers(0, 3), st.integers(0, 9))
+@example(1, 1, 1, 1, 1, 0, 0, 0)  # a tie
+def test_what_is_worth_loading_follows_from_the_definition(
+    tokens, size, link, dense, speed, before, attention, latency
+):
+    """And is what piece 6.3 says, of a power of two a second, where floats are exact."""
+    even = BreakEven(size, link, dense, speed, attention_flops=attention, latency=latency)
+    definition = faster_to_load(tokens, size, link, dense + 2 * before * attention, speed, attention, latency)
+    assert even.worth_loading(tokens, before) == definition
+    assert not even.worth_loading(0, before)
+    first = even.tokens(before)
+    assert definition == (first is not None and tokens >= first)
+    link, speed = 2 ** (link % 4), 2 ** (speed % 4)
+    even = BreakEven(size, link, dense, speed, attention_flops=attention, latency=latency)
+    said = LOAD_OR_COMPUTE(tokens, size, link, dense + 2 * before * attention, attention, speed, latency)
+    assert (said == "load") == even.worth_loading(tokens, before)
+
+
+@pytest.mark.parametrize("name", ["tokens", "before"])
+def test_what_counts_no_tokens_is_named(name):
+    even = BreakEven(1, 1, 1, 1)
+    with pytest.raises(ValueError, match=f"{name} is -1: expected 0 or more tokens"):
+        even.worth_loading(**{"tokens": 1, "before": 0, name: -1})
+    with pytest.raises(TypeError, match=f"{name} is 1.5"):
+        even.worth_loading(**{"tokens": 1, "before": 0, name: 1.5})
 
 
 def test_by_hand():

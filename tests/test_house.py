@@ -57,7 +57,7 @@ def test_the_guide_shows_the_house_as_it_is():
 
 
 # It falls when something goes, and rises only by what an issue grants.
-CEILING = {"files": 237, "tokens": 297_690, "with assets": 308_700, "bytes of data": 1_000_000}
+CEILING = {"files": 237, "tokens": 297_890, "with assets": 308_900, "bytes of data": 1_000_000}
 
 
 def test_the_package_stays_small_enough_to_hold_in_the_head():
@@ -588,7 +588,7 @@ def test_the_guide_for_contributors_names_what_is_there():
 
 
 JUDGED = ["copy_on_write", "manager", "pools", "prefix", "serving", "store", "testing"]
-JUDGED_FILES = ["errors", "files", "interrupts", "sizing", "tokens", "untrusted"]
+JUDGED_FILES = ["break_even", "errors", "files", "interrupts", "sizing", "tokens", "untrusted"]
 
 
 def test_every_file_that_mutants_are_made_of_names_tests_that_are_there():

@@ -1,4 +1,4 @@
-"""Measuring a prefix cache: how fast it is beside others, what it costs, and from which prompt on it pays."""
+"""Measuring a prefix cache: how fast it is beside others, and what it costs."""
 
 from minikv.measure.bench import bench
 from minikv.measure.lap import Contender

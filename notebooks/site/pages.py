@@ -35,7 +35,7 @@ GROUPS = {
     "indexes": ("Indexes", "prefix", "copy_on_write"),
     "pools": ("Pools, pages and tokens", "pools", "tokens", "sizing", "layers"),
     "managers": ("Managers and keys and values", "manager", "store"),
-    "serving": ("Serving", "serving", "measure"),
+    "serving": ("Serving", "serving", "measure", "break_even"),
     "checking": ("Checking", "testing", "errors"),
     "traffic": ("Your own traffic", "traffic"),
     "course": ("Pictures, films, exercises", "course", "files"),
