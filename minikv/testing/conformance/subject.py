@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from minikv.errors import bounded
@@ -80,14 +80,29 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]
             raise NothingToJudgeError(f"it has no class {bounded(name)}")
         if (kind := kind_of_class(getattr(module, name))) is None:
             raise NothingToJudgeError(f"{bounded(name)} is not a class with {_in_words()}")
-        return {name: (kind, getattr(module, name))}
+        return _filled({name: (kind, getattr(module, name))})
     found = {
         key: (kind, value) for key, value in vars(module).items() if (kind := kind_of_class(value)) and key[0] != "_"
     }
     own = {key: pair for key, pair in found.items() if pair[1].__module__ == module.__name__}
     if not found:
         raise NothingToJudgeError(f"it has no class with {_in_words()}")
-    return own or found
+    return _filled(own or found)
+
+
+def _filled(found: dict[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
+    """The same classes, unless one has methods that are abstract, or as `minikv verify --template` prints them."""
+    for name, (_, made) in found.items():
+        codes = {each: getattr(method, "__code__", None) for each, method in vars(made).items()}
+        left = [each for each, code in codes.items() if code and _is_todo(code)]
+        if left := left + sorted(getattr(made, "__abstractmethods__", ())):
+            raise NothingToJudgeError(f"{name} is not filled in yet: write its {', '.join(left)}")
+    return found
+
+
+def _is_todo(code: CodeType) -> bool:
+    """The code returns or unpacks `...`, or `self.cache` is that: it uses no other name."""
+    return ... in code.co_consts and code.co_names in ((), ("cache",))
 
 
 def _in_words() -> str:
