@@ -7,13 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter, defaultdict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from project import PROJECT, ROOT
 
 import minikv.testing
 from minikv.cli import main
 from minikv.testing import assert_prefix_stable
+from minikv.traffic.why.stable import _reordered
 
 pytestmark = pytest.mark.core
 
@@ -68,6 +72,16 @@ SAID = []
 def state(): SAID.append({"role": "user", "content": "more"}); return SAID
 def grows(said): said.append("more"); return " ".join(said)
 async def later(): return "Be brief."
+def yields():
+    yield {"role": "system", "content": "Be brief."}
+    yield {"role": "user", "content": "What is a page?"}
+def fails_late():
+    yield {"role": "system", "content": "Be brief."}
+    raise LookupError("no template")
+async def fails_later(): raise LookupError("no template")
+def fails_in_library(): return time.strftime(None)
+def middle(facts): return f"{len(facts)} facts, the median of them {[*facts][len(facts) // 2]}"
+def first(facts): return f"The best of {len(facts)} is {max(facts, key=lambda fact: fact != 'b')}"
 def prints(): print("built"); return "Be brief."
 def fails(): raise LookupError("no template")
 def nothing(): return None
@@ -77,6 +91,8 @@ def an_object(): return [STARTED]
 class Model:
     @classmethod
     def build(cls): return [{"role": "user", "content": cls.__name__}]
+    def fails(self): raise LookupError("no template")
+MODEL = Model()
 def logs():
     import logging
     logging.basicConfig(format="%(asctime)s %(message)s")
@@ -102,7 +118,9 @@ def said(name, *args, seeds=2, **options):
     return None
 
 
-@pytest.mark.parametrize("name", ["same", "later", "prints", "logs", "metadata", "short", "tools", "Model.build"])
+@pytest.mark.parametrize(
+    "name", ["same", "later", "prints", "logs", "metadata", "short", "tools", "Model.build", "yields"]
+)
 def test_a_builder_that_always_builds_the_same_prompt_passes(builders, name):
     assert said(name) is None
 
@@ -177,6 +195,38 @@ def test_only_what_is_named_is_put_in_another_order(builders, name, argument, ki
     found = said(name, kwargs={name: argument}, unordered=[name])
     assert found.startswith(f"builders:{name} builds a different prompt (B) when {name} is in another order.\n{kind}")
     assert said("sorted_tools", kwargs={"tools": [{"name": "b"}, {"name": "a"}]}, unordered=["tools"]) is None
+
+
+def test_several_other_orders_are_tried_for_one_may_begin_with_the_same_by_chance(builders):
+    """Backwards, [a, b, c] has the same middle, and an order that begins with c has the same first that is not b."""
+    for name, facts in ("middle", ["a", "b", "c"]), ("first", ("a", "b", "c")), ("middle", dict.fromkeys("abc")):
+        found = said(name, kwargs={"facts": facts}, unordered=["facts"])
+        assert found.startswith(f"builders:{name} builds a different prompt (B) when facts is in another order.")
+
+
+@given(st.lists(st.integers(), unique=True, max_size=9))
+def test_the_orders_differ_and_have_all_that_the_argument_has(items):
+    """A dict stays of its class: a `defaultdict` has its default, and a `Counter` its counts."""
+    for value in items, tuple(items), defaultdict(int, dict.fromkeys(items, 7)), Counter(dict.fromkeys(items, 7)):
+        found = list(_reordered(value))
+        assert len({tuple(each) for each in found}) == len(found) == max(1, min(3, len(items) * (len(items) - 1) // 2))
+        for other in found:
+            assert (type(other), sorted(other)) == (type(value), sorted(value))
+            assert len(items) < 2 or list(other) != items
+            assert not isinstance(value, dict) or other == value
+
+
+def test_a_traceback_shows_the_frames_of_the_builder_alone(builders):
+    for name in "fails", "fails_late", "fails_later", "MODEL.fails", "fails_in_library":
+        with pytest.raises(RuntimeError) as caught:
+            assert_prefix_stable(f"builders:{name}", seeds=2)
+        files = re.findall(r'^  File "(.*)", line', str(caught.value), re.MULTILINE)
+        assert files == [str(builders / "builders.py")]
+    for name, error in ("an_object", "TypeError: Object"), ("missing", "AttributeError"), ("same.x", "AttributeError"):
+        with pytest.raises(RuntimeError) as caught:
+            assert_prefix_stable(f"builders:{name}", seeds=2)
+        assert str(caught.value).splitlines()[-1].startswith(error)
+        assert 'File "' not in str(caught.value)
 
 
 def test_each_call_has_its_own_arguments(builders):

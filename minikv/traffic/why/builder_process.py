@@ -85,7 +85,7 @@ def build_prompts(name: str, calls: list[tuple[float, bytes]], clock: ShiftedClo
             import asyncio
 
             prompt = asyncio.run(prompt)
-        yield json.dumps(prompt)
+        yield json.dumps(list(prompt) if hasattr(prompt, "__next__") else prompt)
 
 
 def do_job() -> None:
@@ -98,12 +98,28 @@ def do_job() -> None:
     try:
         clock.install()
         answer: Any = list(build_prompts(name, calls, clock))
-    except BaseException:
-        import traceback
-
-        answer = traceback.format_exc(limit=-3)
+    except BaseException as error:
+        answer = own_traceback(error)
     with open(out, "w", encoding="ascii") as file:
         json.dump(answer, file)
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback of an error without the frames of this file and of Python's library.
+
+    >>> try: json.dumps(time)
+    ... except TypeError as error: own_traceback(error).splitlines()[-1], own_traceback(error).count("File")
+    ('TypeError: Object of type module is not JSON serializable', 1)
+    """
+    import traceback
+
+    said = traceback.TracebackException.from_exception(error)
+    library = os.path.dirname(os.__file__)
+    said.stack[:] = [
+        frame for frame in said.stack
+        if not frame.filename.startswith((__file__, "<frozen ", library)) or "-packages" in frame.filename
+    ]  # fmt: skip
+    return "".join(said.format())
 
 
 if __name__ == "__main__":

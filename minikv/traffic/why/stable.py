@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from itertools import count, repeat
 from typing import Any
 
@@ -41,10 +42,11 @@ def assert_prefix_stable(
     """Call a prompt builder again and again, and raise `AssertionError` if it does not always build the same prompt.
 
     `build` is "module:function", or a function that can be imported under its name. It returns the text of a prompt, a
-    list of messages, or a request body, and may be a coroutine. It is called in processes of its own: twice with the
-    same arguments, `later` seconds later, with each argument that `unordered` names in another order, and in other
-    processes with other hash seeds, so that sets have another order. Two strings in a set come in the same order in
-    half of all processes; `seeds` is how many are tried. What a test patches is not patched there.
+    list of messages, or a request body, or yields messages, and may be a coroutine. It is called in processes of its
+    own: twice with the same arguments, `later` seconds later, with each argument that `unordered` names in up to three
+    other orders, and in other processes with other hash seeds, so that sets have another order. Two strings in a set
+    come in the same order in half of all processes; `seeds` is how many are tried. What a test patches is not patched
+    there.
 
     `until` is a text that is in the prompt once, such as the user's question: only what comes before it must be the
     same. With `later=3600` a prompt may name the day. A clock that is not Python's, such as numpy's, or that does not
@@ -93,10 +95,24 @@ def _jobs(args: Any, kwargs: Mapping[str, Any], unordered: Any, later: float, se
         if not isinstance(value, (dict, list, tuple, set, frozenset)):
             rule = "expected an argument in kwargs that is a dict, a list, a tuple or a set"
             raise ValueError(f"unordered names {bounded(name)}: {rule}")
-        items = list(value.items() if isinstance(value, dict) else value)
-        arguments = _pickled(args, {**kwargs, name: type(value)(reversed(items))})
-        jobs[-1].append((f"when {name} is in another order", later, arguments))
+        for other in _reordered(value):
+            arguments = _pickled(args, {**kwargs, name: other})
+            jobs[-1].append((f"when {name} is in another order", later, arguments))
     return jobs
+
+
+def _reordered(value: Any) -> Iterator[Any]:
+    """Copies of an argument in other orders: in one of them, a prompt may begin with the same by chance."""
+    items = list(value)
+    places = [*range(len(items))]
+    for order in dict.fromkeys(map(tuple, (places[::-1], places[1:] + places[:1], places[1::2] + places[::2]))):
+        if isinstance(value, dict):
+            other = copy(value)
+            for place in order:
+                other[items[place]] = other.pop(items[place])
+            yield other
+        else:
+            yield type(value)(items[place] for place in order)
 
 
 def _pickled(args: Any, kwargs: Mapping[str, Any]) -> bytes:
