@@ -162,7 +162,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsy
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
     assert said.startswith(f"✗ your record of marks can't be read: {str(at_home)!r} is not JSON: ")
-    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.3   □ 1.4", "0 of 6 solved")
+    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.7   □ 1.3   □ 1.4", "0 of 7 solved")
     assert at_home.read_text("utf-8") == BROKEN
 
 
@@ -217,7 +217,8 @@ def test_progress_shows_what_was_solved_and_tried(capsys, named):
     check("1.4", lambda: (100, 50, 0, 1))
     capsys.readouterr()
     progress([1])
-    assert capsys.readouterr().out == "chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   ✓ 1.3   ✗ 1.4\n1 of 6 solved\n"
+    said = capsys.readouterr().out
+    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.7   ✓ 1.3   ✗ 1.4\n1 of 7 solved\n"
     assert named.exists()
 
 

@@ -43,6 +43,18 @@ def slots_of(pages, page_size, num_tokens):
     return slots[:num_tokens]
 
 
+# %% 1.7 kept_bytes
+def kept_bytes(groups, tokens):
+    """Return the bytes that a sequence of so many tokens keeps in all these groups."""
+    total = 0
+    for group in groups:
+        kept = tokens
+        if group.window is not None:
+            kept = min(tokens, group.window)
+        total += kept * group.per_token + group.state
+    return total
+
+
 # %% given 2
 class Pool:
     """Keeps track of free pages: a stack of them, and a mark for each page in use."""

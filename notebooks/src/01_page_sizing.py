@@ -2,7 +2,7 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-When an engine starts, it decides how large its KV cache will be. In this chapter you write four functions. Three size the cache: they read a model's `config.json`, compute how many bytes one token takes, and count the pages that fit. The fourth finds the slots of a request. Together they are about twenty lines, the first in your own `my_minikv.py`.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write five functions, the first in your own `my_minikv.py`. They compute how many bytes one token takes, read a model's `config.json`, count the pages that fit, find the slots of a request, and compute what a whole text keeps. Together they are about 25 lines.
 
 **After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, and *say* why some models also need a fixed amount per sequence; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
@@ -46,7 +46,7 @@ print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is too small: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each line breaks.
+Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is too small: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there.
 
 ## Build it
 
@@ -178,7 +178,7 @@ read_config = check("1.5 read_config", read_config)
 
 # %% [markdown]
 """
-Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token. (Other models come near the end of this chapter.)
+Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token.
 """
 
 # %%
@@ -375,15 +375,34 @@ A full window drops its oldest token for each new one, so it stops growing. Only
 
 </details>
 
-So such a model needs two numbers: the bytes per token in the layers that keep everything, and the most that its other layers keep for one sequence. `KVLayers` has both. The plots show what one sequence takes:
+#### 1.7 You write: `kept_bytes` (5 minutes)
+
+`KVLayers` puts the layers of a model into groups. A group `g` says what all of its layers keep of one sequence:
+
+| attribute | what it says |
+|---|---|
+| `g.per_token` | the bytes of one token; 0 if they keep no tokens |
+| `g.window` | the most tokens that they keep, or `None` if they keep all |
+| `g.state` | the bytes of their states; 0 if they have none |
+
+Return the bytes that a sequence of `tokens` tokens (at least one) keeps in all groups of the list `groups`.
 """
 
 
 # %%
 def kept_bytes(groups, tokens):
-    return sum(g.per_token * min(tokens, g.window or tokens) + g.state for g in groups)
+    """Return the bytes that a sequence of so many tokens keeps in all these groups."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
 
 
+kept_bytes = check("1.7 kept_bytes", kept_bytes)
+
+# %% [markdown]
+"""
+The plots show what one sequence takes:
+"""
+
+# %%
 plots, tokens = [], (1, 512, 1024, 2048, 4096)
 for name in ("gemma-3-12b", "qwen3-next-80b-a3b"):
     groups, *_ = found = KVLayers.from_config(name).groups

@@ -1,8 +1,9 @@
-"""The pieces of chapter 01: the bytes of a token, the pages that fit, and the slots of a request."""
+"""The pieces of chapter 01: the bytes of a token, the pages that fit, the slots of a request, and what it keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from minikv.course.pieces.identity import as_list
 from minikv.course.pieces.observe import came_of
 from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, one_call
 from minikv.engine import World
+from minikv.layers import LayerGroup
 from minikv.sizing import page_waste
 from minikv.testing.attempt import type_of
 
@@ -64,6 +66,15 @@ def _config(heads: int, size: int, layers: int, **more: Any) -> tuple[dict[str, 
     return ({"hidden_size": heads * size, "num_attention_heads": heads, "num_hidden_layers": layers, **more},)
 
 
+class _Group(LayerGroup):
+    """A group of layers that shows what the chapter says of it."""
+
+    def __repr__(self) -> str:
+        return f"Group(per_token={self.per_token}, window={self.window}, state={self.state})"
+
+
+_full, _window = partial(_Group, "full attention", 3), partial(_Group, "window", 3)
+_state = partial(_Group, "state", 3, 0, None)
 _MAYBE = st.one_of(st.none(), st.sampled_from([1, 2, 64]))
 _MORE = st.fixed_dictionaries({}, optional={"num_key_value_heads": _MAYBE, "head_dim": _MAYBE})
 
@@ -97,6 +108,18 @@ PIECES = (
         cases=[([0], 4, 4), ([2], 4, 3), ([5, 2], 3, 6), ([5, 2], 3, 4), ([7, 3, 4], 1, 3), ([], 4, 0),
                ([3], 4, 0), ([1], 4, 5), ([], 4, 1), ([6, 2, 9], 2, 3)],
         strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
+    ),
+    Piece(
+        "1.7", "kept_bytes", one_call("kept_bytes", lambda found: found),
+        cases=[([_full(10)], 3), ([_window(10, 4)], 3), ([_window(10, 4)], 9), ([_state(100)], 1), ([_state(100)], 3),
+               ([_full(10), _window(7, 4)], 9), ([_window(7, 4), _full(10)], 9), ((_full(10), _state(100)), 6),
+               ([_window(10, 4), _window(7, 2)], 3), ([_Group("chunk", 3, 10, 4)], 9),
+               ([_state(100), _window(7, 4), _full(10), _window(5, 8)], 6), ([], 3)],
+        strategy=st.tuples(
+            st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),
+                     max_size=4),
+            st.integers(1, 16),
+        ),
     ),
 )  # fmt: skip
 

@@ -236,7 +236,7 @@ def pieces_for(chapter: int) -> list[Piece]:
     """The pieces that may run in a chapter, in order: those of the engine up to it, and its own.
 
     >>> [piece.id for piece in pieces_for(2)]
-    ['1.1', '1.2', '1.5', '1.6', '2.1', '2.2', '2.3', '2.6', '2.7', '2.8']
+    ['1.1', '1.2', '1.5', '1.6', '1.7', '2.1', '2.2', '2.3', '2.6', '2.7', '2.8']
     """
     return [piece for each in CHAPTERS if each <= min(chapter, LAST) or each == chapter for piece in pieces_of(each)]
 
