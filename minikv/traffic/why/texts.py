@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any, AnyStr, NamedTuple
 
 from minikv.untrusted import parse_json
@@ -82,7 +83,13 @@ def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     here = volatile_at(one, two, at)
     if here is None or (here == "clock" and _RELEASE.search(one[max(0, at - _AROUND) : at])):
         return None
-    return PromptChange(here, "" if masked(one, *_PATTERNS) == masked(two, *_PATTERNS) else _PARTLY)
+    return PromptChange(here, "" if _alike(one, two) else _PARTLY)
+
+
+def _alike(one: str, two: str) -> bool:
+    """Whether two texts are equal without clocks, ids and numbers, none of which goes over the end of a line."""
+    pairs = zip_longest(one.split("\n"), two.split("\n"), fillvalue="\n")
+    return all(a == b or masked(a, *_PATTERNS) == masked(b, *_PATTERNS) for a, b in pairs)
 
 
 def _json_change(one: str, two: str) -> PromptChange | None:
@@ -153,20 +160,21 @@ _DATES = (
     r"\b\d{1,2}(?: ?h ?\d{2}\b|(?:[.:]\d{2})? Uhr\b)",
     r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
 )
-_CLOCK = re.compile("|".join(f"(?:{pattern})" for pattern in _DATES))
+_CLOCK = re.compile(rf"(?!\B[a-z]|[\s!-/:-@\[-`{{-~])(?:{'|'.join(_DATES)})")
+_TIMED = re.compile(r"[^\0-/:-~]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|morning|afternoon|evening|night")  # in each of them
 _RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
 _NAME = (  # claude-3-5-sonnet-20241022, gpt-4o-mini: words and short numbers, which are no random id
     r"[a-z]{1,16}\d?(?:[_-](?:[a-z]{1,16}|(?:[a-z]|\d{1,2}x)?\d{1,3}[a-z]?|20\d{6})){1,8}(?![\w-])"
 )
 _ID = re.compile(
-    r"(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
+    r"(?=\b|[/A-Z])(?:(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
     r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
     r"|\beyJ[\w-]{8,512}(?:\.[\w-]{1,2048}){1,2}"  # a signed token
-    r"|(?:/tmp|/var/folders|/private/var|[A-Z]:\\[^ ]{0,100}\\Temp)[/\\][\w./\\+-]{1,200}"  # a temporary path
+    r"|(?:/tmp|/var/folders|/private/var|[A-Z]:\\[^ \n]{0,100}\\Temp)[/\\][\w./\\+-]{1,200}"  # a temporary path
     r"|(?i:\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{5,64}\b)"  # a hash
     rf"|(?i:(?<!\w-)\b(?=[a-z_-]{{0,64}}\d)(?!{_NAME})"
     r"(?:(?:[a-z]{2,12}[_-]){1,4}(?=[a-z]{0,64}\d)[0-9a-z]{4,64}\b"  # call_8f3a, toolu_01AbC, req-77f1
-    r"|(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127}))"  # letters and digits
+    r"|(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127})))"  # letters and digits
 )
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
@@ -197,12 +205,10 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
     """
     if (signed := _signed(text, at)) and signed == _signed(other, at):
         return "signed URL"
-    begin = max(0, at - _AROUND)
-    one, two = (side[begin : at + _AROUND] for side in (text, other))
     for kind, pattern in _PATTERNS.items():
-        found = _covering(pattern, one, at - begin), _covering(pattern, two, at - begin)
+        found = _covering(pattern, text, at), _covering(pattern, other, at)
         if kind == "random id" and any(found) and not all(found):
-            found = found[0] or _covering(_WORD, one, at - begin), found[1] or _covering(_WORD, two, at - begin)
+            found = found[0] or _covering(_WORD, text, at), found[1] or _covering(_WORD, other, at)
             found = found if len(found[0]) == len(found[1]) else ("", "")  # an id without digits, or with nothing else
         if all(found) and found[0] != found[1]:
             return _number_kind(*found) if kind == "number" else kind
@@ -218,8 +224,12 @@ def _signed(text: str, at: int) -> str:
 
 def _covering(pattern: re.Pattern[str], text: str, at: int) -> str:
     """Return the match of `pattern` around character `at`, or directly before it; empty if there is none."""
-    touching = [found for found in pattern.finditer(text) if found.start() <= at <= found.end()]
-    return touching[-1][0] if touching else ""
+    gap = "\n" if pattern is _CLOCK else " "  # which is in no match
+    before = text[max(0, at - _AROUND) : at].rpartition(gap)[2]
+    part = before + text[at : at + _AROUND].partition(gap)[0]
+    found = pattern.finditer(part) if pattern is not _CLOCK or _TIMED.search(part) else ()
+    touching = [one[0] for one in found if one.start() <= len(before) <= one.end()]
+    return touching[-1] if touching else ""
 
 
 def _number_kind(*numbers: str) -> str:
