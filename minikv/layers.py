@@ -92,7 +92,7 @@ class KVLayers:
 
         Keys and values are of `dtype`; `None` takes what the checkpoint quantizes them to, or bf16. The sums of a
         recurrent layer are of `state_dtype`; `None` takes what the config says, or fp32. `ValueError` names what is
-        not known of the model, and what cannot be divided among `tp` ranks.
+        not known of the model, what cannot be divided among `tp` ranks, and a `state_dtype` without such sums.
 
         >>> KVLayers.from_config("nemotron-nano-9b-v2", tp=2).groups[0]
         LayerGroup(keeps='full attention', layers=4, per_token=8192, window=None, state=0, convention='')
@@ -102,7 +102,12 @@ class KVLayers:
             raise ValueError(f"state_dtype is {bounded(state_dtype)}: expected one of {known}")
         model = model_of(source)
         kv = dtype or quantized_to(source) or "bf16"
-        return cls(tuple(_groups(model, kv, whole_number("tp", tp, 1, "a group has at least 1 rank"), state_dtype)), kv)
+        groups = tuple(_groups(model, kv, whole_number("tp", tp, 1, "a group has at least 1 rank"), state_dtype))
+        if state_dtype and not any(group.state and group.convention for group in groups):
+            raise ValueError(
+                f"state_dtype is {bounded(state_dtype)}, but no layer of {model.name} keeps a state's sums"
+            )
+        return cls(groups, kv)
 
 
 def _groups(model: ModelConfig, dtype: str, tp: int, state_dtype: str | None) -> Iterator[LayerGroup]:

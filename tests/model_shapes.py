@@ -163,6 +163,10 @@ SHAPES = {
          "hidden_size": 4096, "attn_layer_offset": 4, "attn_layer_period": 8, "mamba_d_conv": 4, "mamba_d_state": 16,
          "mamba_expand": 2, "expert_layer_period": 2, "expert_layer_offset": 1},
         gqa(4, 8, 128), 28 * 8192 * (16 * FP32 + 3 * BF16), source="search"),
+    "Mamba 2.8B": Shape(  # fields of a test of chuk-lazarus; 16 sums and the last 3 inputs of 2 x 2,560 channels
+        {"model_type": "mamba", "hidden_size": 2560, "num_hidden_layers": 64, "vocab_size": 50280},
+        0, 64 * 5120 * (16 * FP32 + 3 * BF16), source="search"),
+    "Mamba 2": Shape({"model_type": "mamba2"}, 0, mamba2(64, 128, 64, 128, 8), source="transformers 5.23.0"),
     "Gemma 3n E4B": Shape(  # of its class; 15 of 35 layers use the keys and values of another
         {"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"}},
         gqa(4, 2, 256), gqa(16, 2, 256) * 512, source="transformers 5.23.0"),

@@ -32,6 +32,8 @@ def rule(full: str, other: str = SLIDING, **more: object) -> dict[str, object]:
 DELTA = ["linear_num_value_heads", "linear_value_head_dim", "linear_key_head_dim", "linear_num_key_heads",
          "linear_conv_kernel_dim"]  # fmt: skip
 MAMBA_2 = ["mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_n_groups", "mamba_d_conv"]
+MAMBA_1 = {"layers": [rule("every", LINEAR, n=1, at=1)],
+           "state": ["expand*hidden_size", 1, "state_size", 0, "conv_kernel"]}  # fmt: skip
 SHORT_CONV = ["hidden_size", 1, 0, 0, "conv_L_cache"]
 FLAGGED = rule("flags", LINEAR, n=1, field="attn_type_list")
 QWEN_NEXT = {"layers": [rule("every", LINEAR, n=4, field="full_attention_interval")], "state": DELTA}
@@ -101,8 +103,8 @@ RULES: dict[str, dict[str, object]] = {
     "lfm2_moe": {"layers": [{"field": "layer_types"}], "state": SHORT_CONV},
     "mamba2": {"layers": [rule("every", LINEAR, n=1, at=1)],
                "state": ["num_heads", "head_dim", "state_size", "n_groups", "conv_kernel"]},
-    "falcon_mamba": {"layers": [rule("every", LINEAR, n=1, at=1)],
-                     "state": ["expand*hidden_size", 1, "state_size", 0, "conv_kernel"]},
+    "falcon_mamba": MAMBA_1,
+    "mamba": {**MAMBA_1, "also": ["n_layer"]},  # which the published configs have besides num_hidden_layers
 }  # fmt: skip
 # Models whose own code is the class of another type: their configs say every field, so nothing is taken by default.
 ALIKE = {"kimi_k2": "deepseek_v3", "mimo": "qwen2", "minimax_text_01": "minimax", "minimax_m1": "minimax"}

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from model_shapes import REFUSED, SHAPES, delta
 
 from minikv import KVLayers, KVShape, asset, bytes_per_token
+from minikv.sizing import size_text
+from minikv.traffic.plan import Terms
 
 pytestmark = pytest.mark.core
 
@@ -196,6 +198,31 @@ def test_the_type_of_a_state_is_one_that_states_have(name, dtype):
         KVLayers.from_config(name, state_dtype=dtype)
 
 
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "gemma-3-12b", "lfm2_moe"])
+def test_the_type_of_a_state_is_refused_where_no_layer_sums(name):
+    """LFM2's states are the last inputs of convolutions, of the model's own type."""
+    conv = {"model_type": name, "layer_types": ["conv", "full_attention"] * 16}
+    source, file = (conv, "the config") if name == "lfm2_moe" else (name, f"{name}.json")
+    assert KVLayers.from_config(source).bytes_per_token
+    with pytest.raises(ValueError, match=f"state_dtype is 'fp16', but no layer of {file} keeps a state's sums"):
+        KVLayers.from_config(source, state_dtype="fp16")
+
+
+def test_published_mamba_says_its_number_of_layers_twice():
+    """130M: 24 layers of 1,536 channels, each with 16 sums and the last 3 inputs of its convolution."""
+    made = {
+        "model_type": "mamba",
+        "hidden_size": 768,
+        "num_hidden_layers": 24,
+        "n_layer": 24,
+        "intermediate_size": 1536,
+    }
+    size = 24 * 1536 * (16 * 4 + 3 * 2)
+    assert KVLayers.from_config(made).bytes_per_sequence == size
+    with pytest.raises(ValueError, match=f"no layer of .* keeps every token, only {size_text(size)} per prompt"):
+        Terms.for_model(made)
+
+
 def test_qwen_vl_has_its_text_fields_outside_as_published():
     flat = {"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "hidden_size": 3584, "num_hidden_layers": 28,
             "num_attention_heads": 28, "num_key_value_heads": 4, "max_window_layers": 28, "sliding_window": 32768,
@@ -352,3 +379,23 @@ def test_layers_are_of_the_kinds_that_transformers_gives_them():
             assert list(ours.kinds) == kinds[:count], (name, fields)
             compared += 1
     assert compared > 150
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("diff", [False, True])
+@pytest.mark.parametrize(
+    ("class_name", "fields", "each"),
+    [
+        ("MambaConfig", {}, 1536 * (16 * 4 + 3 * 2)),
+        (
+            "Mamba2Config",
+            {"num_heads": 24, "n_groups": 1, "state_size": 128},
+            24 * 64 * 128 * 4 + 3 * (1536 + 2 * 128) * 2,
+        ),
+    ],
+)
+def test_mamba_is_counted_as_transformers_writes_it(class_name, fields, each, diff):
+    """130M: 1,536 channels of 16 sums; or 24 heads of 64 x 128, and a convolution over x, and B and C of one group."""
+    made = getattr(pytest.importorskip("transformers"), class_name)(hidden_size=768, num_hidden_layers=24, **fields)
+    layers = KVLayers.from_config(json.loads(made.to_json_string(use_diff=diff)))
+    assert (layers.bytes_per_token, layers.bytes_per_sequence) == (0, 24 * each)
