@@ -41,8 +41,9 @@ STEPS = st.one_of(
     st.just(Step("reset")),
 )  # fmt: skip
 RADIX_SETTINGS = st.builds(
-    Settings, st.integers(1, 4), st.integers(1, 12), st.sampled_from(list(POLICIES)), st.sampled_from(["node", "page"])
-)
+    Settings, st.integers(1, 4), st.integers(1, 12), st.sampled_from(list(POLICIES)), st.sampled_from(["node", "page"]),
+    host_pages=st.sampled_from([0, 0, 3, 9]),
+)  # fmt: skip
 OTHER_SETTINGS = st.builds(Settings, st.integers(1, 4), st.integers(1, 12), index=st.sampled_from(list(INDEXES)))
 SETTINGS = st.one_of(RADIX_SETTINGS, OTHER_SETTINGS)
 DOINGS = st.lists(st.one_of(STEPS, STEPS, STEPS, SETTINGS, st.sampled_from(list(SCENES.values()))), max_size=14)
@@ -246,6 +247,9 @@ BAD_SETTINGS = {
     "policy is 'best': expected one of": {"policy": "best"},
     "evict_by is 'tree': expected one of node, page": {"evict_by": "tree"},
     "index is 'btree': expected one of radix": {"index": "btree"},
+    "host_pages is -1: host memory has 0 or more pages": {"host_pages": -1},
+    "host_pages is 257: a playground draws at most 256 pages": {"host_pages": MOST_PAGES + 1},
+    "host_pages is 3: index 'trie' has no host memory": {"index": "trie", "host_pages": 3},
     "policy is 'fifo': index 'hash' has one order of eviction, its own": {"index": "hash", "policy": "fifo"},
     "evict_by is 'page': index 'trie' has one order of eviction, its own": {"index": "trie", "evict_by": "page"},
 }

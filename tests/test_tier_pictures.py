@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_draw import needs_graphviz, words_in
+from test_engine_oracle import canary_model
 from tiered_machine import pages_of
 
-from minikv import TieredCache, draw
+from minikv import CacheManager, Engine, LockError, Scheduler, TieredCache, draw, playground, record
 from minikv.course.pictures.tiers import host_paths, two_tiers
 from minikv.prefix.tiered import WRITES
 from minikv.testing.snapshot import snapshot
@@ -115,3 +117,80 @@ def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
 def test_what_only_host_memory_knows_has_a_root_too(namespace):
     cache = a_cache([("insert", [1], namespace), ("evict", [1], None), ("settle", [1], None)])
     assert "└─ [1] · H" in draw(cache).text
+
+
+# -- films and the playground -----------------------------------------------------------------------------------------
+
+
+def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
+    manager = CacheManager(8, prefix_cache=TieredCache(host_pages=12, evict_by="page"))
+    engine = Engine(canary_model(manager), manager, Scheduler(manager, max_running=1))
+    with record(engine) as film:
+        for prompt in ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [1, 2, 3, 4, 11]):
+            engine.submit(prompt, 1)
+        for _ in range(3):
+            engine.step()
+    evicts, loads = (frame.inner_words for frame in film.frames[-2:])
+    assert evicts[2:5] == [
+        "evict 2: 2 tokens left the tree, slots 4 3",
+        "to host: slots 0-4 to host pages 0-4",
+        "arrived in host memory",
+    ]
+    assert loads[1] == "acquire [1 2 3 4 11]: 3 of 5 tokens are cached, 1 more in host memory"
+    assert loads[3:5] == ["to host: slots 4 3 5-7 to host pages 5-9", "arrived in host memory"]
+    assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
+    said = film.at(-2).text
+    assert "│  └─ [4 5] · end of n1 · slots 3-4 · H · evicted" in said
+    assert "host memory: 7 of 12 free\n  0  nnnnn.......    . free  n new" in said
+    assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · DH · new · joined\n│  ├─ [5] · H\n" in film.at(-1).text
+
+
+def test_each_step_of_a_move_is_a_frame_of_its_own():
+    cache = TieredCache(host_pages=3, evict_by="page")
+    with record(cache) as film:
+        for arrives in (False, True):
+            cache.insert([1, 2], [5, 6])
+            cache.evict(2)
+            cache.settle(cache.next_move(), arrives)
+        match = cache.acquire([1, 2, 3])
+        cache.settle(cache.load(match, [8, 9]))
+        assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
+        with contextlib.suppress(LockError):
+            cache.settle("a move")
+    evict, last = "2 tokens left the tree, slots 6 5", "nothing of it is cached"
+    assert [frame.words for frame in film] == [
+        "start",
+        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
+        "failed to arrive in host memory",
+        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
+        *("arrived in host memory", f"acquire [1 2 3]: {last}, 2 more in host memory"),
+        *("load: host pages 0-1 to slots 8-9", "arrived on the device", f"acquire [7]: {last}"),
+        "settle raised LockError: cannot settle 'a move': it is not under way here",
+    ]
+    pages = [frame.rows[0].text.splitlines()[1].split()[1] for frame in film]
+    assert " ".join(pages) == "... ... ... ++. −−. ... ... ++. nn. cc. ll. cc. cc. cc."
+    assert {"device", "host memory", "both"} <= film.at(3).legend
+    assert [view.tier for view in film.at(10).nodes] == ["", "H"]
+
+
+def test_the_playground_says_what_comes_from_host_memory():
+    room = playground(capacity=6, host_pages=8, evict_by="page")
+    said = []
+    for verb, prompt in (("insert", "1 2 3 4"), ("insert", "5 6 7 8 9"), ("insert", "1 2 3 9"), ("match", "5 6 7 8 9")):
+        room.prompt.value = prompt
+        room.buttons[verb].click()
+        said.append(room.said.partition(": ")[2])
+    room.amount.value = 3
+    room.buttons["evict"].click()
+    assert said == [
+        "0 of 4 cached, 4 new in slots 0-3",
+        "0 of 5 cached, 5 new in slots 3 2 1 4-5, evicted 3 pages for it",
+        "3 of 4 cached, 2 of them from host memory, 1 new in slot 1, evicted 3 pages for it; joined nodes",
+        "2 of 5 cached in slots 3 2, 3 more in host memory",
+    ]
+    assert "to host: slot 1 to host page 7" in room.film.at(-1).inner
+    assert "│     └─ [9] · n4 · slot 1 · H · evicted" in room.text
+    assert "host memory: 0 of 8 free\n 0  cccccccn" in room.text
+    room.prompt.value = "5 6 7 8"
+    room.buttons["start"].click()
+    assert room.said == "start [5 6 7 8]: r4 runs: 4 of 4 cached, 2 of them from host memory, 0 to compute"

@@ -11,6 +11,7 @@ const BAR = `
     <option value="600">2×</option><option value="240">5×</option></select></label>`;
 const TITLE = "Click a node or a slot for its story";
 const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse, reach a node or the pool with Tab and press Enter.";
+const ELSEWHERE = "No node of its own: it is in host memory alone, or the upper part of the node below it.";
 const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of palette.py
 
 function make(tag, name, text) {
@@ -463,9 +464,9 @@ function storyOf(film, chosen, at, jump, pick) {
   } else {
     const key = whole(chosen.node);
     const now = factsAt(film, key, at);
-    said.push(make("p", "minikv-story", `node ${key}` + (now ? `  ${now.label}` : "")));
+    said.push(make("p", "minikv-story", key < 2 ** 32 ? `node ${key}` + (now ? `  ${now.label}` : "") : ELSEWHERE));
     if (now) said.push(factsOf(now, at, pick));
-    else said.push(make("p", "", "not in the tree at this step"));
+    else if (key < 2 ** 32) said.push(make("p", "", "not in the tree at this step"));
     events = film.nodes[key]?.events || [];
   }
   const list = make("ol", "minikv-events");

@@ -46,8 +46,8 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
             return f"{verb} {numbered(ids, unit)}"
         case ("pool", "alloc_to", row):
             return f"alloc {len(row)}"
-        case ("table", *_):
-            return _operation_on_a_table(call)
+        case ("table", *_) | ("cache", "next_move" | "load" | "settle", *_):
+            return _operation_on_a_table_or_a_move(call)
         case ("manager", _, sequence, *more) if hasattr(sequence, "number") and not isinstance([*more, 0][0], str):
             return " ".join([verb, name_of(sequence), *(_amount(verb, value, label) for value in more[:1])])
         case ("engine", "abort", request):
@@ -55,8 +55,15 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
     return " ".join([verb.replace("_", " "), *(_argument(value) for value in call.arguments.values())]).strip()
 
 
-def _operation_on_a_table(call: Call) -> str:
+def _operation_on_a_table_or_a_move(call: Call) -> str:
     match (call.verb, *call.arguments.values()):
+        case ("next_move", *_):
+            return "to host"
+        case ("settle", move, *arrived) if hasattr(move, "to_host"):
+            went = "arrived" if all(arrived) else "failed to arrive"
+            return f"{went} {'in host memory' if move.to_host else 'on the device'}"
+        case ("load" | "settle", *_):
+            return call.verb
         case ("append", row, slots):
             return f"append {numbered(slots)} to row {row}"
         case ("close", row):
@@ -99,8 +106,8 @@ def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
             return _evicted(call, wanted)
         case ("cache", "reset", *_):
             return "everything is forgotten"
-        case ("pool", "alloc", *_):
-            return "nothing" if call.result is None else numbered(call.result, unit)
+        case ("pool", "alloc", *_) | ("cache", "next_move" | "load", *_):
+            return "nothing" if call.result is None else _given(call, unit)
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
         case ("table", "open", *_):
@@ -119,11 +126,13 @@ def _found(asked: int, match: Any) -> str:
     length = length if isinstance(length, int) else next(map(len, slot_lists(match)), None)
     if length is None:
         return ""
+    away = getattr(match, "host_length", 0)
+    more = f", {away} more in host memory" if away else ""
     if not length:
-        return "nothing of it is cached"
+        return f"nothing of it is cached{more}"
     if length == asked:
         return f"all {_tokens_are(length)} cached"
-    return f"{length} of {asked} tokens {'is' if length == 1 else 'are'} cached"
+    return f"{length} of {asked} tokens {'is' if length == 1 else 'are'} cached{more}"
 
 
 def slot_lists(found: Any) -> Iterator[list[int]]:
@@ -157,6 +166,16 @@ def _evicted(call: Call, wanted: int) -> str:
         return f"nothing can leave {where}" if wanted else "nothing was asked for"
     left = f"{token_count(len(pages) * size)} left {where}, {numbered(pages, 'page' if size > 1 else 'slot')}"
     return left if len(pages) * size >= wanted else f"{left}; no more can"
+
+
+def _given(call: Call, unit: str) -> str:
+    """Return what a pool gave, or from where to where a move copies."""
+    move = call.result
+    if not hasattr(move, "to_host"):
+        return numbered(move, unit)
+    units = "page" if call.thing.page_size > 1 else "slot", "host page"
+    source, target = units if move.to_host else units[::-1]
+    return f"{numbered(move.src, source)} to {numbered(move.dst, target)}"
 
 
 def _stepped(events: Any) -> str:

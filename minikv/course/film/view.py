@@ -12,7 +12,8 @@ from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.picture import MimeBundle, Picture
-from minikv.course.pictures.tree import tree_text
+from minikv.course.pictures.tiers import HostCell, two_tiers
+from minikv.course.pictures.tree import tiers_of, tree_text
 from minikv.palette import LETTERS, size_words, text_legend
 from minikv.testing.snapshot import Label, NodeView
 
@@ -51,7 +52,7 @@ class Frame:
     @property
     def inner_words(self) -> list[str]:
         """The operations that it called; of many, the first and the last ones."""
-        return first_and_last(self.inner, MOST_INNER)
+        return first_and_last(self.inner, MOST_INNER if self.state.host is None else 2 * MOST_INNER)  # with its moves
 
     @property
     def node_events(self) -> list[NodeEvent]:
@@ -71,8 +72,9 @@ class Frame:
 
     @cached_property
     def nodes(self) -> list[NodeView]:
-        """The nodes of the tree with their marks, and ghosts of those that went."""
-        return marked_views(self.state, self.changes, self.path, self.label)
+        """The nodes of the tree with their marks, and ghosts of those that went; those of host memory with them."""
+        views, state = marked_views(self.state, self.changes, self.path, self.label), self.state
+        return two_tiers(views, state.host, state.page_size, self.label, lambda view: "evicted" not in view.marks)
 
     @cached_property
     def pools(self) -> list[BoxRows]:
@@ -104,9 +106,9 @@ class Frame:
 
     @cached_property
     def rows(self) -> list[BoxRows]:
-        """The page tables, the sequences as one table, and the requests; cells that differ from before are new."""
+        """Host memory, page tables, the sequences as one table, and the requests; what differs from before is new."""
         old, states = dict(self.before.tables), self.state.cached_states
-        found: list[BoxRows] = []
+        found = [self._host_rows] if self.state.host_pages else []
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
@@ -114,6 +116,13 @@ class Frame:
         if self.state.requests is not None:
             found.append(request_rows(self.state.requests, self.before.requests or ()))
         return found
+
+    @property
+    def _host_rows(self) -> BoxRows:
+        """The pages of host memory, and what just happened to them."""
+        pages = self.state.host_pages
+        cells = [_host_cell(*pair) for pair in zip(pages[:MOST_CELLS], self.before.host_pages)]
+        return pool_rows("host memory", [page.state == "free" for page in pages], cells)
 
     @property
     def panels(self) -> list[BoxRows]:
@@ -138,7 +147,7 @@ class Frame:
         nodes = [view for view in self.nodes if view.parent is not None]
         found = {mark for view in nodes for mark in view.marks if mark != "locked"}
         found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
-        return found.union(*(panel.words for panel in self.panels))
+        return found.union(tiers_of(nodes), *(panel.words for panel in self.panels))
 
     @property
     def texts(self) -> list[str]:
@@ -188,6 +197,13 @@ def first_and_last(lines: Sequence[str], most: int) -> list[str]:
 def _handed(is_free: int, was_free: int) -> Box:
     """A page as the pool alone knows it."""
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
+
+
+def _host_cell(now: HostCell, before: HostCell) -> Box:
+    """A page of host memory: taken for a move, new when the bytes have arrived, and freed."""
+    changed = now.key != before.key or (now.state != before.state and "free" in (now.state, before.state))
+    event = {"free": "freed", "in hand": "taken"}.get(now.state, "new")
+    return _cell(now.state, now.word, event if changed else "")
 
 
 def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:

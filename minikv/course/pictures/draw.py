@@ -25,7 +25,6 @@ from minikv.course.pictures.cells import (
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.tiers import host_paths, two_tiers
 from minikv.course.pictures.tree import readable, tiers_of, tree_picture, tree_text
-from minikv.palette import text_legend
 from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -97,14 +96,12 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
 
 def _tree_picture(views: list[NodeView]) -> Picture:
     shown = readable(views)
-    tiers = tiers_of(shown)
-    text = "\n".join([tree_text(shown), *([text_legend(tiers)] if tiers else [])])
 
     def svg() -> str | None:
         found = tree_picture(shown)
-        return with_legend(found[1], tiers, found[0]) if found else None
+        return with_legend(found[1], tiers_of(shown), found[0]) if found else None
 
-    return Picture(text, svg)
+    return Picture(tree_text(shown), svg)
 
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:

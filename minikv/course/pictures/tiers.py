@@ -19,7 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from minikv.errors import truncated
-from minikv.testing.snapshot import MOST_LETTERS, Label, NodeView, label_of, legible, token_order, walk
+from minikv.testing.snapshot import MOST_LETTERS, Label, NodeView, Visit, label_of, legible, token_order, walk
+
+_MOST_LETTERS = 4  # in a box
 
 
 class HostPath(NamedTuple):
@@ -43,14 +45,52 @@ def host_paths(cache: Any) -> tuple[HostPath, ...] | None:
     host: Any = getattr(cache, "host", None)
     if not hasattr(host, "index") or not hasattr(host, "moves"):
         return None
-    visits, paths = list(walk(host.index)), list[tuple[int, ...]]()
-    for visit in visits:
-        paths.append((*(paths[visit.parent] if visit.parent is not None else ()), *visit.tokens))
-    inner = {visit.parent for visit in visits}
-    found = [HostPath(visits[i].namespace, path) for i, path in enumerate(paths) if path and i not in inner]
+    visits = _visits(host)
+    inner = {visit.parent for visit, _ in visits}
+    found = [HostPath(visit.namespace, path) for i, (visit, path) in enumerate(visits) if path and i not in inner]
     for move in host.moves:
         tokens, moved = tuple(move.tokens.tolist()), len(move.dst) * host.page_size
         found.append(HostPath(move.namespace, tokens, len(tokens) - moved, "to host" if move.to_host else "from host"))
+    return tuple(found)
+
+
+def _visits(host: Any) -> list[tuple[Visit, tuple[int, ...]]]:
+    """Every node of host memory's tree, with all tokens up to its end."""
+    found: list[tuple[Visit, tuple[int, ...]]] = []
+    for visit in walk(host.index):
+        found.append((visit, (*(() if visit.parent is None else found[visit.parent][1]), *visit.tokens)))
+    return found
+
+
+class HostCell(NamedTuple):
+    """A page of host memory: its `state`, its tokens where a box has room for them, and what it is the end of."""
+
+    state: str
+    word: str = ""
+    key: tuple[Hashable, tuple[int, ...]] = (None, ())
+
+
+def host_cells(cache: Any, label: Label | None = None) -> tuple[HostCell, ...]:
+    """The pages of host memory; none where there is no host memory.
+
+    A page that is reserved for a move is in hand, and one that is read is locked.
+
+    >>> from minikv import TieredCache
+    >>> cache = TieredCache(host_pages=3, write="write_through")
+    >>> _ = cache.insert([1], [5]); cache.settle(cache.next_move())
+    >>> _ = cache.insert([2], [6]); _ = cache.next_move()
+    >>> [(cell.state, cell.word) for cell in host_cells(cache)]
+    [('cached', '1'), ('in hand', ''), ('free', '')]
+    """
+    if host_paths(cache) is None:
+        return ()
+    host = cache.host
+    found = [HostCell("free" if host.pool.is_free(page) else "in hand") for page in range(host.num_pages)]
+    for visit, path in _visits(host):
+        state = "locked" if visit.node.ref_count else "cached"
+        for end, page in zip(range(len(path), 0, -host.page_size), reversed(visit.node.pages)):
+            words = label_of(list(path[end - host.page_size : end]), label).strip("[]")
+            found[page] = HostCell(state, words if len(words) <= _MOST_LETTERS else "", (visit.namespace, path[:end]))
     return tuple(found)
 
 

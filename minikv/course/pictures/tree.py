@@ -22,7 +22,7 @@ from unicodedata import east_asian_width
 
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
-from minikv.palette import INK, TIERS, first_of, style
+from minikv.palette import INK, TIERS, first_of, style, text_legend
 from minikv.testing.snapshot import NodeView
 
 MOST_NODES, READABLE = 200, 60  # of a larger tree, so much is shown that one can read it
@@ -68,7 +68,7 @@ def tree_parts(
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
     """A node around the middle of its upper side, or of its left one, and its width and height."""
     marks = (*view.marks, *(["locked"] if view.ref_count else []))
-    is_away = bool(view.tier) and "D" not in view.tier
+    is_away = view.tier == "H" and "evicted" not in marks
     state = "free" if view.more else "locked" if "locked" in marks else "free" if is_away else "cached"
     return _drawn((view.label, *view.notes), marks, state, view.parent is None and not view.more, sideways)
 
@@ -270,7 +270,7 @@ def tiers_of(views: Iterable[NodeView]) -> list[str]:
 
 
 def tree_text(views: list[NodeView]) -> str:
-    """The text twin: the same nodes, marks and numbers, drawn with lines.
+    """The text twin: the same nodes, marks and numbers, drawn with lines; over two tiers with a legend.
 
     >>> print(tree_text([NodeView("root", None), NodeView("[1]", 0, slots=[5]), NodeView("[2]", 0, marks=["new"])]))
     root
@@ -287,4 +287,5 @@ def tree_text(views: list[NodeView]) -> str:
         end = last[view.parent] == i
         lines.append(f"{bars[view.parent]}{'└─ ' if end else '├─ '}{words}")
         bars[i] = bars[view.parent] + ("   " if end else "│  ")
-    return "\n".join(lines)
+    legend = text_legend(tiers_of(views))
+    return "\n".join([*lines, legend] if legend else lines)

@@ -78,6 +78,7 @@ class LiveCache:
     def _match(self, step: Step) -> StepOutcome:
         match = self.cache.match_prefix(step.tokens, namespace=step.namespace)
         where = f" in {numbered(match.slots.tolist())}" if match.length else ""
+        where += f", {match.host_length} more in host memory" if match.host_length else ""
         return StepOutcome(f"{match.length} of {len(step.tokens)} cached{where}", match.length)
 
     def _insert(self, step: Step) -> StepOutcome:
@@ -87,7 +88,7 @@ class LiveCache:
         stored = len(slots) // size * size
         self.manager.advance(sequence)
         self.manager.finish(sequence)
-        words = f"{cached} of {len(slots)} cached"
+        words = f"{cached} of {len(slots)} cached{_loaded(sequence)}"
         words += f", {stored - cached} new in {numbered(slots[cached:stored])}" if stored > cached else ""
         tail = f", tail of {len(slots) - stored} not kept" if len(slots) > stored else ""
         return StepOutcome(words + evicted + tail, cached)
@@ -96,7 +97,7 @@ class LiveCache:
         """Begin a request: its sequence, and in words what was evicted for it."""
         size = self.cache.total_size
         sequence = self.manager.start(step.tokens, namespace=step.namespace, limit=len(step.tokens))
-        evicted = (size - self.cache.total_size) // self.cache.page_size
+        evicted = (size + sequence.loaded - self.cache.total_size) // self.cache.page_size
         return sequence, f", evicted {evicted} page{'s' * (evicted > 1)} for it" if evicted else ""
 
     # -- locks and evictions --------------------------------------------------------------------------------------
@@ -120,6 +121,8 @@ class LiveCache:
 
     def _evict(self, step: Step) -> StepOutcome:
         evicted = self.cache.evict(step.number)
+        if self.manager.host is not None:
+            self.manager.host.carry_out()
         self.pool.free(evicted)
         slots = page_slots(evicted, self.cache.page_size).tolist()
         words = f"{step.number} asked for, {len(slots)} freed{f': {numbered(slots)}' if slots else ''}"
@@ -142,7 +145,8 @@ class LiveCache:
         sequence, evicted = self._open(step)
         self.running[sequence.number] = sequence, f"{step.said}{step.where}"
         cached, length = sequence.cached_length, sequence.length
-        words = f"r{sequence.number} runs: {cached} of {length} cached, {length - cached} to compute{evicted}"
+        found, rest = f"{cached} of {length} cached{_loaded(sequence)}", f"{length - cached} to compute"
+        words = f"r{sequence.number} runs: {found}, {rest}{evicted}"
         return StepOutcome(words, cached)
 
     def _publish(self, step: Step) -> StepOutcome:
@@ -170,6 +174,10 @@ class LiveCache:
         if step.number not in self.running:
             raise ValueError("no request runs: type a prompt and press start")
         return self.running[step.number][0]
+
+
+def _loaded(sequence: Any) -> str:
+    return f", {sequence.loaded} of them from host memory" if sequence.loaded else ""
 
 
 class History:

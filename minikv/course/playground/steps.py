@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 
 from minikv.errors import truncated, whole_number
-from minikv.prefix import BY_POLICY, PrefixCache, index_named
+from minikv.prefix import BY_POLICY, PrefixCache, TieredCache, index_named
 from minikv.testing.snapshot import ends, shorten
 from minikv.tokens import pack
 
@@ -14,7 +14,8 @@ MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
 MOST_TOKENS_A_PAGE = 64
 _MOST_LETTERS = 24  # of a typed prompt
 NAMES = {
-    "page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by", "index": "index"
+    "page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by", "index": "index",
+    "host_pages": "host pages",
 }  # fmt: skip
 
 
@@ -23,7 +24,7 @@ class Settings:
     """The cache and the pool of a playground; `capacity` is in pages, the rest as in `RadixCache`.
 
     `index` is the design of the cache, by its name in `INDEXES`. Those that are not in `BY_POLICY` have an order of
-    eviction of their own, so `policy` and `evict_by` are what they are by default.
+    eviction of their own, so `policy` and `evict_by` are what they are by default. Only the radix tree has host memory.
 
     >>> Settings(page_size=4, capacity=0)
     Traceback (most recent call last):
@@ -35,11 +36,16 @@ class Settings:
     policy: str = "lru"
     evict_by: str = "node"
     index: str = "radix"
+    host_pages: int = 0
 
     def __post_init__(self) -> None:
         self.make()
         whole_number("capacity", self.capacity, 1, "a pool holds at least 1 page")
-        for name, most, unit in (("page_size", MOST_TOKENS_A_PAGE, "tokens"), ("capacity", MOST_PAGES, "pages")):
+        for name, most, unit in (
+            ("page_size", MOST_TOKENS_A_PAGE, "tokens"),
+            ("capacity", MOST_PAGES, "pages"),
+            ("host_pages", MOST_PAGES, "pages"),
+        ):
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"{name} is {value}: a playground draws at most {most} {unit}")
 
@@ -49,6 +55,9 @@ class Settings:
         >>> type(Settings(index="hash").make()).__name__
         'HashBlockCache'
         """
+        if self.host_pages and self.index == "radix":
+            return TieredCache(self.page_size, self.host_pages, policy=self.policy, evict_by=self.evict_by)
+        whole_number("host_pages", self.host_pages, 0, f"index {self.index!r} has no host memory", 1)
         policy = None if self.policy == "lru" else self.policy
         evict_by = None if self.evict_by == "node" else self.evict_by
         return index_named(self.index, self.page_size, policy, evict_by)
@@ -57,6 +66,7 @@ class Settings:
         shown = ["page_size", "capacity"]
         shown += ["policy", "evict_by"] if self.index in BY_POLICY else []
         shown += ["index"] if self.index != "radix" else []
+        shown += ["host_pages"] if self.host_pages else []
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
 
     def changes(self, other: Settings) -> str:

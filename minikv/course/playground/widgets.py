@@ -170,15 +170,16 @@ class Playground(Controls):
 
 def playground(
     page_size: int = 1, capacity: int = 32, policy: str = "lru", scene: str | None = None, *, evict_by: str = "node",
-    goal: str | Goal | None = None, requests: bool = False, index: str = "radix",
+    goal: str | Goal | None = None, requests: bool = False, index: str = "radix", host_pages: int = 0,
 ) -> Playground:  # fmt: skip
     """A live cache over a pool of `capacity` pages, with buttons, undo and scenes; `scene` is loaded at once.
 
     With a `goal` (one of `GOALS`, by its name) it begins with the goal's scene and says whether the goal is reached;
     `requests` adds buttons for requests that keep running, and `index` names another design of the cache (one of
-    `INDEXES`). A scene brings its own settings; without any it begins with the first scene. Raises `ValueError` or
-    `TypeError` for settings that no cache can have and for an unknown scene or goal. Where widgets do not run, the
-    stored picture and text show what was there.
+    `INDEXES`). With `host_pages`, what is evicted goes to host memory, and comes back when a prompt asks for it. A
+    scene brings its own settings; without any it begins with the first scene. Raises `ValueError` or `TypeError` for
+    settings that no cache can have and for an unknown scene or goal. Where widgets do not run, the stored picture and
+    text show what was there.
 
     >>> playground(capacity=8, scene="evict the tail first").history.steps[-1].verb
     'evict'
@@ -194,7 +195,7 @@ def playground(
     1. scene 'cut': begins with an empty cache
     2. insert [1 2 3 4 5 6]: 0 of 6 cached, 6 new in slots 0-5
     """
-    settings = Settings(page_size, capacity, policy, evict_by, index)
+    settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
     if scene is None and settings == Settings() and not requests:
         scene = next(iter(SCENES))
     return Playground(settings, scene, goal, requests)
