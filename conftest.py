@@ -23,6 +23,7 @@ LONGEST = (
     "test_site.py", "test_pieces.py", "test_player_js.py", "test_playground_browser.py", "test_solved_notebooks.py",
     "test_browser.py", "test_predictions_browser.py", "test_engine_oracle.py", "test_verify.py",
     "test_notebooks.py", "test_conformance.py", "08_serving_engine.ipynb", "13_policies_and_traces.ipynb",
+    "14_tiers.ipynb",
     "test_broken_traces.py", "test_chapters_accessible.py", "test_reports_browser.py",
     "test_cli.py", "test_drafts.py", "test_machine.py", "test_manager.py", "test_real_traffic.py",
     "test_playground.py", "test_extras.py", "test_house.py", "test_small_model.py", "test_sweep.py",

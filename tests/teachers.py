@@ -160,7 +160,7 @@ DAY = [
     ("build", "03"), ("break", 15), ("read", "04"), ("read", "05"), ("the class report, and questions", 30),
 ]  # fmt: skip
 WEEKS = [("00", "01"), ("02",), ("03",), ("04", "05"), ("07",), ("08",)]
-PROJECTS = ("06", "09", "10", "11", "12", "13")
+PROJECTS = ("06", "09", "10", "11", "12", "13", "14")
 
 # For each goal: what to ask before anybody presses a button, and one way to reach it.
 WAYS = {

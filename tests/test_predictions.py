@@ -26,6 +26,7 @@ from chapters import NOTEBOOKS, load
 MAY_STAND = {
     "6.a": "the prompts of both rows must be known: the question is whose tokens row 1 holds in the end",
     "13.h": "ten is how many prompts a round has, in code that has nothing to do with the agents",
+    "14.b": "the picture names all four blocks: the question is which of them goes first",
     "10.d": "the heading says that two blocks have one key, which is where the question begins",
 }
 WITHOUT_WHY: set[str] = set()  # to get one: a miss says "Open *Why* below"

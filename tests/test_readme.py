@@ -154,9 +154,9 @@ def test_chapters_are_counted_and_take_as_long_as_is_said():
     for path in sorted((ROOT / "notebooks").glob("[01]*.ipynb")):
         found = re.search(r"\*\*Read\*\* (\d+) minutes(?:, \*\*build\*\* (\d+))?", path.read_text("utf-8"))
         minutes.append(sum(int(part or 0) for part in found.groups()))
-    assert len(minutes) == 14
-    assert "In fourteen notebooks" in README
-    assert "fourteen chapters" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
+    assert len(minutes) == 15
+    assert "In fifteen notebooks" in README
+    assert "fifteen chapters" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
     assert "Chapter 00 takes half an hour, each of the others one to two hours" in README
     assert minutes[0] == 30
     assert all(60 <= length <= 125 for length in minutes[1:]), minutes

@@ -15,7 +15,8 @@ An arrow leads from a chapter to the next one that needs it.
                     │     ├→ 10 ─┐       a dictionary instead of a tree
                     │     ├→ 12  │       layers that forget
                     │     └→ 13  │       eviction policies on real traffic
-                    └──────→ 11 ←┘       answers that share their beginning
+                    └──────→ 11 ←┤       answers that share their beginning
+                             14 ←┘       a second tier in host memory, with 06
 ```
 
 | chapter | question | needs |
@@ -34,6 +35,7 @@ An arrow leads from a chapter to the next one that needs it.
 | [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? | 02 to 04, 10 |
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? | 02 to 05 |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? | 05 |
+| [14 tiers](14_tiers.ipynb) | Where does evicted KV go? | 02, 04 to 06, 10 |
 | [Which one do I choose?](which_design.ipynb) | six designs, five situations | 05, 09 to 12 |
 
 ## Glossary
@@ -116,4 +118,9 @@ An arrow leads from a chapter to the next one that needs it.
 | trace | a record of requests in the order in which they arrived | 13 |
 | reuse distance | how many different blocks were used since a block's last use, plus one for itself: the room in which LRU still has it | 13 |
 | time to live | how long after its last use a block is forgotten, however much memory is free | 13 |
+| tier | a place where keys and values are kept, such as the GPU's memory or host memory | 14 |
+| demotion | copying a block to the next tier before its page is freed | 14 |
+| write policy | the rule that says when a block is copied to the next tier | 14 |
+| write-back | a write policy: a block is copied when it is evicted | 14 |
+| write-through | a write policy: a block is copied as soon as it is computed | 14 |
 """

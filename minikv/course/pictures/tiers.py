@@ -25,7 +25,7 @@ _MOST_LETTERS = 4  # in a box
 
 
 class HostPath(NamedTuple):
-    """What host memory has of `tokens`: those after the first `start`, all there, or on their way as `move` says."""
+    """A path in host memory: `tokens` after the first `start` are there, or on their way as `move` says."""
 
     namespace: Hashable
     tokens: tuple[int, ...]
