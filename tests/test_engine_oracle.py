@@ -71,10 +71,11 @@ def canary_model(manager):
 
 @pytest.mark.parametrize("index", DESIGNS)
 def test_fingerprints_are_the_same_in_every_way(index):
-    tally = Tally()
-    for seed in WORKLOADS[:: EVERY[index]]:
+    """By day ten with host memory: `test_host_moves.py` serves forty others in the tight pool."""
+    tally, seeds = Tally(), WORKLOADS[:: 5 if index == "tiered" and not NIGHTLY else EVERY[index]]
+    for seed in seeds:
         in_every_way(replace(workload(seed), index=index), canary_model, tally)
-    assert_it_tried_what_it_says(len(WORKLOADS[:: EVERY[index]]), tally)
+    assert_it_tried_what_it_says(len(seeds), tally)
 
 
 def test_the_ledger_follows_every_operation():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import signal
 from dataclasses import replace
@@ -21,6 +22,7 @@ def in_tight_pool(seed, manager_type=CacheManager):
     return engine_for(replace(workload(seed), index="tiered"), "tight", canary_model, manager_type)
 
 
+@functools.cache
 def without_cache(seed):
     return serve(engine_for(workload(seed), "off", canary_model), workload(seed), Tally())
 
