@@ -22,12 +22,12 @@ from nightly import NIGHTLY, by_day
 
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source, trial
 from minikv.course.pieces.checking import name_pieces
-from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
 from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
+from minikv.course.pieces.record import predictions
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play_case, reference_world
 from minikv.engine import LAST, engine_files, engine_sections, ours, run_section, sections
@@ -1136,6 +1136,29 @@ def test_what_is_no_prediction_is_said_and_not_compared(value, said, notebook, c
     guess("3.z", "which pages? [., .]", *value)
     assert said in capsys.readouterr().out
     assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
+
+
+@pytest.mark.parametrize(
+    ("said", "has"),
+    [((3,), 1), ((3, 1, 2), 3), (([3],), 1), (("3",), 1), ("pages", 0), (("3, 1 and 2",), 3), ((np.arange(4),), 4)],
+)
+def test_a_guess_with_more_or_fewer_values_than_asked_for_is_no_try(said, has, notebook, capsys):
+    guess("3.z", "which pages? [first, last]", *([said] if isinstance(said, str) else said))
+    assert f"◇ 3.z: 2 values are asked for, [first, last], and your guess has {has}. It d" in capsys.readouterr().out
+    assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
+    assert predictions() == (0, 0)
+    guess("3.z", "which pages? [., ., ...]", *([said] if isinstance(said, str) else said))
+    assert "◆ 3.z: your guess is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_question_says_how_many_values_its_answer_has(path):
+    """Where the answer is a list, the form at the end of the question has as many places, or "..."."""
+    text = "\n".join(cell.source for cell in code_cells(load(path)))
+    for label, form in re.findall(r'^guess\(\s*"([\w.]+)", "[^"]*(\[[^"]*\])"', text, re.MULTILINE):
+        (folded,) = (cell for cell in code_cells(load(path)) if f'fold("{label}"' in cell.source)
+        answer = re.search(r"the answer: (.*)", folded.outputs[0]["data"]["text/plain"])[1]
+        assert "..." in form or len(ast.literal_eval(answer)) == form.count(",") + 1, label
 
 
 @pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4), [4], "4 pages", "about 4", "Four"])

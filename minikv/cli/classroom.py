@@ -82,9 +82,8 @@ def run_progress(options: argparse.Namespace) -> int:
     if missing := lacking("minikv progress", "hypothesis"):
         return complain(missing, 2)
     from minikv.course.pieces import progress
-    from minikv.course.pieces.guessing import missed, predictions
     from minikv.course.pieces.piece import find_exercise, find_piece
-    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, standing
+    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, missed, predictions, standing
 
     if not options.json:
         progress()

@@ -202,7 +202,7 @@ Anna and Ben send the *same* five tokens in one batch. Neither finds anything in
 """
 
 # %%
-guess("7.b", "what is Ben's row after his checkpoint? Write [., ., .].", None)
+guess("7.b", "what is Ben's row after his checkpoint? [., ., .]", None)
 
 
 # %%

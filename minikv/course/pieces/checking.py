@@ -9,13 +9,13 @@ from traceback import walk_tb
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
-from minikv.course.pieces.guessing import come_back, guesses
+from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, recalled, world_with
 from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
 from minikv.course.pieces.origin import lines_below_raise
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, opened, reached, remember, sign
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to

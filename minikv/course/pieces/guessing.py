@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -17,40 +16,23 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS
-from minikv.course.pieces.record import RIGHT, recall, recall_missed, remember, sign, standing
+from minikv.course.pieces.record import RIGHT, Guess, guesses, missed, predictions, remember, sign, standing
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
-MOST_ASKED, MOST_SAID, MOST_BACK = 200, 60, 3  # letters of a question and of a guess; misses that come back at once
+MOST_ASKED, MOST_BACK = 200, 3  # letters of a question; misses that come back at once
 _FORM = re.compile(r"\[[^\[\]]*\]$")  # at the end of a question: how its answer is written, as in [., .]
 _OPTION = re.compile(r"(?<!\w)([\"'])([^\"']{1,30})\1(?!\w)")  # in a question: one of the answers to choose from
 _NO_GUESS, _GUESSED = "◇", "◆"
 
 
-@dataclass
-class _Prediction:
-    """A question, the guess, and whether it is correct, once it has met its answer."""
-
-    question: str
-    said: Any = None
-    is_right: bool | None = None
-
-    @property
-    def miss(self) -> dict[str, str]:
-        """The record of one that was wrong."""
-        return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
-
-
-guesses: dict[str, _Prediction] = {}  # of this session, by label
-
-
 def guess(label: str, question: object = "", *answer: Any) -> None:
     """Record your prediction, a number, a list or a few words, before the next cell shows the answer.
 
-    Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so is
-    a word that the question does not offer.
+    Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so are
+    a word that the question does not offer, and more or fewer values than it asks for.
 
     >>> guess("3.9", "how many nodes are there?", None)
     ◇ 3.9: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
@@ -62,9 +44,11 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     ◇ 3.9: no guess yet. Replace None with "more" or "less" (keep the quotes), then run the next cell.
     >>> guess("3.9", 'is it "more" or "less"?', "equal")
     ◇ 3.9: 'equal' is not one of the answers to choose from: "more" or "less".
+    >>> guess("3.9", "which pages? [., .]", 4)
+    ◇ 3.9: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
     """
     name = _name(label)
-    prediction = guesses[name] = _Prediction(str(question)[:MOST_ASKED])
+    prediction = guesses[name] = Guess(str(question)[:MOST_ASKED])
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
         act = "Replace None with" if answer else "After the question, add"
@@ -74,6 +58,9 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
         print(f"{_NO_GUESS} {name}: a {type(value).__name__} can't be a guess. {instead}")
     elif isinstance(value, str) and (offered := _options(str(question))) and _chosen(value, offered) is None:
         print(f"{_NO_GUESS} {name}: {short_repr(value)} is not one of the answers to choose from: {_listed(offered)}.")
+    elif (form := _form_in(str(question))) and (has := _entries(value)) != (asked := form.count(",") + 1):
+        said = f"{asked} values are asked for, {form}, and your guess has {has}"
+        print(f"{_NO_GUESS} {name}: {said}. It doesn't count: change it and run this cell again.")
     else:
         prediction.said = value
         print(f"{_GUESSED} {name}: your guess is {short_repr(value)}. Now run the next cell.")
@@ -85,6 +72,18 @@ def _form_of(question: str) -> str:
         return f"{_listed(offered)} (keep the quotes)"
     found = _FORM.search(question)
     return f"your answer in the form {found[0]}" if found else 'a number, or with words in "quotes"'
+
+
+def _form_in(question: str) -> str:
+    """Return the form at the end of a question, if it says how many values are asked for."""
+    found = _FORM.search(question)
+    return found[0] if found and "..." not in found[0] else ""
+
+
+def _entries(value: Any) -> int:
+    """How many values a guess has; in text, how many numbers."""
+    value = _numbers_in(value, []) if isinstance(value, str) else value
+    return np.size(value) if isinstance(value, np.ndarray) else len(value) if isinstance(value, (list, tuple)) else 1
 
 
 def _options(question: str) -> list[str]:
@@ -120,24 +119,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (str, int, float, np.generic, np.ndarray))
-
-
-def missed() -> dict[str, dict[str, str]]:
-    """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed().items() if label not in guesses}
-    here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
-    return dict(sorted({**known, **here}.items()))
-
-
-def predictions() -> tuple[int, int]:
-    """How many predictions have met their answers, in this session or before it, and how many of them were correct.
-
-    >>> guesses.clear(); made, right = predictions(); made >= right
-    True
-    """
-    marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
-    right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
-    return right + len(missed()), right
 
 
 def come_back(chapter: int) -> list[str]:
@@ -185,7 +166,7 @@ class Folded:
         prediction = guesses.get(label)
         self.verdict = "" if prediction is None or prediction.said is None else self._compared(prediction)
 
-    def _compared(self, prediction: _Prediction) -> str:
+    def _compared(self, prediction: Guess) -> str:
         guessed = _one_number(prediction.said, self.answer)
         said = [_whole(each) for each in (guessed, _as_value(guessed), _numbers_in(guessed, self.answer))]
         answer = _whole(self.answer)

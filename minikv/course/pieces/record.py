@@ -9,16 +9,40 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
 from minikv.errors import bounded
 from minikv.files import destination, locked, read_object, replace, set_aside
+from minikv.testing.attempt import short_repr
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
+MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
+
+
+@dataclass
+class Guess:
+    """A question, what was guessed, and whether it is correct, once it has met its answer.
+
+    >>> Guess("how many?", 4).miss
+    {'question': 'how many?', 'said': '4'}
+    """
+
+    question: str
+    said: Any = None
+    is_right: bool | None = None
+
+    @property
+    def miss(self) -> dict[str, str]:
+        """The record of one that was wrong."""
+        return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
+
+
+guesses: dict[str, Guess] = {}  # of this session, by label
 
 
 def sign(mark: str) -> str:
@@ -75,6 +99,24 @@ def recall_missed() -> dict[str, dict[str, str]]:
     >>> remember("0.0", RIGHT); recall_missed().get("0.0")
     """
     return _missed(_recalled(aloud=False))
+
+
+def missed() -> dict[str, dict[str, str]]:
+    """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
+    known = {label: miss for label, miss in recall_missed().items() if label not in guesses}
+    here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
+    return dict(sorted({**known, **here}.items()))
+
+
+def predictions() -> tuple[int, int]:
+    """How many predictions have met their answers, in this session or before it, and how many of them were correct.
+
+    >>> guesses.clear(); made, right = predictions(); made >= right
+    True
+    """
+    marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
+    right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
+    return right + len(missed()), right
 
 
 def _recalled(aloud: bool) -> dict[str, Any]:
