@@ -120,7 +120,7 @@ def test_a_trace_that_is_not_there(capsys, tmp_path):
     assert cli.main(["bench", "--only", "W6"]) == 2
     assert cli.main(["bench", "--trace", str(tmp_path / "none.jsonl")]) == 2
     (tmp_path / "bad.jsonl").write_text("{}\n", "utf-8")
-    assert cli.main(["bench", "--trace", str(tmp_path / "bad.jsonl")]) == 1
+    assert cli.main(["bench", "--trace", str(tmp_path / "bad.jsonl")]) == 2
     assert "no format is known" in capsys.readouterr().err
 
 

@@ -67,7 +67,7 @@ def test_replay_reads_standard_input(trace, monkeypatch, capsys):
 def test_a_malformed_line_stops_it_with_file_line_and_reason(content, reason, tmp_path, capsys):
     path = tmp_path / "bad.jsonl"
     path.write_bytes(content)
-    assert cli.main(["replay", str(path), "--json"]) == 1
+    assert cli.main(["replay", str(path), "--json"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
@@ -297,7 +297,7 @@ def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, c
     path.write_text(content, "utf-8")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
     for trace, name in ((str(path), path), ("-", "standard input")):
-        assert cli.main(["replay", trace, "--json"]) == 1
+        assert cli.main(["replay", trace, "--json"]) == 2
         assert capsys.readouterr() == ("", f"minikv: {name} is empty: a trace has one request a line\n")
 
 

@@ -128,7 +128,7 @@ def test_a_log_that_breaks_off_leaves_the_file_as_it_was(tmp_path, capsys):
     log, path = tmp_path / "log.jsonl", tmp_path / "trace.jsonl"
     log.write_text('{"prompt": "a"}\n{', "utf-8")
     path.write_text("old", "utf-8")
-    assert cli.main(["trace", str(log), "-o", str(path)]) == 1
+    assert cli.main(["trace", str(log), "-o", str(path)]) == 2
     assert "log.jsonl, line 2: the line is not JSON" in capsys.readouterr().err
     assert path.read_text("utf-8") == "old"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["log.jsonl", "trace.jsonl"]

@@ -142,7 +142,7 @@ def test_two_prompts_of_token_ids_are_compared_in_tokens(tmp_path, capsys):
     assert "after 1,000 tokens" in said
     assert "…992 993 994 995 996 997 998 999" in said
     assert "1,000 tokens, 99.8% of B" in said
-    assert main(["why", *(str(tmp_path / name) for name in "ac")]) == 1
+    assert main(["why", *(str(tmp_path / name) for name in "ac")]) == 2
     assert "one prompt is a list of token ids and the other is text" in capsys.readouterr().err
 
 
@@ -159,7 +159,7 @@ def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):
     assert main(["replay", str(log), "--capacity", "10"]) == 0
     assert "blocks of 16 tokens" in capsys.readouterr().err
     log.write_text('{"prompt": [1]}\n{"prompt": "Hi"}\n', "utf-8")
-    assert main(["replay", str(log), "--capacity", "10"]) == 1
+    assert main(["replay", str(log), "--capacity", "10"]) == 2
     assert "line 2: the log has prompts of text and lists of token ids" in capsys.readouterr().err
 
 

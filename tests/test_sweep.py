@@ -403,7 +403,7 @@ def test_what_is_wrong_later_is_one_line_and_keeps_what_was_done(command, folder
     with open(folder / "night.jsonl", "a", encoding="utf-8") as file:
         file.write("{}\n")
     status, out, err = command()
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert re.search(r"\nminikv: .*night\.jsonl, line 41: there is no timestamp\n$", err)
     assert records(folder / "sweep.toml.journal") == 2 * 3 * 7
 
@@ -411,7 +411,7 @@ def test_what_is_wrong_later_is_one_line_and_keeps_what_was_done(command, folder
 def test_another_sweeps_journal_is_one_line_that_says_what_to_do(command):
     command()
     status, out, err = command(text=CONFIG.replace("50", "60"))
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.endswith("capacities[1] is 50 there and 60 here; remove it, or name another with --journal\n")
 
 

@@ -221,7 +221,7 @@ def test_a_log_with_too_much_text_is_read_in_part(monkeypatch, tmp_path, capsys)
 ])  # fmt: skip
 def test_what_is_wrong_with_a_log_is_one_line(tmp_path, capsys, content, why):
     (tmp_path / "log").write_bytes(content)
-    assert main(["why", str(tmp_path / "log")]) == 1
+    assert main(["why", str(tmp_path / "log")]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert why in said.err
@@ -439,7 +439,61 @@ def test_a_price_says_what_is_lost_in_money(tmp_path, capsys):
     assert main(["why", log, "--price", "4000000,400000,5000000"]) == 0
     assert f"{lost / 4 * 4.6:,.2f}" in capsys.readouterr().out
     assert main(["why", log, "--price", "4000000,400000,5000000,8000000"]) == 0  # all is written for one hour
-    assert f"{lost / 4 * 7.6:,.2f}" in capsys.readouterr().out
+    assert f"{lost / 4 * 7.6:,.2f} at these prices, with 4 bytes to a token: WRITE_1H for" in joined(capsys)
+
+
+def joined(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_json_has_the_money_of_the_whole_of_each_place_and_of_each_group(tmp_path, capsys):
+    log = clocked(tmp_path)
+    assert main(["why", log, "--json", "--by", "user", "--price", "4000000,400000"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for said in (told, *told["places"], *told["groups"].values()):
+        assert said["costs"] == pytest.approx(said["lost"] / 4 * 3.6)
+    assert sum(said["costs"] for said in told["groups"].values()) == pytest.approx(told["costs"])
+    assert told["costs"] > 0
+    assert main(["why", log, "--json"]) == 0
+    assert "costs" not in joined(capsys), "without a price"
+
+
+@pytest.mark.parametrize("price", ["0.3,3", "3,0.3,0.2", "3,0.3,6,3.75", "3,0.3,3.75,0.2"])
+def test_prices_in_another_order_are_refused(capsys, price):
+    """To read from the cache never costs the most, and an hour not less than five minutes."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["why", "log", f"--price={price}"])
+    assert f"{price!r}: CACHED is not above the others, and WRITE not above WRITE_1H" in capsys.readouterr().err
+
+
+def test_a_field_that_no_request_has_is_refused_with_those_there_are(tmp_path, capsys):
+    log = clocked(tmp_path)
+    assert main(["why", log, "--by", "usre"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "no request has the field 'usre': the first line has " in said.err
+    assert "user" in said.err
+    some = [{"prompt": "Hi"}, {"prompt": "Ho", "metadata": {"route": "/a"}}]
+    assert {*survey(some, by="metadata.route").groups} == {"(none)", "/a"}
+    with pytest.raises(TraceError, match=r"'route': the first line has prompt, metadata, metadata.route$"):
+        survey(some[1:], by="route")
+
+
+def test_json_has_as_many_groups_as_the_table_and_their_hit_rates(tmp_path, capsys):
+    log = clocked(tmp_path, 7)
+    assert main(["why", log, "--json", "--by", "user", "--top", "1"]) == 0
+    ((name, said),) = json.loads(capsys.readouterr().out)["groups"].items()
+    shares = survey(log, by="user").groups
+    assert name == max(shares, key=lambda name: shares[name].lost)
+    assert (said["hits"], said["hits_after"]) == (shares[name].hits, shares[name].after)
+
+
+def test_the_report_says_that_rows_do_not_add_up_only_where_a_loss_stands_in_several(tmp_path, capsys):
+    for bodies, times in ((hidden_causes(8), 1), ([body("Hi", clock=clock) for clock in range(8)], 0)):
+        (tmp_path / "log").write_bytes(b"".join(lines(*bodies)))
+        assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "page.html")]) == 0
+        for text in (joined(capsys), (tmp_path / "page.html").read_text("utf-8")):
+            assert text.count("so the rows do not add up") == times == text.count("with others") // 2
 
 
 @pytest.mark.parametrize("price", ["3", "3,x", "3,-1", "1,2,3,4,5", "nan,1"])

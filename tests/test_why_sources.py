@@ -64,7 +64,7 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line(tmp_path, capsys, content, name, why):
     (tmp_path / "a").write_bytes(content)
-    assert main(["why", f"{tmp_path / 'a'}{name}", f"{tmp_path / 'a'}{name}"]) == 1
+    assert main(["why", f"{tmp_path / 'a'}{name}", f"{tmp_path / 'a'}{name}"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert why in said.err

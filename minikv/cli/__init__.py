@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 0 done, 1 something is wrong, 2 the call is wrong, 130 interrupted.
+    """Run the command; returns its exit status: 0 done, 1 it failed, 2 the call or its input is wrong, 130 interrupted.
 
     Without `argv` the arguments are those of this process, which ends afterwards.
 

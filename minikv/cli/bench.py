@@ -67,7 +67,7 @@ def run_bench(options: argparse.Namespace) -> int:
         with Progress() as tick:
             figures = _measured(options, tick)
     except ValueError as error:
-        return complain(str(error), 1)
+        return complain(str(error), 2 if isinstance(error, TraceError) else 1)
     except OSError as error:
         if not options.trace:
             raise

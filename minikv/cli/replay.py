@@ -83,7 +83,7 @@ def run_replay(options: argparse.Namespace) -> int:
     def use(traffic: Traffic) -> int:
         results = replay_each(traffic.requests, replayers)
         if not results[0].requests:
-            return complain(f"{traffic.name} is empty: it has no request", 1)
+            return complain(f"{traffic.name} is empty: it has no request", 2)
         _report(options, results, time.perf_counter() - start)
         if options.curve is not None:
             _draw(options, results, traffic)

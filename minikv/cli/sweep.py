@@ -69,9 +69,9 @@ def run_sweep(options: argparse.Namespace) -> int:
     try:
         found = _results_of(sweep, options.journal or f"{options.config}.journal")
     except JournalError as error:
-        return complain(f"{error}; remove it, or name another with --journal", 1)
+        return complain(f"{error}; remove it, or name another with --journal", 2)
     except (TraceError, WorkerError) as error:
-        return complain(str(error), 1)
+        return complain(str(error), 2 if isinstance(error, TraceError) else 1)
     return _report(sweep, found, options)
 
 

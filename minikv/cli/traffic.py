@@ -11,7 +11,7 @@ from typing import TypeVar
 from minikv.cli.command import complain, mention, positive
 from minikv.errors import shown
 from minikv.traffic.trace_file import TraceFile
-from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
+from minikv.traffic.traces import SPAN_HOURS, Traffic, open_traffic
 
 _Item = TypeVar("_Item")
 
@@ -54,15 +54,13 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
             traffic = stack.enter_context(opened)
         except OSError as error:
             return cannot_read(options.trace, error)
-        except TraceError as error:
-            return complain(str(error), 1)
         except (ValueError, ModuleNotFoundError) as error:
             return complain(str(error), 2)
         mention(str(traffic))
         try:
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total, traffic.file)))
         except ValueError as error:
-            return complain(str(error), 1 if isinstance(error, TraceError) else 2)
+            return complain(str(error), 2)
 
 
 def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:

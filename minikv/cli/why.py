@@ -34,7 +34,8 @@ all prompts, "hits then" the hit rate of the log fixed like that. Fixed means: a
 is always the same text; tools, passages and keys come in one order; what many messages share comes before what
 differs; no message is ever dropped from a history or changed in it.
 Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
-prompt may be a list of token ids."""
+prompt may be a list of token ids.
+The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
 _KINDS = """Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.
 "differs by user" is found in logs only.
 
@@ -84,7 +85,8 @@ def _add_log_options(why: argparse.ArgumentParser) -> None:
                      "if so: QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or a kind of change, "
                      "which is what that loses; of a pair: shared, as a share of B. May be given again")  # fmt: skip
     why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: what a million "
-                     "tokens cost as input, read from the cache, written to it, or all written for one hour, to say "
+                     "tokens cost as input, read from the cache, and where it is charged written to it, or written "
+                     "for one hour (the last one given is then the price of all that is computed), to say "
                      "what is lost in money")  # fmt: skip
     why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
                      "entries, such as model or metadata.route")  # fmt: skip
@@ -113,12 +115,14 @@ def prices(text: str) -> Price:
     """`text` as prices per million tokens.
 
     >>> prices("3,0.30,3.75")
-    Price(input=3.0, cached=0.3, write=3.75)
+    Price(input=3.0, cached=0.3, write=3.75, write_1h=None)
     """
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?(,\d{1,9}(\.\d{1,9})?){1,3}", text):
         raise ValueError(f"{bounded(text)} is not a list of two to four prices, such as 3,0.30,3.75")
     values = [float(part) for part in text.split(",")]
-    return Price(*values[:2], *values[2:][-1:])
+    if values[1] > min(values) or values[2:] != sorted(values[2:]):
+        raise ValueError(f"{bounded(text)}: CACHED is not above the others, and WRITE not above WRITE_1H")
+    return Price(*values)
 
 
 @option
@@ -156,7 +160,7 @@ def run_why(options: argparse.Namespace) -> int:
     try:
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
     except ValueError as error:  # a `TraceError`, or the tokenizer refuses a text
-        return complain(str(error), 1)
+        return complain(str(error), 2)
 
 
 def _run_pair(options: argparse.Namespace, unit: Units) -> int:
@@ -200,5 +204,5 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
         except OSError as error:
             return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
-    say(json.dumps(report.as_json(options.top)) if options.json else log_text(words, options.top))
+    say(json.dumps(words.as_json(options.top)) if options.json else log_text(words, options.top))
     return _status(options, report.quantity)

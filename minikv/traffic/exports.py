@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from minikv.errors import bounded
 from minikv.files import FileName
 from minikv.traffic.bodies import Body, is_body, read_body
 from minikv.traffic.formats import fields_of
@@ -103,8 +104,8 @@ class RequestLog:
     def _request(self, entry: dict[str, Any]) -> tuple[dict[str, Any], Body | None] | None:
         if finishes(entry, self._received):
             return entry, None
+        self._fields = self._fields or fields_of(entry)
         if not is_body(entry):
-            self._fields = self._fields or fields_of(entry)
             self.others += 1
             return None
         body = read_body(entry)
@@ -123,11 +124,16 @@ class RequestLog:
             rule = f"{self.malformed:,} of {self.line:,} lines are malformed, at most {_MOST:.0%} may be left out"
             raise TraceError(f"{self.first} ({rule})")
 
-    def close(self, requests: int) -> None:
-        """End a log with so many requests: `TraceError` where there are none, or too many lines were left out."""
+    def close(self, requests: int, lacking: str = "") -> None:
+        """End a log with so many requests: `TraceError` if there are none, or too many lines were left out.
+
+        And if no request has the field `lacking`.
+        """
         self._refuse()
         if not requests:
             raise TraceError(f"{self.name} holds no request: its first line has the fields {self._fields or 'none'}")
+        if lacking:
+            raise TraceError(f"no request has the field {bounded(lacking)}: the first line has {self._fields}")
 
 
 def finishes(entry: Mapping[str, Any], received: set[str]) -> bool:

@@ -71,12 +71,13 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
 
 
 def fields_of(entry: Mapping[str, Any]) -> str:
-    """The names of an entry's fields, for a message that says that no request was found among them.
+    """The names of an entry's fields, for a message that says what was not found among them.
 
-    >>> fields_of({"hash_ids": [1], "timestamp": 0})
-    'hash_ids, timestamp'
+    >>> fields_of({"hash_ids": [1], "metadata": {"route": "/chat"}})
+    'hash_ids, metadata, metadata.route'
     """
-    return printable(truncated(", ".join(entry) or "none", _MOST_FIELDS))
+    inner = (f"{key}.{name}" for key, value in entry.items() if isinstance(value, Mapping) for name in value)
+    return printable(truncated(", ".join([*entry, *inner]) or "none", _MOST_FIELDS))
 
 
 def parsed(value: Any) -> Any:

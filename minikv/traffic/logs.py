@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 BYTES_OF_A_TOKEN = 4  # about what English and code take
 TOKEN_BLOCK = 16  # as vLLM has them
+ABSENT = "(none)"  # the value of a field that an entry lacks
 _LONGEST = 2**17  # characters that a tokenizer is given at once
 _KEPT = 512  # texts whose tokens are kept: a conversation repeats what was said before
 
@@ -212,7 +213,7 @@ def field_of(entry: Mapping[str, Any], path: str) -> str:
         inner = value if isinstance(value, Mapping) else {}
         name, _, path = (path, "", "") if path in inner else path.partition(".")
         value = inner.get(name)
-    return "(none)" if value is None else str(value)[:80]
+    return ABSENT if value is None else str(value)[:80]
 
 
 def time_of(entry: Mapping[str, Any]) -> float | None:

@@ -56,6 +56,10 @@ class Share:
         for name, count in zip(("requests", "size", "reused", "lost", "extra"), counts):
             setattr(self, name, getattr(self, name) + count)
 
+    def figures(self) -> dict[str, float]:
+        """The counts, and the hit rates before and after the fix."""
+        return {**vars(self), "hits": self.hits, "hits_after": self.after}
+
     @property
     def hits(self) -> float:
         """The hit rate."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike, fspath
 from typing import Any
 
 from minikv.files import FileName
 from minikv.traffic.bodies import Body
 from minikv.traffic.exports import RequestLog, log_lines
-from minikv.traffic.logs import Units, conversation_of, field_of
+from minikv.traffic.logs import ABSENT, Units, conversation_of, field_of
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
@@ -104,23 +105,21 @@ class LogReport(Share):
         return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
 
     def as_json(self, top: int) -> dict[str, Any]:
-        """The same as plain values, with the `top` places that lose the most."""
+        """The same as plain values, with the `top` places and groups that lose the most."""
         return {"log": self.log.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
                 "lost": self.lost, "hits": self.hits, "hits_after": self.after, "continued": self.continued,
                 "other_lines": self.log.others, "malformed": self.log.malformed, "first_malformed": self.log.first,
-                "unread": self.unread,
-                "places": [place.as_json() for place in self.places[:top]],
-                "groups": {name: vars(one) for name, one in self.groups.items()},
-                "billed": {name: vars(one) for name, one in self.billed.items()},
-                }  # fmt: skip
+                "unread": self.unread, "places": [place.as_json() for place in self.places[:top]],
+                "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
+                "billed": {name: one.figures() for name, one in self.billed.items()}}  # fmt: skip
 
 
 def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "") -> LogReport:
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
     `log` is the name of a file, or the entries: objects, or lines of JSON. `by` is a field of the entries, with dots
-    between its names, by which the totals are told apart. Raises `TraceError` where no line holds a request, and where
-    more than one line in a hundred cannot be read.
+    between its names, by which the totals are told apart. Raises `TraceError` where no line holds a request, or none
+    has that field, and where more than one line in a hundred cannot be read.
 
     >>> log = [{"prompt": f"It is 14:0{n}. Be brief. Say {n * n * n} words."} for n in range(4)]
     >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
@@ -140,7 +139,7 @@ class _Survey:
     """The work of `survey`, request by request."""
 
     def __init__(self, name: str, by: str):
-        self.report, self._by = LogReport(log=RequestLog(name)), by
+        self.report, self._by, self._named = LogReport(log=RequestLog(name)), by, False
         self._received: dict[str, tuple[str, float]] = {}  # by SGLang: the cache of each, and the share that it reuses
         self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
         self._first: dict[int, int] = {}  # by what prompts begin with: the latest one
@@ -170,6 +169,7 @@ class _Survey:
         self._compare(before or next(filter(None, others), None), turn, reused)
         self._first.update(dict.fromkeys(keys, turn.number))
         group = field_of(entry, self._by) if self._by else ""
+        self._named = self._named or group != ABSENT
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, conversation)
 
@@ -258,11 +258,12 @@ class _Survey:
     def close(self) -> LogReport:
         """The findings, with the places that lose the most first."""
         report = self.report
-        report.log.close(report.requests)
+        report.log.close(report.requests, "" if self._named else self._by)
         del self._turns  # which holds the most
         self._replay(self._renamed())
         for place in self._places.values():
             place.fixed.add(report.requests, report.size, report.reused, 0, 0)
+        report.groups = dict(sorted(report.groups.items(), key=lambda group: (-group[1].lost, group[0])))
         found = self._places.values()
         report.places = sorted(found, key=lambda place: (-place.most_lost, -place.breaks, place.place, place.kind))
         return report

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 from minikv.palette import LINES
 from minikv.traffic.logs import Units
@@ -35,11 +36,18 @@ _STYLE = f"""
 
 
 class Price(NamedTuple):
-    """The cost of a million tokens: as input, read from the cache, and written to it; some providers ask for that."""
+    """The cost of a million tokens: as input, read from the cache, and written to it, where a provider charges that."""
 
     input: float
     cached: float
     write: float | None = None
+    write_1h: float | None = None
+
+    @property
+    def computed(self) -> tuple[str, float]:
+        """The name and the price of what is computed: all of it is written where that has a price."""
+        given = ("WRITE_1H", self.write_1h), ("WRITE", self.write)
+        return next(((name, price) for name, price in given if price is not None), ("IN", self.input))
 
 
 class LogWords:
@@ -73,9 +81,18 @@ class LogWords:
         """The money that a fix saves."""
         if not self.price:
             return 0.0
-        computed = self.price.input if self.price.write is None else self.price.write
-        saved = (computed - self.price.cached) * share.lost - self.price.cached * share.extra
+        saved = (self.price.computed[1] - self.price.cached) * share.lost - self.price.cached * share.extra
         return saved / (self._bytes * self._scale) / 1e6
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The report as plain values, with what everything costs where there is a price."""
+        found, report = self.report.as_json(top), self.report
+        if self.price:
+            groups = ((found["groups"][name], report.groups[name]) for name in found["groups"])
+            places = zip(found["places"], (place.fixed for place in report.places))
+            for said, share in ((found, report), *places, *groups):
+                said["costs"] = self.money(share)
+        return found
 
     def sentences(self) -> Iterator[str]:
         """The totals: read, reusable, and lost."""
@@ -89,7 +106,8 @@ class LogWords:
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
             token = f", with {self._scale} bytes to a token" if self._scale > 1 else ""
-            yield f"That costs {self.money(report):,.2f} at these prices{token}."
+            prices = f"{self.price.computed[0]} for what is computed, CACHED for what would be read"
+            yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
         if log.others:
             yield f"{_many(log.others, 'line')} without a request left out."
         if log.malformed:
@@ -109,8 +127,10 @@ class LogWords:
         )  # fmt: skip
         says = () if rows else ("Nowhere: no two requests part.",)
         if joint:
-            says = ("Each row is for one cause alone. What is \"with others\" comes back only when other causes in the "
-                    "same prompts are fixed too.",)  # fmt: skip
+            says = (
+                'Each row is for one cause alone. What is "with others" comes back only when other causes in the same '
+                "prompts are fixed too. It is in the row of each, so the rows do not add up.",
+            )
         return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
 
     def groups(self, top: int) -> ReportPart | None:
@@ -118,11 +138,10 @@ class LogWords:
         if not self._by:
             return None
         head = (self._by, "requests", self.unit, "hits", "lost", "hits then", *self._prices("costs"))
-        groups = sorted(self.report.groups.items(), key=lambda group: (-group[1].lost, group[0]))
         rows = tuple(
             (shown_text(name), f"{share.requests:,}", self.size(share.size), f"{share.hits:.1%}",
              f"{share.lost / max(1, share.size):.1%}", *self._lost(share)[2:])
-            for name, share in groups[:top]
+            for name, share in islice(self.report.groups.items(), top)
         )  # fmt: skip
         return ReportPart(f"By {self._by}", (), head, rows, words=(self._by,))
 
