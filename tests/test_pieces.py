@@ -1261,7 +1261,22 @@ def test_a_missed_prediction_comes_back_in_later_chapters_until_it_is_right(note
     capsys.readouterr()
     begin(4, {})
     progress([])
-    assert capsys.readouterr().out == "0 of 0 solved\n1 of 1 predictions right\n"
+    assert capsys.readouterr().out == "0 of 0 solved\n1 of 1 predictions right, 3.z only after a miss\n"
+
+
+def test_a_prediction_that_was_right_at_first_is_told_from_one_that_was_corrected(notebook, capsys):
+    for label, values in {"3.w": [4], "3.x": [4, 5, 4], "3.y": [5, None, 4], "3.z": [5, 4, 5]}.items():
+        for value in values:
+            guess(label, "how many?", value)
+            fold(label, 4)
+    words = "3 of 4 predictions right, 3.y only after a miss; look again at 3.z\n"
+    capsys.readouterr()
+    progress([])
+    assert capsys.readouterr().out.endswith(words)
+    begin(4, {})
+    capsys.readouterr()
+    progress([])
+    assert capsys.readouterr().out.endswith("4 of 4 predictions right, 3.y, 3.z only after a miss\n")
 
 
 def test_only_a_few_predictions_come_back_at_once(notebook, capsys):

@@ -83,7 +83,7 @@ def run_progress(options: argparse.Namespace) -> int:
         return complain(missing, 2)
     from minikv.course.pieces import progress
     from minikv.course.pieces.piece import find_exercise, find_piece
-    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, missed, predictions, standing
+    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, corrected, missed, predictions, standing
 
     if not options.json:
         progress()
@@ -100,6 +100,6 @@ def run_progress(options: argparse.Namespace) -> int:
         for chapter, row in found.items()
     }
     made, right = predictions()
-    guessed = {"made": made, "right": right, "look_again": list(missed())}
+    guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
     say(json.dumps({"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}))
     return 0

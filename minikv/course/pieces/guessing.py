@@ -16,7 +16,7 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS
-from minikv.course.pieces.record import RIGHT, Guess, guesses, missed, predictions, remember, sign, standing
+from minikv.course.pieces.record import RIGHT, Guess, corrected, guesses, missed, predictions, remember, sign, standing
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -256,7 +256,7 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
     Without an argument it lists the chapters up to yours. The best `check` of each counts, so a solved
     one stays solved when another answer fails later. The record is the file `.minikv/progress.json` in the home folder,
     or the one that `MINIKV_PROGRESS` names. Delete it to start over. An unreadable record is reported and left as it
-    is. Predictions count too, once you have seen their answers.
+    is. Predictions count too, once you have seen their answers; those that you corrected after a miss are named.
 
     >>> progress([])
     0 of 0 solved
@@ -269,4 +269,5 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
     made, right = predictions()
     if made:
         again = f"; look again at {', '.join(missed())}" if missed() else ""
-        print(f"{right} of {made} predictions right{again}")
+        later = f", {', '.join(corrected())} only after a miss" if corrected() else ""
+        print(f"{right} of {made} predictions right{later}{again}")

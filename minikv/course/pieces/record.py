@@ -19,6 +19,7 @@ from minikv.files import destination, locked, read_object, replace, set_aside
 from minikv.testing.attempt import short_repr
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
+CORRECTED = "☑"  # a prediction that was missed, and right later
 MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
@@ -79,31 +80,28 @@ def standing(chapters: int | Iterable[int] | None = None) -> dict[int, dict[str,
     elif not isinstance(chapters, Iterable):
         raise TypeError(f"chapters must be a number or several, not {bounded(chapters)}")
     ids = {chapter: [each.id for each in (*pieces_of(chapter), *exercises_of(chapter))] for chapter in chapters}
+    marks = {id: mark for id, mark in marks.items() if mark in _SIGNS}
     return {chapter: {id: marks.get(id, NOT_ATTEMPTED) for id in found} for chapter, found in ids.items()}
 
 
 def recall(aloud: bool = True) -> dict[str, str]:
     """The marks of the record, by exercise; an unreadable record is reported, unless not `aloud`, and has none.
 
-    >>> sorted(set(recall().values()) - {RIGHT, WRONG})
+    >>> sorted(set(recall().values()) - {RIGHT, WRONG, CORRECTED})
     []
     """
     return _marks(_recalled(aloud))
 
 
-def recall_missed() -> dict[str, dict[str, str]]:
+def missed() -> dict[str, dict[str, str]]:
     """Return the question and the guess of each missed prediction that has not been corrected since, by its label.
 
-    >>> remember("0.0", {"question": "how many?", "said": "4"}); recall_missed()["0.0"]["said"]
+    >>> remember("0.0", {"question": "how many?", "said": "4"}); missed()["0.0"]["said"]
     '4'
-    >>> remember("0.0", RIGHT); recall_missed().get("0.0")
+    >>> remember("0.0", RIGHT); missed().get("0.0"), recall()["0.0"]
+    (None, '☑')
     """
-    return _missed(_recalled(aloud=False))
-
-
-def missed() -> dict[str, dict[str, str]]:
-    """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed().items() if label not in guesses}
+    known = {label: miss for label, miss in _missed(_recalled(aloud=False)).items() if label not in guesses}
     here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
     return dict(sorted({**known, **here}.items()))
 
@@ -114,9 +112,18 @@ def predictions() -> tuple[int, int]:
     >>> guesses.clear(); made, right = predictions(); made >= right
     True
     """
-    marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
+    marks = {label for label, mark in recall(aloud=False).items() if mark != WRONG and label[-1:].isalpha()}
     right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
     return right + len(missed()), right
+
+
+def corrected() -> list[str]:
+    """Return the labels of the predictions that were missed at first, and are right now, by the record.
+
+    >>> "1.a" in corrected()
+    False
+    """
+    return sorted({label for label, mark in recall(aloud=False).items() if mark == CORRECTED} - set(missed()))
 
 
 def _recalled(aloud: bool) -> dict[str, Any]:
@@ -132,7 +139,7 @@ def _recalled(aloud: bool) -> dict[str, Any]:
 def remember(exercise: str, mark: str | dict[str, str]) -> None:
     """Put a mark into the record; a failure to do so is reported. A solved exercise stays solved.
 
-    A prediction that was missed has for its mark the "question" and what was "said".
+    A prediction that was missed has for its mark the "question" and what was "said"; once it is right, `CORRECTED`.
 
     Several processes may do so at once. A record in the home folder that cannot be read is kept as `progress.json.bad`,
     and a new one begins. A file that `MINIKV_PROGRESS` names may be something else, so it is left as it is.
@@ -147,8 +154,10 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
         record.parent.mkdir(parents=True, exist_ok=True)
         with locked(destination(record)):
             entries = _entries_or_new(record)
-            if entries.get(exercise) not in (RIGHT, mark):
-                marks = dict(sorted({**entries, exercise: mark}.items()))
+            before = entries.get(exercise)
+            if before not in (RIGHT, CORRECTED, mark):
+                kept = CORRECTED if mark == RIGHT and isinstance(before, dict) else mark
+                marks = dict(sorted({**entries, exercise: kept}.items()))
                 replace(record, json.dumps(marks, ensure_ascii=False, indent=1) + "\n")
     except (OSError, ValueError, RuntimeError) as error:
         print(f"  This mark was not saved: {error}")
@@ -163,7 +172,7 @@ def _record() -> Path | None:
 
 
 def _marks(entries: dict[str, Any]) -> dict[str, str]:
-    return {exercise: mark for exercise, mark in entries.items() if mark in (WRONG, RIGHT)}
+    return {exercise: mark for exercise, mark in entries.items() if mark in (WRONG, RIGHT, CORRECTED)}
 
 
 def _missed(entries: dict[str, Any]) -> dict[str, dict[str, str]]:
