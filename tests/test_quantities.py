@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.traffic.plan import memory_size
 from minikv.traffic.plan.plan_words import count, gib, percent
+from minikv.traffic.plan.tiering import memory_size
 from minikv.traffic.replay import read_capacity
 
 pytestmark = pytest.mark.core

@@ -20,12 +20,12 @@ from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
-from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import open_journal
-from minikv.traffic.plan import Plan, Terms, memory_size
-from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
+from minikv.traffic.plan import Plan, Terms
+from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page, plan_picture
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
+from minikv.traffic.plan.tiering import memory_size, read_tiers
 from minikv.traffic.trace_tree import TraceTree
 
 _EXAMPLES = """examples:
@@ -34,6 +34,8 @@ _EXAMPLES = """examples:
   minikv plan day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
                                                                    80 GiB on each of two GPUs, less the weights
   minikv plan sessions.jsonl.gz --ttl 300,3600 --html report.html  what forgetting costs; a report for a browser
+  minikv plan day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
+                                                                   what each tier buys: hits, and hours of prefill
   minikv plan day.jsonl --policies all                             every eviction order; continues after a stop
 
 --model says which layers keep every token, and which a window, a chunk or a state; what it does not know is refused.
@@ -55,6 +57,8 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
     plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
                       help="what the cache may use on each GPU, such as 60GiB")  # fmt: skip
+    plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
+                      help="memory of each GPU, and beyond it over a link: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS,
                       help="of keys and values (default: as the model quantizes them, or bf16)")  # fmt: skip
     plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
@@ -106,7 +110,7 @@ def run_plan(options: argparse.Namespace) -> int:
     try:
         _require_other_files(options)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
-                                options.weights, options.ttl, options.warm_up)  # fmt: skip
+                                options.weights, options.ttl, options.warm_up, options.tiers)  # fmt: skip
         if options.policies:
             _require_replayable(options, terms)
     except (OSError, ValueError) as error:
@@ -192,6 +196,6 @@ def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.png:
         from minikv.course.pictures.svg import svg_to_png
 
-        replace(options.png, svg_to_png(chart_svg(plan_curves(words))) or b"")
+        replace(options.png, svg_to_png(plan_picture(words)) or b"")
     if options.html:
         replace(options.html, plan_page(words, about))

@@ -5,10 +5,8 @@ Here are the terms that a plan is made for, and every figure of it. `planning` m
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 import numpy as np
 
@@ -17,27 +15,13 @@ from minikv.layers import KVLayers, LayerGroup
 from minikv.model_types import ConfigSource
 from minikv.sizing import DTYPE_BITS, kv_budget, size_text
 from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.plan.tiering import Tier, TierHours, TierPoint, memory_size, read_tiers
 from minikv.traffic.reuse import Tails
 from minikv.traffic.trace_tree import Column, PrefixWorth
 from minikv.traffic.traces import Traffic
 from minikv.untrusted import float_field
 
 _UNKNOWN = KVLayers(())
-_POWERS = ("", "K", "M", "G", "T", "P")
-_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
-
-
-def memory_size(text: str) -> int:
-    """`text` as a number of bytes, of at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
-
-    >>> memory_size("80GiB") == 80 * 2**30, memory_size("1.5 TB")
-    (True, 1500000000000)
-    """
-    found = _SIZE.fullmatch(text.strip().replace("k", "K", 1))
-    size = int(Decimal(found[1]) * (1024 if found[3] else 1000) ** _POWERS.index(found[2])) if found else 0
-    if not 1 <= size < 2**63:
-        raise ValueError(f"{bounded(text)}: expected a number and its unit, such as 80GiB, 1.5TB or 500MiB")
-    return size
 
 
 @dataclass(frozen=True)
@@ -47,7 +31,7 @@ class Terms:
     `memory` is what the cache may use, in bytes; `cost` is what the model computes; either may be unknown. `lifetimes`
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
     several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens. `layers` says where
-    the bytes of a token come from, and what every prompt keeps for itself.
+    the bytes of a token come from, and what every prompt keeps for itself. `tiers` begin with the memory itself.
     """
 
     block_size: int
@@ -59,6 +43,7 @@ class Terms:
     gpus: int = 1
     unit: str = "tokens"
     layers: KVLayers = _UNKNOWN
+    tiers: tuple[Tier, ...] = ()
 
     def tails(self, inputs: Column, continued: Column) -> Tails | None:
         """The bytes that prompts of so many tokens, which continue others, keep besides: states, and new in windows.
@@ -78,7 +63,7 @@ class Terms:
     def for_model(
         cls, model: ConfigSource | None = None, memory: int | str | None = None, dtype: str | None = None,
         state_dtype: str | None = None, tp: int = 1, weights: str | None = None, ttl: Sequence[float] = (),
-        warm_up: float = 0.0,
+        warm_up: float = 0.0, tiers: str | Iterable[Tier] = (),
     ) -> Terms:  # fmt: skip
         """The terms for a model, without the size of a block; the arguments are those of `planning.plan`.
 
@@ -87,23 +72,22 @@ class Terms:
         """
         lifetimes = tuple(float_field("ttl", seconds, 0, 1e9) for seconds in ttl)
         warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
+        levels = read_tiers(tiers) if tiers else ()
         if model is None:
-            given = {"memory": memory, "dtype": dtype, "state_dtype": state_dtype, "weights": weights}
-            given["tp"] = None if tp == 1 else tp
+            given = {"tiers": levels or None, "memory": memory, "dtype": dtype, "state_dtype": state_dtype}
+            given |= {"weights": weights, "tp": None if tp == 1 else tp}
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} needs a model, which is not given")
             return cls(1, lifetimes=lifetimes, warm_up=warm_up)
-        if memory is not None:
-            size = memory_size(memory) if isinstance(memory, str) else memory
-            memory = whole_number("memory", size, 1, "a number of bytes, or a text such as 60GiB")
         layers = KVLayers.from_config(model, dtype, tp, state_dtype)
         if not layers.bytes_per_token:
             held = size_text(layers.bytes_per_sequence)
             raise ValueError(
                 f"no layer of {bounded(model)} keeps every token, only {held} per prompt: there is no curve"
             )
-        memory, cost = _of_cache(model, memory, tp, weights)
-        return cls(1, layers.bytes_per_token, memory, cost, lifetimes, warm_up, tp, layers=layers)
+        memory = _memory_in_bytes(memory, levels, layers)
+        memory, cost = _of_cache(model, memory, tp, weights, is_counted=bool(weights or levels))
+        return cls(1, layers.bytes_per_token, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
 
     def on(self, traffic: Traffic) -> Terms:
         """The terms for a trace; `ValueError` where there is no such plan for it."""
@@ -123,15 +107,34 @@ class Terms:
             return None
         return self.memory // (self.bytes_per_token * self.block_size)
 
+    @property
+    def tier_blocks(self) -> list[int]:
+        """Return how many whole blocks fit in each tier."""
+        block = self.block_size * (self.bytes_per_token or 1)
+        return [min(tier.bytes // block, self.capacity or 0) if tier.name == "gpu" else tier.bytes // block
+                for tier in self.tiers]  # fmt: skip
+
+
+def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KVLayers) -> int | None:
+    """The memory of a GPU, which the first of `tiers` says where they are given."""
+    if tiers and memory is not None:
+        raise ValueError("memory is given twice: the gpu of tiers says it, too")
+    if tiers and layers.bytes_per_sequence:
+        raise ValueError("tiers counts blocks alone: leave it out for a model with windows or states")
+    if memory is None:
+        return tiers[0].bytes if tiers else None
+    size = memory_size(memory) if isinstance(memory, str) else memory
+    return whole_number("memory", size, 1, "a number of bytes, or a text such as 60GiB")
+
 
 def _of_cache(
-    model: ConfigSource, memory: int | None, tp: int, weights: str | None
+    model: ConfigSource, memory: int | None, tp: int, weights: str | None, is_counted: bool
 ) -> tuple[int | None, PrefillCost | None]:
     """The memory without the weights, on each GPU, and what the model computes, where that is known."""
     try:
         cost = PrefillCost.from_config(model)
     except ValueError:
-        if weights:
+        if is_counted:
             raise
         return memory, None  # FLOPs are left out
     if weights is None:
@@ -185,7 +188,8 @@ class Plan:
 
     `points` are in the order of their size; three of them are at the size of the memory, at the knee, and where LRU
     finds as much as unlimited memory, which is `ceiling`. The requests that continue a whole earlier prompt account
-    for so many hits. `policies` has the hits of other orders of eviction at some sizes.
+    for so many hits. `policies` has the hits of other orders of eviction at some sizes. `tiers` says what each tier
+    buys, and `hours` what all of them take, at each of the `points`; both are empty where no tiers were given.
 
     >>> from minikv import plan
     >>> print(str(plan("synthetic:chat?requests=100"))[:12])
@@ -222,11 +226,18 @@ class Plan:
     gpus: int
     cost: PrefillCost | None
     policies: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    tiers: tuple[TierPoint, ...] = ()
+    hours: tuple[TierHours, ...] = ()
 
     def __repr__(self) -> str:
         from minikv.traffic.plan.plan_words import plan_text
 
         return plan_text(self)
+
+    @property
+    def hours_without_cache(self) -> float:
+        """Return the hours that the GPUs of the tiers would take to prefill all prompts; 0 without tiers."""
+        return (self.prefill_flops or 0) / (self.tiers[0].rate * self.gpus) / 3600 if self.tiers else 0.0
 
     def rate(self, hits: int) -> float:
         """`hits` as a share of the counted blocks."""

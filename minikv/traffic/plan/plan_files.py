@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from minikv.traffic.chart import Chart, chart_svg
+from minikv.traffic.chart import Chart, below_each_other, chart_svg
 from minikv.traffic.plan import Plan
-from minikv.traffic.plan.plan_words import GIB, PlanWords
+from minikv.traffic.plan.plan_words import GIB, PlanWords, hours
 from minikv.traffic.report import csv_text, document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
@@ -31,7 +31,8 @@ def plan_object(plan: Plan) -> dict[str, Any]:
         name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
         for name, sizes in plan.policies.items()
     }
-    return {key: value for key, value in found.items() if key not in _NOT_SAID}
+    unsaid = _NOT_SAID if plan.tiers else (*_NOT_SAID, "tiers", "hours")
+    return {key: value for key, value in found.items() if key not in unsaid}
 
 
 def _plain(of: Any, plan: Plan) -> dict[str, Any]:
@@ -43,14 +44,18 @@ def _plain(of: Any, plan: Plan) -> dict[str, Any]:
 def curve_csv(plan: Plan) -> str:
     """The curve as CSV, a line for each size; each policy has a column, which is empty where it was not replayed.
 
+    With tiers, a line also has the hours at its size, and the name of the tier that is as large.
+
     >>> from minikv.traffic.plan import Terms
     >>> from minikv.traffic.plan.planning import TraceTree, make_plan
     >>> curve_csv(make_plan(TraceTree(), Terms(16))).splitlines()[1]
     '1,16,,0,0.0,0,0.0,,0,,0'
     """
-    replayed = plan.policies.items()
+    replayed, names = plan.policies.items(), {tier.blocks: tier.name for tier in plan.tiers}
+    times = {at.blocks: {**asdict(at), "tier": names.get(at.blocks, "")} for at in plan.hours}
     return csv_text([
         _plain(point, plan) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
+        | times.get(point.blocks, {})
         for point in plan.points
     ])  # fmt: skip
 
@@ -69,12 +74,41 @@ def plan_curves(words: PlanWords) -> Chart:
         "LRU": [100 * point.hit_rate for point in plan.points],
         "bound of any eviction": [100 * point.bound_rate for point in plan.points],
     }
-    named = {"knee": plan.knee, "--memory": plan.at_memory}
-    marks = {name: point.blocks * scale for name, point in named.items() if point}
+    named = {"knee": plan.knee.blocks, words.memory_name: plan.at_memory and plan.at_memory.blocks}
+    named |= {tier.name: tier.blocks for tier in plan.tiers}
+    marks = {name: blocks * scale for name, blocks in named.items() if blocks}
     axis = f"GiB of cache{words.each}" if words.block_bytes else f"{plan.unit} of cache"
     level = (f"ceiling {words.share(ceiling.hits)}", 100 * ceiling.hit_rate)
     sizes = [point.blocks * scale for point in plan.points]
     return Chart("Share of blocks that hit, by size", axis, sizes, lines, " %", "x", marks, level)
+
+
+def hours_chart(words: PlanWords) -> Chart:
+    """The hours of a plan with tiers, by size, to be drawn: loading pays as long as it is below computing.
+
+    >>> from minikv import plan
+    >>> tiers = plan("synthetic:chat?requests=9", "llama-3.1-8b", tiers="gpu=1GiB,host=4GiB@50GB/s")
+    >>> list(hours_chart(PlanWords(tiers)).lines)
+    ['prefill left', 'loading', 'computing what is loaded']
+    """
+    curve, times, without = plan_curves(words), words.plan.hours, words.plan.hours_without_cache
+    fields = {"prefill left": "prefill_hours", "loading": "load_hours", "computing what is loaded": "loaded_hours"}
+    lines = {name: [getattr(at, field) or None for at in times] for name, field in fields.items()}
+    marks = {name: at for name, at in curve.marks.items() if name != "knee"}
+    level = f"no cache {hours(without)}", without
+    return Chart("Hours of prefill and of loading, by size", curve.axis, curve.xs, lines, " h", "xy", marks, level)
+
+
+def plan_picture(words: PlanWords) -> str:
+    """The curve of the plan as a picture in SVG, and with tiers the hours below it.
+
+    >>> from minikv.traffic.plan import Terms
+    >>> from minikv.traffic.plan.planning import TraceTree, make_plan
+    >>> plan_picture(PlanWords(make_plan(TraceTree(), Terms(16)))).count("<svg")
+    1
+    """
+    charts = [plan_curves, hours_chart] if words.plan.tiers else [plan_curves]
+    return below_each_other([chart_svg(chart(words)) for chart in charts])
 
 
 def plan_page(words: PlanWords, about: str) -> str:
@@ -87,7 +121,7 @@ def plan_page(words: PlanWords, about: str) -> str:
     True
     """
     body = [f"<p>{escape(about)}</p>", f"<p>{escape(words.summary())}</p>", facts(_figures(words))]
-    drawn = chart_svg(plan_curves(words))
+    drawn = plan_picture(words)
     body.append(
         f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{drawn}</div>'
         "<figcaption>The share of all blocks that a cache of each size finds, on a scale of powers. The table below "
@@ -101,7 +135,10 @@ def _figures(words: PlanWords) -> list[tuple[str, str, str]]:
     plan, figures = words.plan, []
     if point := plan.at_memory:
         best = f"LRU with {words.size(point.blocks)}; at most {words.share(point.bound)} with any eviction"
-        figures.append(("hits with --memory", words.share(point.hits), best))
+        figures.append((f"hits with {words.memory_name}", words.share(point.hits), best))
     figures.append(("knee", words.size(plan.knee.blocks), f"LRU hits {words.share(plan.knee.hits)} there"))
     unlimited = f"unlimited memory: {words.size(plan.ceiling.blocks)}"
+    if plan.tiers:
+        last, without = plan.tiers[-1], f"and loading; without a cache {hours(words.plan.hours_without_cache)}"
+        figures.append((f"prefill left with {last.name}", hours(last.prefill_hours), without))
     return [*figures, ("ceiling", words.share(plan.ceiling.hits), unlimited)]

@@ -39,6 +39,7 @@ class PlanWords:
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
         self._memory = plan.at_memory and plan.at_memory.blocks
+        self.memory_name = "gpu" if plan.tiers else "--memory"
 
     def size(self, blocks: int) -> str:
         """A size in GiB where that is known, else in the trace's units."""
@@ -77,6 +78,8 @@ class PlanWords:
             yield self._layers()
         yield self._curve()
         yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
+        if self.plan.tiers:
+            yield self._tiers()
         if self.plan.policies:
             yield self._policies()
         if self.plan.time_to_live:
@@ -96,14 +99,15 @@ class PlanWords:
         for size in sorted(sizes, reverse=True):
             if size <= min(shown) / _DOUBLE:
                 shown.add(size)
-        shown |= {plan.knee.blocks, plan.lru_reaches_ceiling_at_blocks}
+        shown |= {plan.knee.blocks, plan.lru_reaches_ceiling_at_blocks, *(tier.blocks for tier in plan.tiers)}
         return [point for point in plan.points if point.blocks in shown]
 
     def name(self, point: PlanPoint) -> str:
         """The name of a point, if it has one."""
         plan = self.plan
         reach = plan.lru_reaches_ceiling_at_blocks
-        names = {"--memory": self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
+        names = {self.memory_name: self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
+        names |= {tier.name: tier.blocks for tier in plan.tiers}
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
     def _layers(self) -> ReportPart:
@@ -164,8 +168,8 @@ class PlanWords:
         yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
         if point := plan.at_memory:
             yield (
-                f"--memory, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no order of eviction "
-                f"could have more than {self.share(point.bound)} there."
+                f"{self.memory_name}, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no order of "
+                f"eviction could have more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
                 yield f"{point.requests_too_large:,} requests are larger than that: they are served without the cache."
@@ -175,6 +179,30 @@ class PlanWords:
                 f"Prefill: {flops:.2e} FLOPs without a cache, {percent(saved / flops)} less at the ceiling; "
                 f"{plan.cost.active / 1e9:.1f} billion parameters are active for a token."
             )
+
+    def _tiers(self) -> ReportPart:
+        """The worth of each tier, below the hours without any of them."""
+        plan, (gpu, *links) = self.plan, self.plan.tiers
+        rows = [("none", *[""] * 7, hours(plan.hours_without_cache))]
+        for tier in plan.tiers:
+            least, found = tier.break_even_tokens, (self.share(tier.hits), count(tier.tokens_loaded))
+            worth = "never" if least is None else f"from {least:,} on"
+            link = count(tier.rate) + "B/s", worth, *found, hours(tier.load_hours)
+            cells = link if tier in links else ("", "", found[0], "", "")
+            size = gib(tier.bytes), count(tier.blocks * plan.block_size)
+            rows.append((tier.name, *size, *cells, hours(tier.prefill_hours)))
+        said = ["Each tier is LRU by pages and all is written through to it, so it also holds what the tiers before it "
+            "hold. A row has the hits that it adds, and the prefill that is left with it and those before it.",
+            f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. This is arithmetic: no load waits for another, and "
+            "none runs while the model computes."]  # fmt: skip
+        if links:
+            even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
+            said.append(
+                f"Over {even}, a token is loaded as fast as it is computed; what is slower to load is computed."
+            )
+        head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
+                f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
+        return ReportPart("Tiers", tuple(said), head, tuple(rows), words=("tier",))
 
     def _policies(self) -> ReportPart:
         sizes = sorted({size for hits in self.plan.policies.values() for size in hits})
@@ -191,7 +219,7 @@ class PlanWords:
             lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
             row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
             rows.append((*row, *([self.share(life.hits_at_memory or 0)] if self._memory else [])))
-        head += ["hits at --memory"] if self._memory else []
+        head += [f"hits at {self.memory_name}"] if self._memory else []
         what = "A block is forgotten so long after its last use, however much memory there is."
         return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
 
@@ -226,6 +254,15 @@ class PlanWords:
             "cached; a request counts for the longest of them that it begins with, as far as shorter ones do not reach."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
+
+
+def hours(number: float) -> str:
+    """Hours, with as many digits as matter.
+
+    >>> hours(141.234), hours(0.4567), hours(0)
+    ('141.2 h', '0.457 h', '0 h')
+    """
+    return f"{number:,.{1 if number >= 1 else 3}f}".rstrip("0").removesuffix(".") + " h"
 
 
 def percent(share: float) -> str:

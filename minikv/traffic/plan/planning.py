@@ -20,6 +20,7 @@ from minikv.prefix.radix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
+from minikv.traffic.plan.tiering import Tiering
 from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Reuse, ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_file import TraceRequest
@@ -37,12 +38,16 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
     `model` is a config.json, its folder, its contents, or a name such as "llama-3.1-8b"; `memory` is what the cache may
     use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes; `block_size`
     is for what does not say it. The `options` are those of the command: `dtype` and `state_dtype` of what the model
-    keeps, `tp` GPUs, `weights` of a type such as "bf16" to take off the memory first, `ttl` (seconds), and `warm_up`,
-    the share of the requests that are not counted. `OSError`, `ValueError` and `TraceError` say what is wrong.
+    keeps, `tp` GPUs, `weights` of a type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the
+    share of the requests that are not counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. `OSError`,
+    `ValueError` and `TraceError` say what is wrong.
 
     >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", "1GiB")
     >>> found.at_memory.tokens, round(found.at_memory.hit_rate, 3), round(found.ceiling.hit_rate, 3)
     (8192, 0.458, 0.632)
+    >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", tiers="gpu=1GiB,host=4GiB@50GB/s")
+    >>> [(tier.name, round(tier.hit_rate, 3), tier.prefill_hours) for tier in found.tiers]
+    [('gpu', 0.458, 0.000439), ('host', 0.174, 0.000301)]
     """
     terms = Terms.for_model(model, memory, **options)
     with open_traffic(trace, block_size=block_size, tokenizer=tokenizer) as traffic:
@@ -77,6 +82,7 @@ class _Planning:
     def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
         terms, reach = self.terms, self._reach()
         points, bend = self._curve(reach, tick, expect)
+        tiering = self._tiering()
         return Plan(
             **self._traffic(),
             warm_up=terms.warm_up,
@@ -95,7 +101,16 @@ class _Planning:
             time_to_live=tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
             gpus=terms.gpus,
             cost=terms.cost,
+            tiers=tuple(tiering.points()) if tiering else (),
+            hours=tuple(tiering.hours(point.blocks) for point in points.values()) if tiering else (),
         )
+
+    def _tiering(self) -> Tiering | None:
+        terms, flops = self.terms, self._flops(self.inputs)
+        if not terms.tiers or not terms.cost or not terms.bytes_per_token or flops is None:
+            return None
+        model = terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus
+        return Tiering(terms.tiers, terms.tier_blocks, *model, self.sizes, self.inputs, self.counts, flops)
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
@@ -132,13 +147,13 @@ class _Planning:
 
     def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
         """The points by their sizes, and the size of the knee."""
-        sizes = self._sizes(reach)
+        terms, sizes = self.terms, self._sizes(reach)
         expect(len(sizes) + 1)
         hits = {size: self._hits(size) for size in sizes if size <= reach}
         bend = knee(list(hits), list(hits.values()), self._hits)
         points: dict[int | None, PlanPoint] = {}
-        for size in sorted({*sizes, bend}):
-            tick(f"{size * self.terms.block_size:,} tokens")
+        for size in sorted({*sizes, bend, *terms.tier_blocks}):
+            tick(f"{size * terms.block_size:,} tokens")
             points[size] = self._point(size)
         return points, bend
 
