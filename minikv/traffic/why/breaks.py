@@ -184,16 +184,20 @@ class Breaks:
         seen = self._seen[(place, signed, len(right) == 1)]
         kind, count = seen.most_common(1)[0] if seen else ("", 0)
         if count < max(_SURE, _MOSTLY * sum(seen.values())):
-            sides = {*symbols_of(left[0].text)}, {*symbols_of(right[0].text)}
-            alike = size_of(sides[0] & sides[1]) >= _ALIKE * max(map(size_of, sides))
-            asked = not alike and len(left) == len(right) == 1 and left[0].name == right[0].name == "user"
-            kind = "question" if asked else items_change(left, right).kind
-            if kind in REGION and not alike:
+            asked = len(left) == len(right) == 1 and left[0].name == right[0].name == "user"
+            kind = "question" if asked and not _alike(left, right) else items_change(left, right).kind
+            if kind in REGION and not _alike(left, right):
                 kind = "conversation"
             seen[kind] += 1
         edited = REGION if right[0].part == "prompt" else ()
         new = KINDS[kind].harmless or kind in ("shared text last", *edited)
         return Break(_WHOLE.get(kind, place), kind, spots, new)
+
+
+def _alike(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> bool:
+    """Whether the first items of two lists may be versions of one."""
+    sides = {*symbols_of(left[0].text)}, {*symbols_of(right[0].text)}
+    return size_of(sides[0] & sides[1]) >= _ALIKE * max(map(size_of, sides))
 
 
 def general_place(place: Place) -> str:

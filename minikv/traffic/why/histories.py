@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import PromptChange, masked, shared_length, text_change, volatile_at
+from minikv.traffic.why.texts import NORMAL, PromptChange, masked, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
@@ -33,6 +33,21 @@ class PromptItem(NamedTuple):
     name: str
     pieces: tuple[PromptPiece, ...]
     text: str
+
+
+def normal_item(item: PromptItem, kind: str) -> PromptItem:
+    """An item without what a change of `kind` changes, such as its line ends.
+
+    >>> from minikv.traffic.bodies import Place
+    >>> item = PromptItem("prompt", "", (PromptPiece(Place("prompt"), "a\\r\\nb"),), "a\\r\\nb")
+    >>> normal_item(item, "line ends").text
+    'a\\nb'
+    """
+    pieces = [
+        piece._replace(text=NORMAL[kind](piece.text)) if piece.place.field or item.part == "prompt" else piece
+        for piece in item.pieces
+    ]
+    return item._replace(pieces=tuple(pieces), text="".join(piece.text for piece in pieces))
 
 
 def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: bool = False) -> PromptChange:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minikv.traffic.why.breaks import REGION
-from minikv.traffic.why.histories import PromptItem
+from minikv.traffic.why.histories import PromptItem, normal_item
 from minikv.traffic.why.symbols import (
     BEGINS_LINE,
     CHANGED,
@@ -32,7 +32,6 @@ from minikv.traffic.why.symbols import (
     common_run,
     first_region,
     head_key,
-    normal_item,
     packed,
     parts_in,
     ranks_in,

@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from minikv.traffic.bodies import Body
-from minikv.traffic.why.histories import PromptItem
+from minikv.traffic.why.histories import PromptItem, normal_item
 from minikv.traffic.why.places import Spot, spot_at
 from minikv.traffic.why.texts import NORMAL, masked, shared_length, volatile_at
 
@@ -30,10 +30,13 @@ LENGTH = 0xFFFF  # of a symbol: where its bytes are
 TELLING = 16  # bytes of a symbol that is found again elsewhere by chance only
 LEAST = 64  # bytes that were sent before elsewhere for it to matter
 
-_CUT = re.compile(
-    r"\n*\w{0,64}\d(?:[.:,/+-]{0,2}\w{1,64}){0,16}"  # a word with a digit
-    r"|\n*(?:[^\W\d]{1,64}(?!\w)|[^\w\n.!?]){1,24}[.!?]*|\w{1,64}|[\s\S]"
-)
+_CUTS = [  # of any text, and of ASCII: a few words; a word with a digit; a part of a long word; a character
+    re.compile(
+        rf"\n*(?:[{letter}]{{1,64}}\b|[^{word}\n.!?]){{1,24}}[.!?]*"
+        rf"|\n*[{word}]{{0,64}}\d(?:[.:,/+-]{{0,2}}[{word}]{{1,64}}){{0,16}}|[{word}]{{1,64}}|[\s\S]"
+    )
+    for letter, word in ((r"^\W\d", r"\w"), ("A-Z_a-z", "0-9A-Z_a-z"))
+]
 CHANGED = "0"  # in the place of a text that changes
 _HEAD = 8  # bytes of a symbol that says by itself where a text is
 BEGINS_LINE, _MOST = 7 << 16, 2**64 - 1  # of a symbol: the ends of lines before it, and the largest one
@@ -45,14 +48,18 @@ _LINE = 100  # characters of a line that has only what changes, such as an id
 _VALUE = re.compile(r"\n+\w{0,64}\d")
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(256)
 def symbols_of(text: str) -> tuple[int, ...]:
     """The symbols of a text.
 
     >>> [symbol & LENGTH for symbol in symbols_of("It is 14:05. Be brief.")]
     [6, 5, 1, 10]
     """
-    return tuple(map(_symbol, _CUT.findall(text)))
+    return tuple(map(_symbol, _parts(text)))
+
+
+def _parts(text: str) -> list[str]:
+    return _CUTS[text.isascii()].findall(text)
 
 
 def _symbol(part: str) -> int:
@@ -95,7 +102,7 @@ def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     """
     at = shared_length(one.text, two.text)
     begin = len(one.text[: max(0, one.text.rfind("\n", 0, max(0, one.text.rfind("\n", 0, at))))].rstrip("\n"))
-    left, right = (_CUT.findall(item.text[begin : at + _WINDOW]) for item in (one, two))
+    left, right = (_parts(item.text[begin : at + _WINDOW]) for item in (one, two))
     same = common_run(left, right)
     pairs = [*zip(left[same:], right[same:]), *[("", "")] * (len(left) == len(right))][: _WIDEST + 2]
     equal = [a == b for a, b in pairs]
@@ -165,21 +172,6 @@ def tail_change(one: PromptItem, two: PromptItem) -> TailChange | None:
         return TailChange(kind, spots, narrow, narrow.rest)
     orders = [list(dict.fromkeys(symbol for symbol in side[same:] if symbol in both)) for side in sides]
     return TailChange("order" if orders[0] != orders[1] else "shared text last", spots)
-
-
-def normal_item(item: PromptItem, kind: str) -> PromptItem:
-    """An item without what a change of `kind` changes, such as its line ends.
-
-    >>> from minikv.traffic.bodies import Place, PromptPiece
-    >>> item = PromptItem("prompt", "", (PromptPiece(Place("prompt"), "a\\r\\nb"),), "a\\r\\nb")
-    >>> normal_item(item, "line ends").text
-    'a\\nb'
-    """
-    pieces = [
-        piece._replace(text=NORMAL[kind](piece.text)) if piece.place.field or item.part == "prompt" else piece
-        for piece in item.pieces
-    ]
-    return item._replace(pieces=tuple(pieces), text="".join(piece.text for piece in pieces))
 
 
 def _both(one: Sequence[int], two: Sequence[int], begin: int) -> set[int]:
