@@ -24,7 +24,7 @@ class Block:
     @property
     def note(self):
         places = "D" * (self.device is not None) + "H" * (self.host is not None)
-        return places + f", loading x{self.host_locks}" * (self.host_locks > 0)
+        return places + f", host locks: {self.host_locks}" * (self.host_locks > 0)
 
 
 class Tiers:
@@ -103,7 +103,7 @@ class Tiers:
             self.use(wanted, self.in_host)
 
     def take(self, count):
-        """Take device pages, `count` or as many as there are; what is in the way is evicted, the oldest first."""
+        """Take `count` device pages, or as many as there are; evict to make room."""
         missing = count - self.device.num_free
         free = (block for block in self.on_device if not block.locks)
         victims = [block for block, _ in zip(free, range(missing))]

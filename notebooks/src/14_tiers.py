@@ -14,7 +14,7 @@ Here is where you are going. 24 coding agents share one GPU for an hour. From le
 """
 
 # %%
-from minikv import FreeListPool, KVShape, RadixCache, asset, beside, draw, play, plot
+from minikv import KVShape, RadixCache, asset, draw, play, plot
 from minikv.traffic import open_traffic, replay
 
 llama = KVShape.from_config("llama-3.1-8b")
@@ -371,25 +371,39 @@ source(Tiers.serve, Tiers.take)
 
 # %% [markdown]
 """
-`use` sets the order of use, and `arrive` ends a load. The attribute `worth` decides whether to load at all. Let's put your `worth_loading` there, once with the host's link and once with a slow network. How many hours are left?
+`use` sets the order of use, and `arrive` ends a load. The attribute `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. One line loads everything that it finds. The other asks your `worth_loading` first.
 """
 
 
 # %%
-def worth_over(rate):
+def loading(tiers, rate):
+    """The hours that all loads take."""
+    return tiers.loaded * BLOCK * TOKEN_BYTES / rate / 3600
+
+
+def asking(rate):
     def worth(new, cached):
         return worth_loading(new * BLOCK, cached * BLOCK, TOKEN_BYTES, rate, *MODEL)
 
-    return worth
+    computing, tiers = hours(8192, worth=worth)
+    return computing + loading(tiers, rate)
 
 
-for name, rate in {"host": 50e9, "network": 1e9, "never": 1}.items():
-    left, tiers = hours(8192, worth=worth_over(rate))
-    loading = tiers.loaded * BLOCK * TOKEN_BYTES / rate / 3600
-    print(f"{name:8} computing {left:.2f} h, loading {loading:.2f} h")
+# %%
+rates = [0.25, 0.5, 1, 2, 4, 8]  # GB per second
+computing, tiers = hours(8192)
+lines = {
+    "load always": [computing + loading(tiers, rate * 1e9) for rate in rates],
+    "ask worth_loading": [asking(rate * 1e9) for rate in rates],
+    "no host memory": [hours(0)[0]] * len(rates),
+}
+speeds = {"link, in GB per second": rates}
+plot("Hours of computing and loading", speeds, lines, "hours", log="x")
 
 # %% [markdown]
 """
+Where *load always* crosses *no host memory* is the break-even of this traffic. It is far below the 3.3 GB per second of a short prompt, because these prompts are long. To the left of it, only the line that asks is safe.
+
 ## The same in `minikv`
 
 `TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what is to be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
@@ -398,14 +412,12 @@ for name, rate in {"host": 50e9, "network": 1e9, "never": 1}.items():
 # %%
 import random
 
-from minikv import CacheManager, TieredCache
-
-chance, same = random.Random(14), 0
-yours = Tiers(device_pages=20, host_pages=30)
+from minikv import BreakEven, CacheManager, TieredCache
 
 # %%
-cache = TieredCache(host_pages=30, evict_by="page")
+yours, cache = Tiers(20, 30), TieredCache(host_pages=30, evict_by="page")
 manager = CacheManager(20, prefix_cache=cache)
+chance, same = random.Random(14), 0
 for _ in range(2000):
     prompt = "".join(chance.choices("ab", k=chance.randint(1, 9)))
     request = manager.start(list(prompt.encode()), limit=len(prompt))
@@ -417,7 +429,18 @@ print(f"{same} of 2000 requests find and load the same")
 
 # %% [markdown]
 """
-Where they differ, the two keep another order of use in host memory. Now an engine runs on both tiers, and your `worth_loading` decides about each load. In place of a model there is a canary (chapter 04): it complains as soon as a page is read that has not the bytes it should have, also after they went to host memory and back.
+Where they differ, the two keep another order of use in host memory. `BreakEven` is your `worth_loading`:
+"""
+
+# %%
+even = BreakEven(TOKEN_BYTES, 3e9, TOKEN_FLOPS, SPEED, attention_flops=ATTENTION)
+sizes = [(n, m) for n in range(0, 9000, 100) for m in range(0, 9000, 100)]
+yours = [worth_loading(n, m, TOKEN_BYTES, 3e9, *MODEL) for n, m in sizes]
+print(yours == [even.worth_loading(n, m) for n, m in sizes], len(sizes), "cases")
+
+# %% [markdown]
+"""
+Now an engine runs on both tiers, and your `worth_loading` decides about each load. In place of a model there is a canary (chapter 04): it complains as soon as a page is read that holds the wrong bytes, even after a trip to host memory and back.
 """
 
 # %%
