@@ -16,6 +16,7 @@ from minikv import (
     NoCache,
     RadixCache,
     SlidingWindowCache,
+    TieredCache,
     TokenTrie,
     WindowedManager,
     WindowedPool,
@@ -46,6 +47,22 @@ def collides(parent: bytes, tokens: bytes) -> bytes:
     return bytes([crc32_key(parent, tokens)[0] % 8])
 
 
+class CarriedOut(TieredCache):
+    """Two tiers whose moves are carried out when they are due: host memory fills up, and the device must not notice."""
+
+    def insert(self, *args: Any, **kwargs: Any) -> Any:
+        done = super().insert(*args, **kwargs)
+        return self._carried(done)
+
+    def evict(self, num_tokens: int) -> Any:
+        return self._carried(super().evict(num_tokens))
+
+    def _carried(self, result: Any) -> Any:
+        while (move := self.next_move()) is not None:
+            self.settle(move)
+        return result
+
+
 INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     **{f"radix, {policy}": (RadixCache, {"policy": policy}) for policy in BY_RECENCY},
     "radix, by pages": (RadixCache, {"evict_by": "page"}),
@@ -53,6 +70,12 @@ INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "hashed blocks": (HashBlockCache, {}),
     "hashed blocks, by a weak hash": (HashBlockCache, {"block_hash": collides}),  # each lookup collides, and verifies
     "token trie": (TokenTrie, {}),
+    "two tiers": (CarriedOut, {"host_pages": 6}),
+    "two tiers, written through, by pages": (
+        CarriedOut,
+        {"host_pages": 6, "write": "write_through", "evict_by": "page"},
+    ),
+    "two tiers, and no move": (TieredCache, {"host_pages": 6}),
     "window of 3": (SlidingWindowCache, {"window": 3}),
     "window of 3, by pages": (SlidingWindowCache, {"window": 3, "evict_by": "page"}),
 }
@@ -94,5 +117,6 @@ every_shipped_index = over(SHIPPED)
 # A manager of that page size over each index of the table, and one of windowed layers.
 MANAGERS: dict[str, Callable[[int], CacheManager]] = {
     **{name: lambda size, name=name: CacheManager(16 // size, size, index_named(name, size)) for name in INDEXES},
+    "two tiers": lambda size: CacheManager(16 // size, size, TieredCache(size, 24 // size)),
     "windowed": lambda size: WindowedManager(WindowedPool(24 // size, 24 // size), window=2, page_size=size),
 }

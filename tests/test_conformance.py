@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 
+import numpy as np
 import pytest
 from careless_caches import CARELESS, ForgetsTheMatch, NeverJoins, SplitForgetsTheLocks, TakesTheNewPages
+from indexes import CarriedOut
 from plain_cache import PlainCache
 
 from minikv import NoCache, RadixCache
@@ -17,6 +19,7 @@ from minikv.testing.conformance.playing import find_breach
 from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
 from minikv.testing.conformance.script import scenario_of
 from minikv.testing.conformance.subject import subject_of
+from minikv.tokens import PackedTokens
 
 pytestmark = pytest.mark.core
 
@@ -68,6 +71,38 @@ def test_a_cache_with_pages_of_its_own_size_is_judged_with_those():
             super().__init__(4)
 
     assert states(OfFour, examples=FEW) == {HOLDS: [1, *range(3, 14), 15], NOT_CLAIMED: [14], NOT_REACHED: [2]}
+
+
+@pytest.mark.parametrize("write", ["write_back", "write_through"])
+def test_the_device_side_of_two_tiers_keeps_all_fifteen_rules(write):
+    assert states(CarriedOut, examples=FEW, host_pages=6, write=write) == {HOLDS: [*range(1, 16)]}
+
+
+class CountsHostMemory(CarriedOut):
+    """Says of what is in host memory that it is cached, in whatever pages it had there."""
+
+    def _find(self, *asked):
+        match, path = super()._find(*asked)
+        if match.host_length:
+            there = self.host.index.match_prefix(PackedTokens(match.source)[: match.length + match.host_length])
+            match.length, match.parts = there.length, [there.pages.tobytes()]
+        return match, path
+
+
+class KeepsWhatMoves(CarriedOut):
+    """Of what it evicts, it does not return the pages that are copied out."""
+
+    def evict(self, num_tokens):
+        pages = super(CarriedOut, self).evict(num_tokens)
+        while (move := self.next_move()) is not None:
+            self.settle(move)
+            pages = pages[~np.isin(pages, move.src)]
+        return pages
+
+
+@pytest.mark.parametrize(("made", "rule"), [(CountsHostMemory, 3), (KeepsWhatMoves, 9)])
+def test_a_mistake_between_two_tiers_is_found_on_the_device(made, rule):
+    assert rule in states(made, examples=FEW, host_pages=6)[BROKEN]
 
 
 def test_arguments_can_be_given_to_all_objects():

@@ -154,6 +154,31 @@ def test_only_what_is_worth_loading_is_loaded():
     assert asked == [(3, 0)]
 
 
+def test_of_what_is_worth_loading_only_what_is_still_there_counts():
+    """Room for the request was made on the device, and so in host memory, where a part of what was found went."""
+    asked = []
+    manager = manager_of(host_pages=4, worth_loading=lambda *numbers: asked.append(numbers))
+    served(manager, [1, 2, 3, 4])
+    served(manager, [5, 6, 7, 8])
+    assert manager.cache.match_prefix([1, 2, 3, 4, 9]).host_length == 4
+    served(manager, [1, 2, 3, 9])
+    assert asked == []
+    manager.check()
+
+
+def test_a_load_whose_worth_cannot_be_told_is_no_load():
+    def worth(count, before):
+        raise ZeroDivisionError
+
+    manager = manager_of(worth_loading=worth)
+    served(manager, [1, 2, 3, 4])
+    served(manager, [5, 6, 7, 8])
+    with pytest.raises(ZeroDivisionError):
+        manager.start([1, 2, 3, 9])
+    manager.check()
+    assert (manager.sequences, manager.cache.host.moves) == ([], [])
+
+
 def test_a_load_needs_room_like_any_prefill():
     manager = manager_of()
     served(manager, [1, 2, 3, 4])
@@ -198,6 +223,9 @@ def test_a_store_in_host_memory_brings_its_own_index():
     assert (cache.host_pages, cache.page_size) == (8, 2)
 
 
+SAME = type("Store", (), {"num_pages": 4, "page_size": 1, "dtype": "fp16"})()
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -208,6 +236,11 @@ def test_a_store_in_host_memory_brings_its_own_index():
             "host has 7 pages: the prefix cache has 8",
         ),
         ({"store": object(), "host": object(), "host_pages": 0}, "the prefix cache has no host memory"),
+        ({"store": SAME, "host": SAME}, "the store itself, and a move is between two"),
+        (
+            {"store": SAME, "host": type("Store", (), {"num_pages": 8, "page_size": 1, "dtype": "fp32"})()},
+            "host has dtype 'fp32': the store has 'fp16'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(given, words):
@@ -218,5 +251,5 @@ def test_what_does_not_fit_is_refused(given, words):
 def test_a_manager_says_which_loads_it_waits_for():
     manager = manager_of()
     manager.cache.host.begin_copy(pack([1]), None, [0])
-    with pytest.raises(InvariantError, match="1 moves are under way, and the manager waits for 0"):
+    with pytest.raises(InvariantError, match="1 move is under way, and the manager waits for 0"):
         manager.check()

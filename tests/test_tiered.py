@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel
 from nightly import NIGHTLY, by_day
-from tiered_machine import Tiered
+from tiered_machine import Tiered, pages_of
 
-from minikv import InvariantError, LockError
+from minikv import InvariantError, LockError, RadixCache
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.host_memory import HostMemory
 from minikv.prefix.tiered import WRITES, TieredCache
@@ -39,6 +41,64 @@ def test_without_host_memory_it_is_a_radix_cache(policy, write):
     plain = type("Alone", (IndexAgainstModel,), {"policy": policy})
     plain.make = lambda self, page_size, policy, evict_by: TieredCache(page_size, 0, write, 2, policy, evict_by)
     hunt(plain, 10)
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "match_prefix", "acquire", "unlock", "evict"]),
+        st.lists(st.integers(0, 2), min_size=1, max_size=8),
+        st.sampled_from([None, "B"]),
+    )
+)
+
+
+def answers(cache, operations):
+    """Everything that a cache says to these operations, and all that is in it after each."""
+    held, page = [], 0
+    for verb, tokens, namespace in operations:
+        said = None
+        if verb == "insert":
+            done = cache.insert(tokens, range(page, page + len(tokens) // cache.page_size), namespace=namespace)
+            said, page = (done.prefix_length, done.length), page + len(tokens)
+        elif verb == "evict":
+            said = cache.evict(len(tokens)).tolist()
+        elif verb == "unlock" and held:
+            cache.unlock(held.pop(0))
+        elif verb != "unlock":
+            match = getattr(cache, verb)(tokens, namespace=namespace)
+            held += [match] if verb == "acquire" else []
+            said = match.length, match.pages.tolist(), match.host_length
+        nodes = [(n.id, n.tokens, n.pages.tolist(), n.end, n.ref_count, n.last_used, n.hits) for n in cache.nodes()]
+        yield said, cache.evictable_size, cache.protected_size, list(cache.roots), nodes
+
+
+@given(OPERATIONS, st.integers(1, 2), st.sampled_from(WRITES), st.sampled_from(list(POLICIES)), st.booleans())
+def test_without_host_memory_every_answer_and_every_node_is_a_radix_caches(operations, size, write, policy, by_page):
+    how = {"policy": policy, "evict_by": "page" if by_page else "node"}
+    ours, theirs = TieredCache(size, 0, write, **how), RadixCache(size, **how)
+    assert list(answers(ours, operations)) == list(answers(theirs, operations))
+    assert ours.next_move() is None
+
+
+@given(OPERATIONS, st.integers(1, 2), st.sampled_from(WRITES))
+def test_what_is_in_host_memory_can_be_loaded_whatever_the_device_forgets(operations, size, write):
+    """The rule about ancestors: every page before one that is there is there too, and `host_length` says all of it."""
+    cache = TieredCache(size, 5, write, evict_by="page")
+    for _ in answers(cache, operations):
+        while (move := cache.next_move()) is not None:
+            cache.settle(move)
+    for handle in list(cache._held):
+        cache.unlock(handle)
+    cache.evict(10**6)
+    moved(cache)
+    prompts = [(space, tuple(tokens)) for verb, tokens, space in operations if verb == "insert"]
+    for namespace, tokens in pages_of(cache.host.index):
+        assert any((namespace, tokens) == (space, whole[: len(tokens)]) for space, whole in prompts)
+        match = cache.acquire(tokens, namespace=namespace)
+        assert (match.length, match.host_length) == (0, len(tokens))
+        move = cache.load(match, range(100, 100 + len(tokens) // size))
+        assert len(move.src) == len(tokens) // size
+        cache.settle(move)
 
 
 def moved(cache):
@@ -106,6 +166,7 @@ def test_what_is_wrong_is_said_and_nothing_changes():
         (lambda: cache.load(cache.match_prefix([1]), [7]), LockError, "length 0: it is not locked"),
         (lambda: cache.load(other.acquire([1]), [7]), LockError, "another cache made it"),
         (lambda: cache.load(cache.acquire([1]), [-7]), ValueError, r"pages\[0\] is -7"),
+        (lambda: cache.load(cache.insert([], []), [7]), TypeError, r"load after Insertion\(.*: expected a match"),
         (lambda: TieredCache(write="back"), ValueError, "write is 'back': expected one of write_back, write_through"),
         (lambda: TieredCache(host_pages=-1), ValueError, "host_pages is -1: host memory has 0 or more pages"),
         (lambda: TieredCache(hot=0), ValueError, "hot is 0"),
@@ -118,11 +179,69 @@ def test_what_is_wrong_is_said_and_nothing_changes():
     assert cache.host.pool.num_free == 4
 
 
+def test_an_eviction_that_is_refused_forgets_no_move():
+    cache = TieredCache(host_pages=4, write="write_through")
+    cache.insert([1, 2], [5, 6])
+    with pytest.raises(ValueError, match="num_tokens is -1"):
+        cache.evict(-1)
+    assert moved(cache) == [([5, 6], [0, 1])]
+
+
+def test_an_eviction_of_many_leaves_looks_at_each_path_once():
+    """Each leaf is one move: to tell, none is compared with all others."""
+    cache = TieredCache(host_pages=6000)
+    for leaf in range(2000):
+        cache.insert([0, leaf + 1], [0, leaf + 1])
+    cache.evict(2001)
+    sent = cache._outgoing
+    assert len(sent) == 2000, "the node that they share goes with the first of them"
+    assert len(moved(cache)) == 2000
+    assert cache.host.index.total_size == 2001
+
+
+@pytest.mark.parametrize("part", ["pool", "index"])
+def test_whichever_call_fails_within_host_memory_no_page_is_lost(part):
+    """The k-th call that a move makes fails, for every k, before it has done anything."""
+
+    class Breakdown(Exception):
+        pass
+
+    verbs, calls = {"pool": ("alloc",), "index": ("acquire", "insert", "evict")}[part], []
+    for k in range(1, 20):
+        cache, calls = TieredCache(host_pages=3), []
+
+        def failing(call, k=k, calls=calls):
+            def guard(*args, **kwargs):
+                calls.append(call)
+                if len(calls) == k:
+                    raise Breakdown
+                return call(*args, **kwargs)
+
+            return guard
+
+        for verb in verbs:
+            setattr(getattr(cache.host, part), verb, failing(getattr(getattr(cache.host, part), verb)))
+        for start in (1, 11, 21):
+            cache.insert([start, start + 1], [5, 6])
+            cache.evict(2)
+            with contextlib.suppress(Breakdown):
+                moved(cache)
+            match = cache.acquire([start, start + 1])
+            with contextlib.suppress(Breakdown):
+                back = cache.load(match, [5, 6])
+                if back is not None:
+                    cache.settle(back)
+            cache.unlock(match)
+            cache.check()
+            assert not cache.host.moves
+    assert len(calls) >= 3
+
+
 def test_the_audit_finds_a_host_page_with_two_owners_or_none():
     for breaks, said in (
         (lambda host: host.pool.free([0]), "host page 0 has two owners: free, and node 1"),
         (lambda host: host.pool.alloc(1), "host page 2 has no owner"),
-        (lambda host: host.index.acquire([1, 2]), "2 tokens are locked in host memory, the 0 moves"),
+        (lambda host: host.index.acquire([1, 2]), "2 tokens are locked in host memory, the moves under way hold 0"),
     ):
         cache = TieredCache(host_pages=4)
         cache.insert([1, 2], [5, 6])
@@ -198,3 +317,17 @@ def test_the_machine_notices(bug, monkeypatch):
     found = settings(stateful_step_count=40, max_examples=400, phases=[Phase.generate], database=None)
     with pytest.raises((AssertionError, LockError, KeyError, ValueError)):
         run_state_machine_as_test(Tiered, settings=found)
+
+
+def test_a_small_difference_from_a_radix_cache_is_noticed(monkeypatch):
+    """It counts hits though there is no host memory to ask for them."""
+    clear = TieredCache._clear
+    monkeypatch.setattr(TieredCache, "_clear", lambda self: (clear(self), setattr(self, "_counts_hits", True)))
+    with pytest.raises(AssertionError):
+        test_without_host_memory_every_answer_and_every_node_is_a_radix_caches()
+
+
+def test_a_host_page_without_those_before_it_is_noticed(monkeypatch):
+    copies_a_leaf_without_what_is_above_it(monkeypatch)
+    with pytest.raises(AssertionError):
+        test_what_is_in_host_memory_can_be_loaded_whatever_the_device_forgets()

@@ -35,7 +35,7 @@ def require_fit(manager: Any, host: Any = None) -> None:
 
 
 def require_host_fits(cache: Any, store: Any, host: Any) -> None:
-    """Raise `ValueError` unless `host`, the store in host memory, has the pages that `cache` counts on there.
+    """Raise `ValueError` unless `host`, the store in host memory, is one like `store` with the pages of `cache` there.
 
     Without stores no byte moves, and there is nothing to fit.
 
@@ -47,9 +47,14 @@ def require_host_fits(cache: Any, store: Any, host: Any) -> None:
     pages = getattr(cache, "host_pages", 0)
     if host is not None and store is None:
         raise ValueError(f"store is None: host is {bounded(host)}, and takes its pages from a store")
+    if host is not None and host is store:
+        raise ValueError(f"host is {bounded(host)}: the store itself, and a move is between two")
     if host is not None and not pages:
         raise ValueError(f"host is {bounded(host)}: the prefix cache has no host memory")
     if pages and store is not None and host is None:
         raise ValueError(f"host is None: the prefix cache has {pages} host pages")
     if host is not None and getattr(host, "num_pages", pages) != pages:
         raise ValueError(f"host has {host.num_pages} pages: the prefix cache has {pages} host pages")
+    for name in ("shape", "page_size", "dtype") if host is not None else ():
+        if (theirs := getattr(host, name, None)) != (mine := getattr(store, name, None)):
+            raise ValueError(f"host has {name} {bounded(theirs)}: the store has {bounded(mine)}")

@@ -3,9 +3,10 @@
     out     after an eviction, and before the pool gets the pages; after a request's pages were published
     back    at the start of a request, into pages of its own, as if it had computed them
 
-A move that fails changes nothing: its host pages are free again, the device has what it had, and the manager's caller
-gets the error. A load may take its time, layer by layer, while the model computes. Until it is done its
-host pages stay locked.
+Where a copy fails, its host pages are free again, and the manager's caller gets the error, when no page is lost. What
+an eviction could not copy is no longer cached; a request whose load fails does not start; after `checkpoint` and
+`finish` all is published as if the copy had not been tried. A load may take its time, layer by layer, while the model
+computes. Until it is done its host pages stay locked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from minikv.errors import InvariantError
 from minikv.prefix.contract import Match
-from minikv.prefix.host_memory import Move
+from minikv.prefix.host_memory import Move, moves_under_way
 from minikv.prefix.tiered import TieredCache
 
 
@@ -38,13 +39,18 @@ class HostMoves:
     def bring_back(self, match: Match, row: memoryview) -> int:
         """Load what host memory has after `match`, a locked one, into the pages in `row`; how many tokens that is."""
         self.look()
-        if self.worth is not None and not self.worth(match.host_length, match.length):
-            return 0
-        move = self.cache.load(match, row)
+        move = self.cache.load(match, row)  # making room may have evicted some of it: only now is it locked
         if move is None:
             return 0
-        self._copy(move)
-        return len(move.dst) * self.cache.page_size
+        count, is_worth = len(move.dst) * self.cache.page_size, False
+        try:
+            is_worth = self.worth is None or self.worth(count, match.length)
+        finally:
+            if not is_worth:
+                self.cache.settle(move)
+        if is_worth:
+            self._copy(move)
+        return count * is_worth
 
     def look(self) -> None:
         """Unlock the host pages of loads that are done."""
@@ -69,7 +75,7 @@ class HostMoves:
         """Every move under way is a load whose layers are still to come."""
         moves = self.cache.host.moves if self.cache.host is not None else []
         if moves != list(self._coming):
-            raise InvariantError(f"{len(moves)} moves are under way, and the manager waits for {len(self._coming)}")
+            raise InvariantError(f"{moves_under_way(len(moves))}, and the manager waits for {len(self._coming)}")
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:

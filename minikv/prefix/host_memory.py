@@ -63,7 +63,7 @@ class HostMemory:
     >>> move = host.begin_copy(pack([1, 2, 3]), None, np.array([7, 8, 9], np.int32)); move
     Move(to host, [7, 8, 9] -> [0, 1, 2])
     >>> host.settle(move); host
-    HostMemory(4 pages of 1, 1 free, 3 cached, 0 moves under way)
+    HostMemory(4 pages of 1, 1 free, 3 cached, 0 moves are under way)
     """
 
     def __init__(self, num_pages: int, page_size: int = 1):
@@ -84,10 +84,13 @@ class HostMemory:
         Makes room for it, and where there is not enough, copies the first pages alone. `None` where nothing is copied.
         """
         held = self.index.acquire(tokens, namespace=namespace)
-        first = held.length // self.page_size
-        dst = self._reserve(len(pages) - first)
+        first, dst = held.length // self.page_size, _NONE
+        try:
+            dst = self._reserve(len(pages) - first)
+        finally:
+            if not len(dst):
+                self.index.unlock(held)
         if not len(dst):
-            self.index.unlock(held)
             return None
         end = first + len(dst)
         return self._begin(Move(True, pages[first:end], dst, tokens[: end * self.page_size], namespace, held))
@@ -106,21 +109,23 @@ class HostMemory:
         return self._begin(Move(False, src, pages[: len(src)], tokens[: held.length], match.namespace, held))
 
     def settle(self, move: Move, arrived: bool = True) -> None:
-        """End `move`: what was copied out is cached if it `arrived`, and its pages are free if not.
+        """End `move`: what was copied out is cached if it `arrived`, and its pages are free if not, or if that fails.
 
         Raises `LockError` for a move that is not under way here.
         """
         if not isinstance(move, Move) or move not in self._moves:
             raise LockError(f"cannot settle {bounded(move)}: it is not under way here")
-        del self._moves[move]
         free = move.dst if move.to_host else _NONE
-        if move.to_host and arrived:
-            first = move.held.length // self.page_size
-            row = np.concatenate((np.zeros(first, np.int32), move.dst))
-            done = self.index.insert(move.tokens, row, namespace=move.namespace, start=move.held)
-            free = move.dst[: done.prefix_length // self.page_size - first]  # another move was faster
-        self.index.unlock(move.held)
-        self.pool.free(free)
+        try:
+            if move.to_host and arrived:
+                first = move.held.length // self.page_size
+                row = np.concatenate((np.zeros(first, np.int32), move.dst))
+                done = self.index.insert(move.tokens, row, namespace=move.namespace, start=move.held)
+                free = move.dst[: done.prefix_length // self.page_size - first]  # another move was faster
+        finally:
+            del self._moves[move]
+            self.index.unlock(move.held)
+            self.pool.free(free)
 
     def _begin(self, move: Move) -> Move:
         self._moves[move] = None
@@ -150,10 +155,19 @@ class HostMemory:
             raise InvariantError(f"host page {lost} has no owner: it is neither free, nor cached, nor a move's")
         locked = {id(node): len(node.tokens) for move in self._moves for node in way_to(move.held.node)}
         if self.index.protected_size != sum(locked.values()):
-            held = f"the {len(self._moves)} moves under way hold {sum(locked.values())} tokens"
+            held = f"the moves under way hold {sum(locked.values())}"
             raise InvariantError(f"{self.index.protected_size} tokens are locked in host memory, {held}")
 
     def __repr__(self) -> str:
         count = self.index.total_size // self.page_size
         pages = f"{self.num_pages} pages of {self.page_size}, {self.pool.num_free} free, {count} cached"
-        return f"HostMemory({pages}, {len(self._moves)} moves under way)"
+        return f"HostMemory({pages}, {moves_under_way(len(self._moves))})"
+
+
+def moves_under_way(count: int) -> str:
+    """A number of moves in words.
+
+    >>> moves_under_way(1), moves_under_way(2)
+    ('1 move is under way', '2 moves are under way')
+    """
+    return f"{count} move{' is' if count == 1 else 's are'} under way"

@@ -31,9 +31,9 @@ import numpy as np
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import PAGE_LIMIT, Pages
 from minikv.prefix.base_index import way_to
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, require_wanted
 from minikv.prefix.eviction import EvictionOrder
-from minikv.prefix.host_memory import HostMemory, Move
+from minikv.prefix.host_memory import HostMemory, Move, moves_under_way
 from minikv.prefix.radix import RadixCache, RadixNode
 from minikv.tokens import PackedTokens, TokensLike, integers
 
@@ -45,6 +45,10 @@ class TieredCache(RadixCache):
 
     `write` says when pages are copied out, one of `WRITES`; with "write_through_selective" after `hot` matches and
     inserts. All else is as for a `RadixCache`. `host` is the other tier, `None` if it has no pages.
+
+    The rule about ancestors: if a page is in host memory, so is every page before it on its path. So what is evicted
+    takes along what host memory lacks of its path, and any prefix can be loaded, whatever the device has forgotten.
+    Each leaf that an eviction frees costs a copy of the token ids on its path, beside what it costs a `RadixCache`.
 
     >>> cache = TieredCache(host_pages=8)
     >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -81,6 +85,7 @@ class TieredCache(RadixCache):
         super()._clear()
         self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
         self._outgoing: deque[tuple[PackedTokens, Hashable, Pages]] = deque()
+        self._going: set[int] = set()  # the ids of the nodes on these paths
         if self.host is not None and self.write == "write_through_selective":
             self._counts_hits = True
             self._also_reads = tuple(dict.fromkeys((*self._also_reads, "hits")))
@@ -104,6 +109,8 @@ class TieredCache(RadixCache):
         match of the next request is longer. `match` must be locked (`LockError` if not).
         """
         self._require(match, "load after")
+        if not isinstance(match, Match):
+            raise TypeError(f"cannot load after {bounded(match)}: expected a match")
         if match not in self._held:
             raise LockError(f"cannot load after a match of length {match.length}: it is not locked")
         given = integers(pages, "pages", "a page is an integer in [0, 2**31)", PAGE_LIMIT).astype(np.int32)
@@ -139,23 +146,23 @@ class TieredCache(RadixCache):
     ) -> Insertion:
         """Cache the whole pages of `tokens`, as `RadixCache.insert`; `next_move` says what to copy out then."""
         done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
-        self._outgoing.clear()
+        self._forget_moves()
         if self.host is not None and self.write != "write_back":
-            path = way_to(done.node)
-            while path and self.write == "write_through_selective" and path[0].hits < self.hot:
-                del path[0]
-            self._send_out(path, namespace)
+            path, least = way_to(done.node), self.hot if self.write == "write_through_selective" else 0
+            cold = next((i for i, node in enumerate(path) if node.hits >= least), len(path))
+            self._send_out(path[cold:], namespace)
         return done
 
     def evict(self, num_tokens: int) -> Pages:
         """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy out before they are used again."""
-        self._outgoing.clear()
+        num_tokens = require_wanted(num_tokens)
+        self._forget_moves()
         return super().evict(num_tokens)
 
     def reset(self) -> None:
         """Forget everything in both tiers; `LockError` while anything is locked or a move is under way."""
         if self.host is not None and (count := len(self.host.moves)):
-            raise LockError(f"cannot reset: {count} move{'s are' if count > 1 else ' is'} under way")
+            raise LockError(f"cannot reset: {moves_under_way(count)}")
         super().reset()
 
     def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
@@ -166,20 +173,24 @@ class TieredCache(RadixCache):
         self._demote(leaf)
         return super()._trim(leaf, num_bytes)
 
+    def _forget_moves(self) -> None:
+        self._outgoing.clear()
+        self._going.clear()
+
     def _demote(self, leaf: RadixNode) -> None:
-        """Note that the path to `leaf`, which is evicted, is to be copied out."""
-        if self.host is not None and self.write == "write_back":
+        """Note that the path to `leaf`, which is evicted, is to be copied out, unless one through it is."""
+        if self.host is not None and self.write == "write_back" and leaf.id not in self._going:
             path = way_to(leaf)
             root: Any = path[-1].parent
             self._send_out(path, root.namespace)
 
     def _send_out(self, path: list[RadixNode], namespace: Hashable) -> None:
-        """Note that the pages of `path`, deepest first, are to be copied out, unless a longer path that has them is."""
-        data = b"".join([run for node in reversed(path) for run in node.key_runs])
-        if not data or any(name == namespace and on.data.startswith(data) for on, name, _ in self._outgoing):
-            return
-        pages = np.frombuffer(b"".join([run for node in reversed(path) for run in node.page_runs]), np.int32)
-        self._outgoing.append((PackedTokens(data), namespace, pages))
+        """Note that the pages of `path`, deepest first, are to be copied out."""
+        if path:
+            data = b"".join([run for node in reversed(path) for run in node.key_runs])
+            pages = np.frombuffer(b"".join([run for node in reversed(path) for run in node.page_runs]), np.int32)
+            self._outgoing.append((PackedTokens(data), namespace, pages))
+            self._going.update(node.id for node in path)
 
     def check(self) -> None:
         """Recompute both tiers from scratch; `InvariantError` names what differs."""

@@ -43,7 +43,7 @@ class Crossing:
     >>> host = store.in_host_memory(num_pages=8)
     >>> crossing = host.take_pages(store, [1], [5], later=True)
     >>> _ = host.read(0, [5]); crossing
-    Crossing(1 slots, 2 of 3 layers to come)
+    Crossing(slots=1, 2 of 3 layers to come)
     >>> crossing.finish(); crossing.done
     True
     """
@@ -132,4 +132,4 @@ class Crossing:
 
     def __repr__(self) -> str:
         layers = f"{len(self._to_come)} of {len(self.source.layers)} layers to come"
-        return f"Crossing({len(self.source.slots)} slots, {layers})"
+        return f"Crossing(slots={len(self.source.slots)}, {layers})"
