@@ -6,8 +6,9 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightly import NIGHTLY
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
 from minikv.course.film.layout import FilmLayout
@@ -103,6 +104,7 @@ PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=8), min_size
 
 
 @given(PROMPTS, st.integers(3, 12))
+@settings(max_examples=2000 if NIGHTLY else 30)
 def test_the_bars_are_what_the_engine_computes(prompts, budget):
     """Of everybody who runs after a step, as many cells are new as the model got tokens."""
     engine = an_engine(pages=14, token_budget=budget, max_running=3)
