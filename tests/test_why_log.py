@@ -468,10 +468,10 @@ def test_prices_in_another_order_are_refused(capsys, price):
 
 def test_a_field_that_no_request_has_is_refused_with_those_there_are(tmp_path, capsys):
     log = clocked(tmp_path)
-    assert main(["why", log, "--by", "usre"]) == 2
+    assert main(["why", log, "--by", "person"]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "no request has the field 'usre': the first line has " in said.err
+    assert "no request has the field 'person': the first line has " in said.err
     assert "user" in said.err
     some = [{"prompt": "Hi"}, {"prompt": "Ho", "metadata": {"route": "/a"}}]
     assert {*survey(some, by="metadata.route").groups} == {"(none)", "/a"}
