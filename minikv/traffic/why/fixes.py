@@ -14,15 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why.breaks import HISTORY, REGION
-from minikv.traffic.why.rewrites import ALL, Items, Rewrites, tools_text, without_tools
-from minikv.traffic.why.symbols import LENGTH, SYMBOL_BYTES, Cause, packed
+from minikv.traffic.why.rewrites import ALL, Ends, Items, Rewrites, tools_text, without_tools
+from minikv.traffic.why.symbols import SYMBOL_BYTES, Cause, packed
 
 _BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
-_NONE = np.zeros(0, np.uint64)
 _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
 _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
 _OFTEN = 3  # conversations that begin with each of the few values that differ by user
@@ -82,6 +79,16 @@ def best_fix(gains: Gains) -> tuple[dict[Cause, int], Cause]:
     """
     lost = {cause: sum(share.lost for share in groups.values()) for cause, groups in gains.items()}
     return lost, max(lost, key=lambda cause: (lost[cause], cause == ALL), default=ALL)
+
+
+def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
+    """The bytes of items, and of so many of their symbols from the first on."""
+    size = found = 0
+    for ends in parts:
+        size += int(ends[-1])
+        found += int(ends[max(0, min(symbols, len(ends) - 1))])
+        symbols -= len(ends) - 1
+    return size, found
 
 
 class ReplayedRequest(NamedTuple):
@@ -179,21 +186,23 @@ class Fixes:
             for cause, known in begins.items():
                 if cause in (ALL, *mine) or self._begin(number, cause) in known:
                     parts = [self.rewrites.fixed(item, cause) for item in self._sent(number, cause)]
-                    sizes = np.concatenate([_NONE, *(sizes for _, sizes in parts)])
                     root = self._joined(cause, request.root)
                     found, _ = trees[cause].insert(root + b"".join([data for data, _ in parts]))
-                    extra = int(sizes.sum()) - request.size if cause in (ALL, *mine) else 0
-                    hits = int(sizes[: max(0, found // SYMBOL_BYTES - 1)].sum())
+                    size, hits = _bytes_of([ends for _, ends in parts], found // SYMBOL_BYTES - 1)
+                    extra = size - request.size if cause in (ALL, *mine) else 0
                     hits = max(hits, request.reused) if hits >= reused else hits
                     saved[cause] = hits - request.reused - extra, extra
             yield request, mine, saved
 
     def _whole_symbols(self, request: ReplayedRequest) -> int:
         """The bytes that are reused of a request, without those of the last symbol if it is not reused whole."""
-        symbols = np.frombuffer(b"".join([self.rewrites.items[item] for item in request.items]), np.uint64)
-        ends = (symbols & np.uint64(LENGTH)).cumsum()
-        at = int(ends.searchsorted(request.reused, "right"))
-        return int(ends[at - 1]) if at else 0
+        left = request.reused
+        for item in request.items:
+            ends = self.rewrites.fixed(item, None)[1]
+            if left < ends[-1]:
+                return request.reused - left + int(ends[ends.searchsorted(left, "right") - 1])
+            left -= int(ends[-1])
+        return request.reused - left
 
     def _begins(self) -> dict[Cause, set[bytes]]:
         """Of each cause: what the requests that have it begin with once it is fixed."""

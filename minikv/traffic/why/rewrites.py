@@ -42,12 +42,13 @@ from minikv.traffic.why.texts import NORMAL
 
 Items = Sequence[PromptItem]
 Pair = tuple[PromptItem, PromptItem]
-Sizes = np.ndarray[Any, np.dtype[np.uint64]]
+Ends = np.ndarray[Any, np.dtype[np.int64]]
 Span = tuple[Cause, int, int, bool]
 ALL: Cause = ("", "")  # all causes together
 _VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
 _CACHED = 2**14  # items
 _WIDER = 4  # symbols by which a text may be longer than others at its place
+_NONE = np.zeros(1, np.uint64)
 _MARK = symbols_of(CHANGED)[0]
 
 
@@ -109,9 +110,9 @@ class Rewrites:
 
     >>> rewrites = Rewrites()
     >>> item = rewrites.id("It is 14:05.")
-    >>> data, sizes = rewrites.fixed(item, ALL)
-    >>> sizes.tolist()
-    [6, 5, 1]
+    >>> data, ends = rewrites.fixed(item, ALL)
+    >>> ends.tolist()
+    [0, 6, 11, 12]
     """
 
     def __init__(self) -> None:
@@ -122,7 +123,7 @@ class Rewrites:
         self._lines = set[int]()  # of each of them the longest symbol
         self._shared: defaultdict[Cause, Counter[Unit]] = defaultdict(Counter)  # lines that come after what differs
         self.causes_of = dict[int, set[Cause]]()  # of items, once all is learned
-        self.fixed = functools.lru_cache(_CACHED)(self._fix)
+        self._cached = functools.lru_cache(_CACHED)(self._fix)
 
     def id(self, text: str) -> int:
         """The item of a text."""
@@ -232,22 +233,24 @@ class Rewrites:
         """Where in an item text changes, as `ChangingPlaces.regions`."""
         return self.slots.regions(self.items[item])
 
-    def _fix(self, item: int, cause: Cause) -> tuple[bytes, Sizes]:
-        """The symbols of an item with one cause fixed, or with all, and the bytes of text that each stands for."""
-        mine = self.causes_of.get(item, ())
-        data = self._whole[cause].get(item, self.items[item]) if mine else self.items[item]
-        if mine and cause in (ALL, *mine):
-            for why in self._ranks:
-                data = self._in_rank(why, data) if cause in (ALL, why) else data
+    def fixed(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
+        """The symbols of an item with one cause fixed, with all or none, and the bytes of text of the first 0, 1, …"""
+        mine = self.causes_of.get(item)
+        return self._cached(item, cause if mine and (cause in mine or cause == ALL) else None)
+
+    def _fix(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
+        data = self._whole[cause].get(item, self.items[item]) if cause else self.items[item]
+        for why in self._ranks if cause else ():
+            data = self._in_rank(why, data) if cause in (ALL, why) else data
         symbols = np.frombuffer(data, np.uint64)
-        sizes = symbols & np.uint64(LENGTH)
-        if not mine or cause not in (ALL, *mine):
-            return data, sizes
-        symbols, kept = symbols.copy(), np.ones(len(symbols), bool)
-        for why, begin, end, out in self.slots.regions(data):
-            if cause in (ALL, why):
-                symbols[begin:end], kept[begin:end] = 0, not out
-        return symbols[kept].tobytes(), sizes[kept]
+        sizes = np.concatenate([_NONE, symbols & np.uint64(LENGTH)])
+        if cause:
+            symbols, kept = symbols.copy(), np.ones(len(sizes), bool)
+            for why, begin, end, out in self.slots.regions(data):
+                if cause in (ALL, why):
+                    symbols[begin:end], kept[begin + 1 : end + 1] = 0, not out
+            data, sizes = symbols[kept[1:]].tobytes(), sizes[kept]
+        return data, sizes.cumsum(dtype=np.int64)
 
     def _causes(self) -> dict[int, set[Cause]]:
         """Of each item that has causes: which."""

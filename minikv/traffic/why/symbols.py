@@ -241,6 +241,7 @@ def _lines_of(symbols: array[int]) -> Iterator[tuple[int, bytes]]:
         yield before, array("Q", [symbols[begin] - before * _LINE_END]).tobytes() + symbols[begin + 1 : end].tobytes()
 
 
+@functools.lru_cache(64)
 def parts_in(data: bytes, lines: bool) -> list[Unit]:
     """The symbols or the lines of an item, each with how often it came before in it; empty lines are part of none.
 
@@ -262,7 +263,10 @@ def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | No
     True
     """
     units = parts_in(data, lines)
-    common = iter(sorted(ranks.keys() & units[lead:], key=ranks.__getitem__))
+    known = sorted(ranks.keys() & units[lead:], key=ranks.__getitem__)
+    if len(known) < 1 + (lead is None):
+        return data
+    common = iter(known)
     if lead is not None:
         order = [*units[:lead], *common, *(unit for unit in units[lead:] if unit not in ranks)]
     else:
