@@ -3,9 +3,6 @@
 Each tier evicts the page that was used longest ago. A request uses its pages from the last to the first, so a page is
 never older than those after it. What the device lacks is loaded from host memory or computed, and what host memory
 lacks is written through to it. Whatever is read must be the page that is asked for.
-
-`python tests/two_tiers.py` drives a real `TieredCache` over the agents' sessions and the chat: eviction by nodes, and
-the three write policies.
 """
 
 from __future__ import annotations
@@ -68,10 +65,10 @@ class Frames:
         return found
 
 
-def served(paths, device_frames, host_frames):
+def served(paths, device_frames, host_frames, host=None):
     """Yield how many pages of each request are on the device, and how many there or in host memory."""
     pages = 1 + max(int(path.max(initial=0)) for path in paths)
-    device, host = Frames(device_frames, pages), Frames(host_frames, pages)
+    device, host = Frames(device_frames, pages), host or Frames(host_frames, pages)
     for path in paths:
         if len(path) > device_frames:
             yield 0, 0
