@@ -45,7 +45,7 @@ class Breakdown(Exception):
 @pytest.mark.parametrize("trouble", ["fails", "is interrupted"])
 def test_a_move_that_fails_in_its_middle_changes_no_token(trouble):
     """Half of the bytes are there when it happens. Ctrl-C comes there too, and is raised when the act is done."""
-    happened = 0
+    happened, ways = 0, {False: 0, True: 0}  # out to host memory, and back
     for seed in WORKLOADS:
         work, engine, draw = workload(seed), in_tight_pool(seed), random.Random(seed)
         step, abort = engine.step, engine.abort
@@ -55,6 +55,7 @@ def test_a_move_that_fails_in_its_middle_changes_no_token(trouble):
                 if draw.random() > 0.3:
                     return take(source, src, dst, later)
                 take(source, src[: len(src) // 2], dst[: len(src) // 2])
+                ways[later] += 1
                 if trouble == "fails":
                     raise Breakdown
                 signal.raise_signal(signal.SIGINT)
@@ -80,6 +81,7 @@ def test_a_move_that_fails_in_its_middle_changes_no_token(trouble):
         assert_nothing_leaked(engine.manager)
         assert not engine.manager.cache.host.moves
     assert happened > len(WORKLOADS) / 2
+    assert min(ways.values()) > len(WORKLOADS) / 8
 
 
 class CopiesLate(CacheManager):
