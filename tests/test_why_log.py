@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,15 @@ from nightly import NIGHTLY
 from minikv import asset
 from minikv.cli import main
 from minikv.traffic.bodies import read_body
+from minikv.traffic.exports import log_lines
+from minikv.traffic.logs import time_of
 from minikv.traffic.trace_file import TraceError
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why import log as log_module
 from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import tree_html
+from minikv.traffic.why.places import as_body
 
 pytestmark = pytest.mark.core
 
@@ -568,3 +572,22 @@ def test_causes_in_prompts_of_their_own_hide_nothing():
     report = survey(clocks + ids)
     assert sum(place.joint for place in report.places) < report.size / 100
     assert "with others" not in repr(report)
+
+
+DATES = st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.none() | st.just(timezone.utc))
+
+
+@given(DATES, st.sampled_from(["time", "timestamp", "created_at"]), st.sampled_from(["Hi", [5, 7]]))
+def test_a_datetime_is_a_time_like_the_text_that_it_is_printed_as(when, key, prompt):
+    """Of a log from Python, also in its metadata, with prompts of text and of token ids."""
+    for entry in ({"prompt": prompt, key: when}, {"prompt": prompt, "metadata": {key: when}}):
+        text = json.loads(json.dumps(entry, default=str))
+        assert as_body(entry).time == as_body(text).time == when.replace(tzinfo=timezone.utc).timestamp() * 1000
+        assert [time_of(json.loads(line)) for line in log_lines([entry])] == [time_of(entry)]
+        assert survey([entry]).requests == 1
+    assert survey([{"prompt": "Hi", "day": when.date()}]).requests == 1
+
+
+def test_what_json_lacks_is_named():
+    with pytest.raises(TypeError, match=r"an entry holds \{1\}: expected what JSON has, or a date"):
+        survey([{"prompt": "Hi", "tags": {1}}])

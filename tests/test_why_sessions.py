@@ -97,9 +97,14 @@ def test_a_copy_of_a_session_counts_once_and_goes_on_from_there():
     ([COMPACTED, user("This session is being continued", isCompactSummary=True)], {"minutes": 9}, "compaction"),
     ([user("<command-name>/clear</command-name>")], {"minutes": 3}, "cleared"),
     ([RESUMED], {"minutes": 3}, "cleared"), ([RESUMED], {"minutes": 300}, "pause"),
+    ([user("<command-message>resume</command-message>\n <command-name>/resume</command-name>")], {"minutes": 3},
+     "cleared"),
     ([user("go on")], {"minutes": 3}, "unknown"),
+    ([user("What is <command-name>/resume</command-name>?")], {"minutes": 3}, "unknown"),
+    ([user(json.dumps(user("<command-name>/clear</command-name>")))], {"minutes": 3}, "unknown"),
+    ([user("The hook SessionStart:resume ran.")], {"minutes": 3}, "unknown"),
 ])  # fmt: skip
-def test_each_cause_is_told(between, after, cause):
+def test_each_cause_is_told_and_none_that_is_only_quoted(between, after, cause):
     lines = [claude(1, 1, 0, 50000), claude(2, 2, 50000, 900), *between, claude(3, read=12000, written=30000, **after)]
     assert losses(*lines) == [(len(lines), 30003, cause)]
 
@@ -157,7 +162,7 @@ def test_codex_has_records_of_requests_and_the_counts_after_them_say_the_same():
 
 
 @pytest.mark.parametrize(("between", "minutes", "cause"), [
-    ([], 5, "unknown"), ([], 8, "pause"), ([{**TURN, "payload": {"model": "gpt-5.6-sol"}}], 3, "model"),
+    ([], 5, "unknown"), ([], 8, "unknown"), ([{**TURN, "payload": {"model": "gpt-5.6-sol"}}], 3, "model"),
     ([codex("compacted", 2, message="A summary.")], 3, "compaction"),
     ([codex("event_msg", 2, type="context_compacted")], 3, "compaction"), ([META], 3, "cleared"),
     ([{**META, "payload": {**META["payload"], "cli_version": "0.150.0"}}], 3, "cleared"),
@@ -166,6 +171,28 @@ def test_each_cause_is_told_of_codex(between, minutes, cause):
     lines = [META, TURN, codex_count(1, 20000, 0, 1), codex_count(2, 20500, 19968, 2), *between,
              codex_count(minutes, 21000, 3000, 3)]  # fmt: skip
     assert losses(*lines) == [(len(lines), 17500, cause)]
+
+
+@pytest.mark.parametrize(("model", "later", "cause"), [
+    ("gpt-5.5", "2026-08-11T09:02:00Z", "unknown"), ("gpt-5.5", "2026-08-11T10:03:00Z", "pause"),
+    ("gpt-4o", "2026-08-10T10:06:00Z", "unknown"), ("gpt-4o", "2026-08-10T10:08:00Z", "pause"),
+])  # fmt: skip
+def test_a_pause_is_a_cause_after_the_lifetime_of_the_model(model, later, cause):
+    """24 hours for GPT-5.5; before that, five minutes are sure."""
+    lines = [META, {**TURN, "payload": {"model": model}}, codex_count(1, 20000, 0, 1), codex_count(2, 20500, 19968, 2),
+             {**codex_count(3, 21000, 3000, 3), "timestamp": later}]  # fmt: skip
+    assert losses(*lines) == [(5, 17500, cause)]
+
+
+@given(st.integers(4096, 60000), st.sampled_from([("gpt-5.5", 2048), ("gpt-5.4", 128)]))
+def test_what_fills_no_step_of_the_providers_cache_is_not_lost(prompt, rule):
+    """GPT-5.5 keeps prompts in steps of 2,048 tokens: a step that reads all of them loses nothing."""
+    model, step = rule
+    turn = {**TURN, "payload": {"model": model}}
+    kept = prompt // step * step
+    lines = [META, turn, codex_count(1, prompt, 0, 1)]
+    assert not losses(*lines, codex_count(2, prompt + 500, kept, 2))
+    assert losses(*lines, codex_count(2, prompt + 500, kept - 2048, 2)) == [(4, prompt - kept + 2048, "unknown")]
 
 
 SIZES = st.integers(0, 60000)

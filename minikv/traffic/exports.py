@@ -17,6 +17,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
 from itertools import chain, islice
 from typing import Any
 
@@ -66,8 +67,14 @@ def log_lines(log: FileName | Iterable[Mapping[str, Any] | str | bytes]) -> Iter
         with open_trace(os.fspath(log)) as file:
             yield from request_lines(file)
     else:
-        lines = (json.dumps(entry) if isinstance(entry, Mapping) else entry for entry in log)
+        lines = (json.dumps(entry, default=_dated) if isinstance(entry, Mapping) else entry for entry in log)
         yield from (line.encode() if isinstance(line, str) else line for line in lines)
+
+
+def _dated(value: Any) -> str:
+    if isinstance(value, date):  # every `datetime` is one
+        return value.isoformat()
+    raise TypeError(f"an entry holds {bounded(value)}: expected what JSON has, or a date")
 
 
 _FEW, _MOST = 10, 0.01  # malformed lines: so many are borne before a log is read, and this share of it at its end

@@ -219,8 +219,8 @@ def field_of(entry: Mapping[str, Any], path: str) -> str:
 def time_of(entry: Mapping[str, Any]) -> float | None:
     """When the request came, in milliseconds, or `None` where the entry does not say or is not clear.
 
-    A text is a date of ISO 8601, in UTC where it names no zone. A number counts seconds, or milliseconds where its name
-    ends in `_ms`; one as large as a date in milli-, micro- or nanoseconds counts those.
+    A text is a date of ISO 8601, and like a `datetime` in UTC where it names no zone. A number counts seconds, or
+    milliseconds where its name ends in `_ms`; one as large as a date in milli-, micro- or nanoseconds counts those.
 
     >>> time_of({"timestamp": 1.5}), time_of({"created_at": "1970-01-01T00:00:02Z"}), time_of({"timestamp_ms": 7})
     (1500.0, 2000.0, 7.0)
@@ -229,6 +229,7 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
         for key in _TIMES:
             value = part.get(key)
             value = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
+            value = value.isoformat() if isinstance(value, datetime) else value
             found = _date(value) if isinstance(value, str) else _number(value, key.endswith("_ms"))
             if found is not None:
                 return found

@@ -78,6 +78,16 @@ def provider_of(*bodies: Body) -> str | None:
     return "openai before" if "prompt_cache_key" in settings else None
 
 
+def of_model(table: Mapping[str, Any], model: str) -> Any:
+    """The entry with the longest name that is in the name of the model.
+
+    >>> of_model({"": 128, "gpt-5-5": 2048}, "openai/gpt-5.5")
+    2048
+    """
+    model = re.sub(r"[.@_]", "-", model.lower())
+    return table[max((name for name in table if name in model), key=len)]
+
+
 def _model(body: Body) -> str:
     return body.namespace.get("model", "").lower()
 
@@ -159,9 +169,7 @@ class _Api:
         self.written = {first[number].end: (ttl, first[number].place) for number, ttl in self.before.items()}
 
     def _of_model(self, rule: str) -> Any:
-        """The entry of a rule with the longest name that is in the name of the model."""
-        table, model = self.rules[rule], re.sub(r"[.@_]", "-", _model(self.pair.two))
-        return table[max((name for name in table if name in model), key=len)]
+        return of_model(self.rules[rule], _model(self.pair.two))
 
     def predict(self) -> Prediction:
         """Predict what is read and written, with the cause where it is not enough."""

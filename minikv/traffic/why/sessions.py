@@ -29,7 +29,7 @@ from minikv.traffic.logs import time_of
 from minikv.traffic.report import aligned
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.usage import Usage, read_usage
-from minikv.traffic.why.providers import RULES, provider_of
+from minikv.traffic.why.providers import RULES, of_model, provider_of
 from minikv.untrusted import json_object
 
 CAUSES = dict(part.split("\n", 1) for part in Path(__file__).with_name("sessions.txt").read_text("utf-8").split("\n\n"))
@@ -38,11 +38,14 @@ PRICES = (0.1, 1.25, 2.0)  # of a token that is read, written, and written for a
 _TELLING = re.compile(rb'"usage"|"token_count"|"turn_context"|"session_meta"')
 _EVENT = re.compile(
     rb'("subtype": ?"compact_boundary"|"isCompactSummary": ?true|"type": ?"(?:context_)?compacted")'
-    rb"|<command-name>/(?:clear|resume)<|SessionStart:(?:clear|resume)"
+    rb'|"role": ?"user", ?"content": ?"(?:<command-message>[^<]*</command-message>[\\n ]*)?'
+    rb"<command-name>/(?:clear|resume)<"
+    rb'|"hookName": ?"SessionStart:(?:clear|resume)'
 )
 _SESSION = re.compile(
     rb'"parentUuid".*"sessionId"|"type": ?"(?:session_meta|turn_context|response_item|event_msg)".*"payload"'
 )
+_NO_STEP = {"": 0}
 _SAMPLE, _WIDTH = 100, 100  # lines, characters
 _LATEST = 1e14  # ms
 
@@ -115,7 +118,8 @@ class SessionReport:
 
     def _compare(self, before: SessionStep, step: SessionStep, name: str) -> None:
         prompt, read = step.usage.prompt, step.usage.read or 0
-        if before is not step and (lost := min(before.cached, prompt) - read) >= LEAST:
+        least = max(LEAST, of_model(_rule(before).get("step", _NO_STEP), before.model))
+        if before is not step and (lost := min(before.cached, prompt) - read) >= least:
             pause = (step.time - before.time) / 1000
             cause = _cause(before, step, pause)
             cost = round(lost * ((step.cost - PRICES[0] * read) / (prompt - read) - PRICES[0]))
@@ -153,11 +157,16 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
         event, begun = event if agent else "", True
 
 
+def _rule(step: SessionStep) -> Any:
+    return RULES[provider_of(Body((), {"model": step.model}, {})) or "anthropic"]
+
+
 def _cause(before: SessionStep, step: SessionStep, pause: float) -> str:
     """The first thing between two steps that is enough to lose the cache."""
-    rule = RULES[provider_of(Body((), {"model": before.model}, {})) or "anthropic"]
+    rule = _rule(before)
     surely = rule["ttl"] | rule["surely"]
-    kept = surely["1h"] if before.usage.written_1h else min(surely.values())
+    kept = surely[of_model(rule["kept"], before.model)] if "kept" in rule else min(surely.values())
+    kept = surely["1h"] if before.usage.written_1h else kept
     if step.event != "compaction" and step.model != before.model:
         return "model"
     if step.event != "compaction" and pause > kept:
