@@ -1110,7 +1110,7 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
 def test_a_prediction_may_be_anything(notebook, capsys):
     for said in ("{[]: 1}", 10**5000, "(" * 100_000, [1, 2], np.array([1, 2]), "a\0"):
         guess("3.z", "how many?", said)
-        assert "Open *Why* below" in repr(fold("3.z", 4))
+        assert 'Open "Why" below' in repr(fold("3.z", 4))
 
 
 @pytest.mark.parametrize(
@@ -1230,7 +1230,7 @@ def test_a_word_that_the_question_does_not_offer_is_no_guess(notebook, capsys):
     assert '\'most\' is not one of the answers to choose from: "a few", "half" or' in capsys.readouterr().out
     assert repr(fold("3.z", "nearly all")).startswith("3.z, the answer")
     guess("3.z", OFFERED, "half")
-    assert "Your guess was 'half'. Open *Why* below" in repr(fold("3.z", "nearly all"))
+    assert "Your guess was 'half'. Open \"Why\" below" in repr(fold("3.z", "nearly all"))
 
 
 def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew(notebook, capsys):

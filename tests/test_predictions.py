@@ -29,7 +29,7 @@ MAY_STAND = {
     "14.b": "the picture names all four blocks: the question is which of them goes first",
     "10.d": "the heading says that two blocks have one key, which is where the question begins",
 }
-WITHOUT_WHY: set[str] = set()  # to get one: a miss says "Open *Why* below"
+WITHOUT_WHY: set[str] = set()  # to get one: a miss says 'Open "Why" below'
 
 GUESS = re.compile(r"^guess\(", re.MULTILINE)
 FOLD = re.compile(r"^fold\(", re.MULTILINE)
@@ -165,7 +165,7 @@ def test_nobody_can_read_the_answer_before_the_guess(asked):
 
 
 def test_a_prediction_is_followed_by_its_why():
-    """A miss says "Open *Why* below"."""
+    """A miss says 'Open "Why" below'."""
     pairs = [pair for path in NOTEBOOKS for pair in itertools.pairwise(load(path).cells)]
     folds = [pair for pair in pairs if pair[0].cell_type == "code" and FOLD.search(pair[0].source)]
     without = [fold.source for fold, following in folds if "<summary>Why</summary>" not in following.source[:200]]

@@ -364,7 +364,7 @@ guess("1.e", "how many bytes does one more token take when the windows are full?
 
 # %%
 oss = KVLayers.from_config("gpt-oss-120b")
-most = f"and at most {oss.bytes_per_sequence / 1024**2} MiB for its windows"
+most = f"bytes; its windows take at most {oss.bytes_per_sequence / 1024**2} MiB"
 fold("1.e", oss.bytes_per_token, most)
 
 # %% [markdown]
@@ -433,7 +433,7 @@ for count in (1, 10, 100):
 """
 So how many tokens fit depends on how many sequences they belong to.
 
-This has a price. A request can reuse a cached prefix only if every layer still has what it kept at the end of that prefix: a window layer its last tokens, a recurrent layer its state at exactly that token. If one of them is gone, the prefix has to be computed again.
+Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it kept at the end of that prefix: a window layer its last tokens, a recurrent layer its state at exactly that token. If one of them is gone, the prefix has to be computed again.
 
 ## Play
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -57,6 +58,15 @@ def play_slots(world: World, case: Any) -> Frames:
     yield CaseFrame(f"slots_of({pages}, page_size={size}, num_tokens={count})", seen)
 
 
+def play_kept(world: World, case: Any) -> Frames:
+    """One call with groups of layers and a number of tokens; what the chapter says of each group is shown."""
+    groups, tokens = copy(case[0]), case[1]
+    found = world["kept_bytes"](groups, tokens)
+    words = [f"(per_token={group.per_token}, window={group.window}, state={group.state})" for group in case[0]]
+    seen = {"what is returned": found, "the groups, which must not change": groups}
+    yield CaseFrame(f"kept_bytes([{', '.join(words)}], {tokens})", seen)
+
+
 def _as_tuple(found: Any) -> Any:
     return found if found is None or isinstance(found, tuple) else f"{type_of(found)}, not a tuple"
 
@@ -66,15 +76,8 @@ def _config(heads: int, size: int, layers: int, **more: Any) -> tuple[dict[str, 
     return ({"hidden_size": heads * size, "num_attention_heads": heads, "num_hidden_layers": layers, **more},)
 
 
-class _Group(LayerGroup):
-    """A group of layers that shows what the chapter says of it."""
-
-    def __repr__(self) -> str:
-        return f"Group(per_token={self.per_token}, window={self.window}, state={self.state})"
-
-
-_full, _window = partial(_Group, "full attention", 3), partial(_Group, "window", 3)
-_state = partial(_Group, "state", 3, 0, None)
+_full, _window = partial(LayerGroup, "full attention", 3), partial(LayerGroup, "window", 3)
+_state = partial(LayerGroup, "state", 3, 0, None)
 _MAYBE = st.one_of(st.none(), st.sampled_from([1, 2, 64]))
 _MORE = st.fixed_dictionaries({}, optional={"num_key_value_heads": _MAYBE, "head_dim": _MAYBE})
 
@@ -110,10 +113,10 @@ PIECES = (
         strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
     ),
     Piece(
-        "1.7", "kept_bytes", one_call("kept_bytes", lambda found: found),
+        "1.7", "kept_bytes", play_kept,
         cases=[([_full(10)], 3), ([_window(10, 4)], 3), ([_window(10, 4)], 9), ([_state(100)], 1), ([_state(100)], 3),
                ([_full(10), _window(7, 4)], 9), ([_window(7, 4), _full(10)], 9), ((_full(10), _state(100)), 6),
-               ([_window(10, 4), _window(7, 2)], 3), ([_Group("chunk", 3, 10, 4)], 9),
+               ([_window(10, 4), _window(7, 2)], 3), ([LayerGroup("chunk", 3, 10, 4)], 9),
                ([_state(100), _window(7, 4), _full(10), _window(5, 8)], 6), ([], 3)],
         strategy=st.tuples(
             st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),

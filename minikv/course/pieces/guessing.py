@@ -177,7 +177,7 @@ class Folded:
         remember(self.label, RIGHT if right else prediction.miss)
         if right:
             return f"Your guess, {short_repr(guessed)}, is correct."
-        return f"Your guess was {short_repr(guessed)}. Open *Why* below to see what you missed."
+        return f'Your guess was {short_repr(guessed)}. Open "Why" below to see what you missed.'
 
     def __repr__(self) -> str:
         lines = [f"{self.label}, the answer: {short_repr(self.answer)}", *map(_text, self.things)]
