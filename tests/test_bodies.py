@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -190,3 +191,29 @@ def test_a_text_as_input_is_the_short_form_of_one_message():
     """As the Responses API reads it: a client that sends the one and then the other changes nothing."""
     long = {"model": "gpt-5.6", "instructions": "Be brief.", "input": [{"role": "user", "content": "Hi there"}]}
     assert read_body({**long, "input": "Hi there"}).text == read_body(long).text
+
+
+def test_what_a_tool_of_bedrock_returned_is_its_parts_and_a_file_is_a_hash():
+    """As in Anthropic's `tool_result`: the text of a file in base64 is nowhere, and another file is another prompt."""
+
+    def pieces(data):
+        parts = [
+            {"text": "A chart:"},
+            {"image": {"format": "png", "source": {"bytes": data}}},
+            {"document": {"format": "pdf", "name": "report", "source": {"bytes": data}}},
+            {"json": {"rows": 3}},
+        ]
+        result = {"toolUseId": "tooluse_1", "content": parts, "status": "success"}
+        return read_body({"messages": [{"role": "user", "content": [{"toolResult": result}]}]}).pieces
+
+    data = "iVBORw0KGgo" * 500
+    text = "".join(piece.text for piece in pieces(data))
+    assert "iVBORw0KGgo" not in text
+    assert re.search(r"<tool_result tooluse_1>A chart:<\|image \w{16}\|><\|document \w{16}\|>\{.*\"rows\": 3", text)
+    places = [str(piece.place) for piece in pieces(data)]
+    assert "messages[0] (user), content[0].toolResult.content[0].text" in places
+    one, two = (["".join(piece.text for piece in pieces(each))] for each in (data, data + "A"))
+    assert one != two
+    marked = {"toolResult": {"toolUseId": "t", "content": [{"text": "a" * 9}, {"cachePoint": {"type": "default"}}]}}
+    found = read_body({"messages": [{"role": "user", "content": [marked]}]}).pieces
+    assert [piece.text for piece in found if piece.mark] == ["a" * 9]

@@ -182,6 +182,39 @@ def test_entries_of_another_kind_are_left_out_and_counted():
     assert (report.requests, report.log.others, report.log.malformed) == (2, 80, 0)
 
 
+def test_the_report_names_the_kinds_of_lines_left_out_with_their_counts(tmp_path, capsys):
+    chain = {"run_type": "chain", "inputs": {"messages": MESSAGES}}
+    span = {"attributes": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f"}}
+    later = {"model": "m", "input": "Hi", "previous_response_id": "resp_1"}
+    lines = [BODY, *[chain] * 5, *[span] * 4, *[later] * 3, *[{"prompt": ["a", "b"]}] * 2, {"x": 1}, {}]
+    says = {"of run_type chain": 5, "of gen_ai.operation.name execute_tool": 4,
+            "with previous_response_id, which is at the server": 3, "with a batch of prompts": 2,
+            "with the fields x": 1, "that say nothing of one": 1}  # fmt: skip
+    report = survey(lines)
+    assert (dict(report.log.reasons), report.log.others) == (says, 16)
+    assert report.as_json(1)["other_reasons"] == says
+    four = "; ".join(f"{count} {reason}" for reason, count in [*says.items()][:4])
+    assert f"16 lines without a request left out: {four}; and others." in " ".join(repr(report).split())
+    assert "1 line without a request left out: 1 with the fields x." in repr(survey([BODY, {"x": 1}]))
+    (tmp_path / "vllm.log").write_text(f"Starting\n{VLLM[1]}\nGET /health\n", "utf-8")
+    assert main(["why", str(tmp_path / "vllm.log")]) == 0
+    assert "2 lines without a request left out: 2 that say nothing of one." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("data", [[{"prompt": "other"}], {"prompt": "other"}, [], '{"prompt": "other"}', "x"])
+@pytest.mark.parametrize("text", [False, True])
+def test_data_beside_messages_does_not_win_over_them(data, text, tmp_path):
+    """Whatever the file: lines, a list, one value over many lines; and messages that are JSON in a text."""
+    entry = {"data": data, "messages": json.dumps(MESSAGES) if text else MESSAGES}
+    whole = read_body({"messages": MESSAGES}).text
+    for indent, value in (None, entry), (None, [entry]), (2, entry), (2, [entry]):
+        (tmp_path / "log").write_text(json.dumps(value, indent=indent) + "\n", "utf-8")
+        with open(tmp_path / "log", "rb") as file:
+            assert [read_body(json.loads(line)).text for line in request_lines(file)] == [whole]
+    holder = {"data": [{"messages": MESSAGES}, {"messages": MESSAGES}], "meta": {}}
+    assert len([*entries_of(holder)]) == 2
+
+
 # -- times, conversations and bills of the forms ----------------------------------------------------------------------
 
 

@@ -28,12 +28,12 @@ from minikv.traffic.formats import (
     MARKS,
     fields_of,
     is_cut,
+    left_out,
     message_of,
     object_of,
     point_of,
     points_of,
     request_in,
-    stored_history,
     written_document,
 )
 from minikv.traffic.usage import Usage
@@ -147,10 +147,7 @@ def is_body(entry: Mapping[str, Any]) -> bool:
     >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
     (True, False)
     """
-    body = request_in(entry) or {}
-    prompt = body.get("prompt")
-    batch = isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
-    return bool(body) and not batch and not isinstance(prompt, Mapping) and not stored_history(body)
+    return not left_out(entry)
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
@@ -266,6 +263,9 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
     if not isinstance(part, Mapping):
         yield PromptPiece(place, _text_of(part))
         return
+    if isinstance(result := part.get("toolResult"), Mapping):  # Bedrock's
+        part = {**result, "type": "tool_result", "tool_use_id": result.get("toolUseId")}
+        place = place._replace(field=f"{place.field}.toolResult")
     kind = part.get("type") or next(filter(_FILE.fullmatch, map(str, part)), "")
     for field in ("text", "thinking"):
         if isinstance(part.get(field), str):

@@ -16,6 +16,7 @@ import ast
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from itertools import chain, islice
@@ -23,8 +24,8 @@ from typing import Any
 
 from minikv.errors import bounded
 from minikv.files import FileName
-from minikv.traffic.bodies import Body, is_body, read_body
-from minikv.traffic.formats import fields_of
+from minikv.traffic.bodies import Body, read_body
+from minikv.traffic.formats import fields_of, left_out
 from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 
@@ -83,22 +84,28 @@ _FEW, _MOST = 10, 0.01  # malformed lines: so many are borne before a log is rea
 class RequestLog:
     """The requests of a log, one after the other, and what was left out of it.
 
-    `others` counts lines that hold no request, and `malformed` those that cannot be read, such as the one that `first`
-    tells of. `ids` says whether the prompts are token ids; one of the other kind counts as malformed. `line` is the
-    number of the line that was read last.
+    `reasons` counts lines that hold no request, by what they are, and `malformed` those that cannot be read, such as
+    the one that `first` tells of. `ids` says whether the prompts are token ids; one of the other kind counts as
+    malformed. `line` is the number of the line that was read last.
 
     >>> log = RequestLog("log")
     >>> [body.text for _, body in log.requests([b'{"prompt": "Hi"}', b'{"name": "a tool"}', b"x"])]
     ['Hi']
-    >>> log.others, log.first
-    (1, 'log, line 3: the line is not JSON: Expecting value at column 1')
+    >>> dict(log.reasons), log.first
+    ({'with the fields name': 1}, 'log, line 3: the line is not JSON: Expecting value at column 1')
     """
 
     def __init__(self, name: str):
         self.name, self.first = name, ""
-        self.line = self.others = self.malformed = 0
+        self.line = self.malformed = 0
+        self.reasons = Counter[str]()
         self.ids: bool | None = None
         self._fields, self._received = "", set[str]()
+
+    @property
+    def others(self) -> int:
+        """The lines that hold no request."""
+        return self.reasons.total()
 
     def requests(self, lines: Iterable[bytes]) -> Iterator[tuple[dict[str, Any], Body | None]]:
         """Each entry of a request and its body, without which it is the end of one that has come: SGLang logs both."""
@@ -112,8 +119,8 @@ class RequestLog:
         if finishes(entry, self._received):
             return entry, None
         self._fields = self._fields or fields_of(entry)
-        if not is_body(entry):
-            self.others += 1
+        if reason := left_out(entry):
+            self.reasons[reason] += 1
             return None
         body = read_body(entry)
         self.ids = body.has_ids if self.ids is None and body.pieces else self.ids
@@ -175,7 +182,8 @@ def entries_of(value: Any) -> Iterator[Any]:
         for item in value:
             yield from entries_of(item)
     elif isinstance(value, Mapping):
-        inner = next((value[key] for key in _HOLDERS if isinstance(value.get(key), list)), None)
+        holders = () if "messages" in value else _HOLDERS
+        inner = next((value[key] for key in holders if isinstance(value.get(key), list)), None)
         yield from [value] if inner is None else entries_of(inner)
     else:
         yield value

@@ -50,6 +50,8 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     >>> request_in({"attributes": {**span, "gen_ai.request.model": "m"}})["model"]
     'm'
     """
+    if isinstance(entry.get("messages"), str):  # as a database holds them
+        entry = {**entry, "messages": parsed(entry["messages"])}
     plain = isinstance(entry.get("messages"), list) or isinstance(entry.get("prompt"), (str, list))
     if plain and not _MARKS & entry.keys():
         return entry
@@ -68,6 +70,26 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     sent = any(isinstance(item, Mapping) and {"role", "content"} & item.keys() for item in items)
     sent = sent or body is not entry or not _RESPONSES.isdisjoint(body)
     return {**body, "input": said} if sent and isinstance(said, (str, list)) else None
+
+
+def left_out(entry: Mapping[str, Any]) -> str:
+    """Why an entry of a log is not one request with its whole prompt; empty where it is.
+
+    >>> left_out({"prompt": ["Hi", "Ho"]}), left_out({"hash_ids": [1]}), left_out({"prompt": "Hi"})
+    ('with a batch of prompts', 'with the fields hash_ids', '')
+    """
+    body = request_in(entry) or {}
+    prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int):
+        return "with a batch of prompts"
+    if stored := "prompt" if isinstance(prompt, Mapping) else stored_history(body):
+        return f"with {stored}, which is at the server"
+    if body:
+        return ""
+    said = {**entry, **object_of(attributes_of(entry.get("attributes")))}
+    others = ((path, _at(said, path), kinds) for form in _FORMS for path, kinds in form.get("not", {}).items())
+    named = (f"of {path} {value}" for path, value, kinds in others if value in kinds)
+    return next(named, f"with the fields {fields_of(entry)}" if entry else "that say nothing of one")
 
 
 def fields_of(entry: Mapping[str, Any]) -> str:

@@ -24,9 +24,8 @@ from minikv.traffic.why.symbols import LEAST, SPREAD, Cause, common_run, tail_ch
 from minikv.traffic.why.texts import shared_length
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
-_SAMPLE = 2**17  # characters
+_SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
 _CAUSES = 24  # places that are looked for in one request
-_NOTHING = 0, 0
 
 
 @dataclass
@@ -65,11 +64,11 @@ class BreakingPlace:
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
-        sides = [shown_after(spot) for spot in self.spots]
         before = shown_before(next((spot for spot in self.spots if spot), None))
         return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
                 "lost_with_others": self.joint, "hits_after": self.fixed.after, "lines": self.lines,
-                "says": self.about.says, "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
+                "says": self.about.says, "remedy": self.about.remedy, "before": before,
+                "after": [*map(shown_after, self.spots)]}  # fmt: skip
 
 
 @dataclass(repr=False)
@@ -108,8 +107,9 @@ class LogReport(Share):
         """The same as plain values, with the `top` places and groups that lose the most."""
         return {"log": self.log.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
                 "lost": self.lost, "hits": self.hits, "hits_after": self.after, "continued": self.continued,
-                "other_lines": self.log.others, "malformed": self.log.malformed, "first_malformed": self.log.first,
-                "unread": self.unread, "places": [place.as_json() for place in self.places[:top]],
+                "other_lines": self.log.others, "other_reasons": dict(self.log.reasons), "unread": self.unread,
+                "malformed": self.log.malformed, "first_malformed": self.log.first,
+                "places": [place.as_json() for place in self.places[:top]],
                 "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
                 "billed": {name: one.figures() for name, one in self.billed.items()}}  # fmt: skip
 

@@ -22,6 +22,7 @@ from minikv.traffic.why.places import shown_after, shown_before, shown_text
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
 _SHORT = 16  # bytes
+_REASONS = 4  # for which lines are left out
 _JOINT = 0.005  # of all prompts: what several causes lose together for it to be shown
 _LEAST = 0.02  # of all that is shared: what must be shared in a branch for it to be drawn
 _STYLE = f"""
@@ -109,7 +110,9 @@ class LogWords:
             prices = f"{self.price.computed[0]} for what is computed, CACHED for what would be read"
             yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
         if log.others:
-            yield f"{_many(log.others, 'line')} without a request left out."
+            reasons = [f"{count:,} {reason}" for reason, count in log.reasons.most_common(_REASONS)]
+            rest = ["and others"] * (len(log.reasons) > _REASONS)
+            yield f"{_many(log.others, 'line')} without a request left out: {'; '.join(reasons + rest)}."
         if log.malformed:
             yield f"{_many(log.malformed, 'malformed line')} left out. The first: {log.first}."
         if report.unread:
