@@ -141,7 +141,11 @@ def _per_token(model: ModelConfig, kinds: Container[str], rule: str, dtype: str,
 def _indexer(model: ModelConfig) -> LayerGroup:
     """The keys of the indexers, of which every rank has all; a layer that uses another's indexer keeps none."""
     own, types = model.kinds.count("indexed_attention"), model.config.get("indexer_types")
-    if isinstance(types, list):
+    if types is not None:
+        if not isinstance(types, list) or len(types) != own:
+            raise ValueError(
+                f"indexer_types in {model.name} is {bounded(types)}: expected one for each of {own} layers"
+            )
         own = types.count("full")
     elif model.config.get("index_topk_freq"):
         every, skip = model.need("index_topk_freq"), model.need("index_skip_topk_offset")

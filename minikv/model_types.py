@@ -198,12 +198,14 @@ def _kinds(model: ModelConfig) -> tuple[str, ...]:
     count = len(found) if config.get("num_hidden_layers") is None else model.need("num_hidden_layers")
     if len(found) != count:
         raise ValueError(f"{field} in {model.name} is for {len(found)} layers, num_hidden_layers is {count}")
-    kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else "" for kind in found]
+    kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else kind for kind in found]
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"{field} in {model.name} has {bounded(kind)}: what such a layer keeps is not known")
     kinds[-1] = model.rules.get("last", kinds[-1])
-    return tuple(kinds[: max(0, count - model.count("num_kv_shared_layers"))])
+    if (shared := model.count("num_kv_shared_layers")) >= count:
+        raise ValueError(f"num_kv_shared_layers in {model.name} is {shared}: it has {count} layers")
+    return tuple(kinds[: count - shared])
 
 
 def _ruled(model: ModelConfig, rule: Mapping[str, Any]) -> list[str]:
@@ -213,9 +215,10 @@ def _ruled(model: ModelConfig, rule: Mapping[str, Any]) -> list[str]:
         numbers = _numbers(model, field)
     layers = range(len(numbers) if way == "flags" else model.need("num_hidden_layers"))
     if way == "every":
-        period = model.count(field) or rule["n"]
+        period = model.need(field) if config.get(field) is not None else rule["n"]
         at = rule.get("at", period - 1)
-        at = config.get(at) if isinstance(at, str) else at
+        if isinstance(at, str) and (at := model.count(named := at)) >= period:
+            raise ValueError(f"{named} in {model.name} is {at}: it must be less than {field}, {period}")
         full = {layer for layer in layers if layer % period == at}
     elif way == "first":  # as many layers, or all of them where there is no window
         window = config.get("sliding_window") and config.get("use_sliding_window") is not False
@@ -224,6 +227,8 @@ def _ruled(model: ModelConfig, rule: Mapping[str, Any]) -> list[str]:
         full = {layer for layer in layers if numbers[layer] == rule["n"]}
     else:
         full = {number - rule["n"] for number in numbers}
+        if not full <= {*layers}:
+            raise ValueError(f"{field} in {model.name} is {bounded(numbers)}: there are {len(layers)} layers")
     return ["full_attention" if layer in full else rule["other"] for layer in layers]
 
 

@@ -108,7 +108,7 @@ def shape_of(model: ModelConfig) -> KVShape:
     """
     config, name, need = model.config, model.name, model.need
     layers, heads = need("num_hidden_layers"), need("num_attention_heads")
-    if config.get("kv_lora_rank") is not None:
+    if config.get("kv_lora_rank") is not None or "kv_lora_rank" in model.rules.get("defaults", ()):
         return KVShape(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
     if config.get("num_key_value_heads") is None and {"multi_query", "num_kv_heads", "n_head_kv"} & set(config):
         raise ValueError(f"{name} names its KV heads in a way of its own: make a KVShape by hand")

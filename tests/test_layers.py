@@ -223,6 +223,36 @@ def test_published_mamba_says_its_number_of_layers_twice():
         Terms.for_model(made)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("bamba", {"attn_layer_indices": [9, 32]}, r"attn_layer_indices .* is \[9, 32\]: there are 32 layers"),
+        ("bamba", {"attn_layer_indices": [-1]}, r"attn_layer_indices .* is \[-1\]: there are 32 layers"),
+        (
+            "kimi_linear",
+            {"linear_attn_config": {"full_attn_layers": [0]}},
+            r"full_attn_layers .* is \[0\]: there",
+        ),
+        ("jamba", {"attn_layer_offset": 8}, "attn_layer_offset .* is 8: it must be less than attn_layer_period, 8"),
+        ("jamba", {"attn_layer_offset": "4"}, "attn_layer_offset .* is '4'"),
+        ("jamba", {"attn_layer_period": 0}, "attn_layer_period .* is 0: a size is at least 1"),
+        ("qwen3_next", {"full_attention_interval": 0}, "full_attention_interval .* is 0: a size is at least 1"),
+        ("gemma3_text", {"sliding_window_pattern": 0}, "sliding_window_pattern .* is 0: a size is at least 1"),
+        ("gemma3n_text", {"num_kv_shared_layers": 35}, "num_kv_shared_layers .* is 35: it has 35 layers"),
+        ("deepseek_v3", {"kv_lora_rank": None}, "no kv_lora_rank, which its model_type needs"),
+        ("glm_moe_dsa", {"indexer_types": ["full"]}, r"indexer_types .* is \['full'\]: expected one for each of 78"),
+        ("glm_moe_dsa", {"indexer_types": []}, r"indexer_types .* is \[\]: expected one for each of 78"),
+        ("llama", {"layer_types": [7] * 32}, "layer_types .* has 7: what such a layer keeps is not known"),
+    ],
+)
+def test_what_would_count_too_few_layers_or_others_is_refused(kind, fields, said):
+    """None of these is known to transformers: they would raise there, or be another model."""
+    right = {"linear_attn_config": {"full_attn_layers": [1]}} if kind == "kimi_linear" else {}
+    assert KVLayers.from_config({"model_type": kind, **right})
+    with pytest.raises(ValueError, match=said):
+        KVLayers.from_config({"model_type": kind, **fields})
+
+
 def test_qwen_vl_has_its_text_fields_outside_as_published():
     flat = {"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "hidden_size": 3584, "num_hidden_layers": 28,
             "num_attention_heads": 28, "num_key_value_heads": 4, "max_window_layers": 28, "sliding_window": 32768,
