@@ -217,3 +217,20 @@ def test_what_a_tool_of_bedrock_returned_is_its_parts_and_a_file_is_a_hash():
     marked = {"toolResult": {"toolUseId": "t", "content": [{"text": "a" * 9}, {"cachePoint": {"type": "default"}}]}}
     found = read_body({"messages": [{"role": "user", "content": [marked]}]}).pieces
     assert [piece.text for piece in found if piece.mark] == ["a" * 9]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ({"type": "tool_result", "tool_use_id": "t", "content": "x", "is_error": False}, {"is_error": True}),
+        ({"toolResult": {"toolUseId": "t", "content": [{"text": "x"}], "status": "success"}}, {"status": "error"}),
+    ],
+)
+def test_that_a_tool_failed_is_in_the_prompt(right, wrong):
+    """A model is told so: the same text is another prompt, and a cache misses."""
+
+    def text(part):
+        return read_body({"messages": [{"role": "user", "content": [part]}]}).text
+
+    bad = {"toolResult": {**right["toolResult"], **wrong}} if "toolResult" in right else {**right, **wrong}
+    assert text(right).replace("<tool_result t>", "<tool_result t error>") == text(bad) != text(right)

@@ -263,14 +263,12 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
     if not isinstance(part, Mapping):
         yield PromptPiece(place, _text_of(part))
         return
-    if isinstance(result := part.get("toolResult"), Mapping):  # Bedrock's
-        part = {**result, "type": "tool_result", "tool_use_id": result.get("toolUseId")}
-        place = place._replace(field=f"{place.field}.toolResult")
+    if isinstance(own := part.get("toolResult"), Mapping):  # Bedrock's
+        part, place = {"tool_use_id": own.get("toolUseId"), **own}, place._replace(field=f"{place.field}.toolResult")
     kind = part.get("type") or next(filter(_FILE.fullmatch, map(str, part)), "")
-    for field in ("text", "thinking"):
-        if isinstance(part.get(field), str):
-            yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
-            return
+    if field := next((name for name in ("text", "thinking") if isinstance(part.get(name), str)), ""):
+        yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
+        return
     if (data := written_document(part)) is not None:
         yield PromptPiece(place, _text_of({key: part[key] for key in part if key != "source"}))
         yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
@@ -279,8 +277,9 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         address, *query = _QUERY.split(_text_of(part), maxsplit=1)
         hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
         yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {'?'.join(hashes)}|>")
-    elif kind == "tool_result":
-        name = _text_of(part.get("tool_use_id") or "")
+    elif kind == "tool_result" or "toolUseId" in part:
+        failed = part.get("is_error") is True or part.get("status") == "error"
+        name = _text_of(part.get("tool_use_id") or "") + " error" * failed
         yield PromptPiece(place._replace(field=f"{place.field}.tool_use_id"), f"<tool_result {name}>")
         yield from _content(part.get("content") or "", place._replace(field=f"{place.field}.content"))
     else:
