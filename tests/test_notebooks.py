@@ -27,7 +27,7 @@ SLOW = {
     "02": ["chat_through("],
     "03": ["chat_through("],
     "13": ["for policy in", "rates[", "point.blocks"],
-    "14": ["hours(", "for request in agents"],
+    "14": ["[hours(", "= hours(", "through(agents", "through(requests"],
 }
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
