@@ -139,7 +139,7 @@ def _recalled(aloud: bool) -> dict[str, Any]:
 def remember(exercise: str, mark: str | dict[str, str]) -> None:
     """Put a mark into the record; a failure to do so is reported. A solved exercise stays solved.
 
-    A prediction that was missed has for its mark the "question" and what was "said"; once it is right, `CORRECTED`.
+    A prediction that was missed has for its mark the "question" and what was "said"; once corrected, `CORRECTED`.
 
     Several processes may do so at once. A record in the home folder that cannot be read is kept as `progress.json.bad`,
     and a new one begins. A file that `MINIKV_PROGRESS` names may be something else, so it is left as it is.
