@@ -24,7 +24,7 @@ class Block:
     @property
     def note(self):
         places = "D" * (self.device is not None) + "H" * (self.host is not None)
-        return places + f", host locks: {self.host_locks}" * (self.host_locks > 0)
+        return places + f", host locks: {self.host_locks}" * (self.host_locks != 0)
 
 
 class Tiers:

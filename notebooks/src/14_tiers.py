@@ -190,7 +190,7 @@ fold("14.b", leaving[0], "in order of use: " + " ".join(b.key for b in tiers.in_
 
 #### 14.2 You write: `host_victim` (10 minutes)
 
-`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first. Return the first one that may leave, or `None` if all have to stay. A block has to stay while one of its children is in host memory, or while it has `host_locks`: then somebody is reading or writing its host page. `block.children` is a dictionary from keys to blocks. Do not change anything.
+`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay. A block has to stay while one of its children is in host memory, or while it has `host_locks`: then somebody is reading or writing its host page. `block.children` is a dictionary from keys to blocks. Do not change anything.
 """
 
 
@@ -251,7 +251,7 @@ The names come from processors, which have the same choice: **write-back** waits
 """
 
 # %%
-guess("14.c", "write_through_selective: how many blocks are loaded in all six?", None)
+guess("14.c", "write_through_selective: how many blocks do the six requests load?", None)
 
 
 # %%
@@ -273,7 +273,7 @@ None. Each prompt evicts the other before its second use. Nothing was copied, so
 
 </details>
 
-Now the real traffic: the agents with 256 GiB of host memory, and the chat of chapter 13 with room for 2,764 blocks on the device and 20,000 in host memory.
+Now the real traffic: the agents with 256 GiB of host memory, and the chat of chapter 13 with room for 2,764 blocks on the device, as there, and 20,000 in host memory.
 """
 
 
@@ -306,7 +306,7 @@ A request finds some blocks on the device, and after them some in host memory on
 
 Start to load the blocks of `path` whose `device` is `None`, and return them as a list, in order. `tiers.take(count)` returns up to `count` device pages, and makes room as far as it can. `tiers.start(block, page)` starts a load. With fewer pages than blocks, load the first ones.
 
-The bytes arrive later. Until then nobody may give the host page away: each block that is being loaded has 1 more in `host_locks`, which is taken away when its bytes have arrived. (`Tiers` does that.) A block that got no page keeps no lock.
+The bytes arrive later. Until then nobody may give the host page away: each block that is being loaded has 1 more in `host_locks`, which is taken away when its bytes have arrived. (`Tiers.arrive` does that.) A block that got no page keeps no lock.
 """
 
 
