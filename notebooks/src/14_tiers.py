@@ -251,7 +251,7 @@ The names come from processors, which have the same choice: **write-back** waits
 """
 
 # %%
-guess("14.c", "write_through_selective: how many blocks do the six requests load?", None)
+guess("14.c", "write_through_selective: how many blocks do all six load?", None)
 
 
 # %%
