@@ -359,7 +359,7 @@ def test_what_is_no_bug_is_not_taken_for_one(asked, script, said, capsys, monkey
     assert said in line
 
 
-def test_calls_that_do_not_end_are_not_played_again_and_many_are_shortened(capsys, impatience):
+def test_calls_that_do_not_end_are_not_played_again(capsys, impatience):
     assert "your function did not finish within" in said_of("9.6", "while True: it.finish(it.start([1]))", capsys)
 
     class Endless(list):
@@ -369,6 +369,9 @@ def test_calls_that_do_not_end_are_not_played_again_and_many_are_shortened(capsy
 
     check("11.6", lambda it: it.attach("A", "a", Endless()))  # it is stopped within a call
     assert "your function did not finish within" in capsys.readouterr().out
+
+
+def test_many_calls_are_shortened_to_the_last(capsys):
     line = said_of("9.6", "for n in range(99): it.finish(it.start([n]))", capsys)
     assert line.startswith("✗ 9.6 on …, start([93]), finish(row 0), ")
     check("9.6")

@@ -117,7 +117,7 @@ def test_what_is_no_such_traffic_is_one_bounded_line(path, reason, capsys):
 
 
 def test_prompts_that_grow_without_bound_end_in_one_line(capsys):
-    assert cli.main(["replay", "synthetic:agents?tools=1048576&result=1048576&calls=1048576"]) == 1
+    assert cli.main(["replay", "synthetic:agents?tools=1048576&result=1048576&calls=1048576"]) == 2
     assert "a made-up prompt has " in capsys.readouterr().err
 
 
