@@ -11,6 +11,7 @@ almost equally likely would say nothing about the cache: the next one is taken i
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from array import array
@@ -227,6 +228,45 @@ def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_
     for index, tally in tallies.items():
         assert_it_tried_what_it_says(len(clear_workloads[:: EVERY[index]]), tally)
     assert tallies["tiered"].loaded > 3 * len(clear_workloads[:: EVERY["tiered"]])
+
+
+def test_a_layer_of_a_load_that_fails_to_arrive_changes_no_token(llamas, clear_workloads, monkeypatch):
+    """The model looks for a layer, half of it is copied, and that fails: that step does too, and no other."""
+    from minikv.store.crossing import Crossing
+
+    failed, draw, arriving = [], random.Random(24), []
+    arrive, copy = Crossing.arrive, llamas.torch.Tensor.index_copy_
+
+    def noted(crossing, layer):
+        arriving.append(layer)
+        try:
+            arrive(crossing, layer)
+        finally:
+            arriving.pop()
+
+    def unlucky(side, dim, index, rows):
+        if arriving and draw.random() < 0.2:
+            copy(side, dim, index[::2], rows[::2] + 7)
+            failed.append(arriving[-1])
+            raise MemoryError
+        return copy(side, dim, index, rows)
+
+    monkeypatch.setattr(Crossing, "arrive", noted)
+    monkeypatch.setattr(llamas.torch.Tensor, "index_copy_", unlucky)
+    for work, expected in clear_workloads[:: EVERY["tiered"]]:
+        engine = engine_for(replace(work, index="tiered"), "tight", lambda m, w=work: llamas.model_for(m, w))
+        step = engine.step
+
+        def tried(step=step):
+            with contextlib.suppress(MemoryError):
+                step()
+
+        engine.step = tried
+        for shuffle in (None, random.Random(work.seed)):
+            assert serve(engine, work, Tally(), shuffle) == expected, f"workload {work.seed}"
+        assert_nothing_leaked(engine.manager)
+    assert {0, 1} <= set(failed)
+    assert len(failed) > len(clear_workloads[:: EVERY["tiered"]])
 
 
 def test_a_draft_changes_no_greedy_token(llamas, clear_workloads):

@@ -250,6 +250,12 @@ def test_what_does_not_fit_is_refused(given, words):
         manager_of(**given)
 
 
+def test_nothing_asks_what_is_worth_loading_where_nothing_is_loaded():
+    with pytest.raises(ValueError, match="worth_loading is <built-in function max>: the prefix cache has no host"):
+        CacheManager(4, worth_loading=max)
+    assert served(CacheManager(4, prefix_cache=TieredCache(), worth_loading=max), [1, 2]) == (0, 0)
+
+
 def test_a_manager_says_which_loads_it_waits_for():
     manager = manager_of()
     manager.cache.host.begin_copy(pack([1]), None, [0])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, bounded
 from minikv.prefix.contract import Match
 from minikv.prefix.host_memory import Move, moves_under_way
 from minikv.prefix.tiered import TieredCache
@@ -79,5 +79,9 @@ class HostMoves:
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
-    """The moves of a `TieredCache`; `None` for any other."""
-    return HostMoves(cache, store, host, worth) if isinstance(cache, TieredCache) else None
+    """The moves of a `TieredCache`; `None` for any other, and `ValueError` if that is to ask `worth`."""
+    if isinstance(cache, TieredCache):
+        return HostMoves(cache, store, host, worth)
+    if worth is not None:
+        raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
+    return None

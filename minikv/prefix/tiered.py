@@ -74,10 +74,8 @@ class TieredCache(RadixCache):
     ):
         if write not in WRITES:
             raise ValueError(f"write is {bounded(write)}: expected one of {', '.join(WRITES)}")
-        self.write, self.host_pages = (
-            write,
-            whole_number("host_pages", host_pages, 0, "host memory has 0 or more pages"),
-        )
+        self.write = write
+        self.host_pages = whole_number("host_pages", host_pages, 0, "host memory has 0 or more pages")
         self.hot = whole_number("hot", hot, 1, "what is used at least once may be copied out")
         super().__init__(page_size, policy, evict_by)
 

@@ -73,7 +73,7 @@ class Crossing:
         return not self._to_come
 
     def arrive(self, layer: int) -> None:
-        """Have `layer` in the target, so that it can be looked at."""
+        """Have `layer` in the target, so that it can be looked at; if that fails, the next look tries again."""
         if layer not in self._to_come:
             return
         mine = self.target.layers[layer]
@@ -86,14 +86,15 @@ class Crossing:
         else:
             current = torch.cuda.current_stream(self.target.slots.device)
             current.wait_event(self._events[layer])
-            for rows, side in zip(self._staged.pop(layer), mine):
+            for rows, side in zip(self._staged[layer], mine):
                 rows.record_stream(current)
                 side.index_copy_(0, self.target.slots.index, rows)
+            del self._staged[layer]
         del self._to_come[layer]
 
     def finish(self) -> None:
         """Have all layers in the target."""
-        for layer in list(self._to_come):
+        for layer in self.to_come:
             self.arrive(layer)
 
     def _set_out(self) -> None:

@@ -6,7 +6,7 @@ So far, what your cache evicts is lost. But a server has far more host memory th
 
 **After this chapter you will be able to** *say* when loading beats computing, *keep* two memories consistent while bytes move between them, and *choose* a write policy by what it costs.
 
-{{time}} **Needs** chapters 02, 04, 05, 06 and 10. **New words** tier, demotion, write policy, write-back, write-through.
+{{time}} **Needs** chapters 02, 04, 05, 06, 10 and 13. **New words** tier, demotion, write policy, write-back, write-through.
 
 **In this notebook already** `Pool` from chapter 02 and `load_or_compute` from chapter 06, yours or the package's, and the classes `Block` and `Tiers`, which call your pieces.
 
@@ -371,7 +371,7 @@ source(Tiers.serve, Tiers.take)
 
 # %% [markdown]
 """
-`use` sets the order of use, and `arrive` ends a load. The attribute `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. One line loads everything that it finds. The other asks your `worth_loading` first.
+`use` sets the order of use, and `arrive` ends a load. The attribute `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. The lines show the hours of computing and loading together. One loads everything that it finds. The other asks your `worth_loading` first.
 """
 
 
@@ -398,7 +398,7 @@ lines = {
     "no host memory": [hours(0)[0]] * len(rates),
 }
 speeds = {"link, in GB per second": rates}
-plot("Hours of computing and loading", speeds, lines, "hours", log="x")
+plot("24 agents, 512 GiB of host memory", speeds, lines, "hours", log="x")
 
 # %% [markdown]
 """
