@@ -16,7 +16,7 @@ from minikv.testing import attempt as attempt_module
 from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.examine import verify
 from minikv.testing.conformance.playing import find_breach
-from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
+from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_JUDGED, NOT_REACHED
 from minikv.testing.conformance.script import scenario_of
 from minikv.testing.conformance.subject import subject_of
 from minikv.tokens import PackedTokens
@@ -250,14 +250,18 @@ def test_a_join_that_nobody_can_see_is_not_reached():
 # -- what is silly --------------------------------------------------------------------------------------------------
 
 
-def test_a_class_that_cannot_be_made_breaks_every_rule_and_says_how():
+def test_of_a_class_that_cannot_be_made_no_rule_is_judged_and_it_says_why():
     class NeedsMore(RadixCache):
         def __init__(self, capacity):
             super().__init__()
 
-    assert states(NeedsMore) == {BROKEN: [*range(1, 16)]}
-    assert script(NeedsMore, 7)[:1] == ["cache = NeedsMore()"]
-    assert script(NeedsMore, 7)[-1].startswith("# raises TypeError (")
+    found = verify(NeedsMore, home="", examples=0)
+    assert {each.state for each in found.verdicts} == {NOT_JUDGED}
+    assert found.status == 1
+    why, made, error = found.note.split("\n    ")[:3]
+    assert (why, made) == ("it cannot be made:", "cache = NeedsMore()")
+    assert error.startswith("# raises TypeError (")
+    assert str(found).endswith(f"{found.note}\nnot judged: 15")
 
 
 def test_a_class_that_cannot_be_made_with_larger_pages_breaks_rule_15():

@@ -117,6 +117,7 @@ def test_one_class_of_a_file_can_be_named(verify_here):
         ("x = 1", {"target": "theirs.py:Mine"}, "cannot verify theirs.py: it has no class 'Mine'"),
         ("x = 1", {"target": "theirs:x"}, "cannot verify theirs: 'x' is not a class with match_prefix and insert or"),
         ("x = 1", {"target": "others.py"}, "cannot verify others.py: ImportError: there is no such file"),
+        ("x = 1", {"target": "."}, "cannot verify .: ImportError: there is no such file"),
         ("x = 1", {"target": "no.such.module"}, "cannot verify no.such.module: ModuleNotFoundError: No module"),
         ("def", {}, "cannot verify theirs.py: SyntaxError: "),
         ("raise SystemExit(3)", {}, "cannot verify theirs.py: SystemExit: 3"),
@@ -134,6 +135,14 @@ def test_what_the_class_prints_is_not_in_the_report(verify):
     status, out, error = verify(RIGHT.replace("pass", "def check(self):\n        print('printed')"))
     assert status == 1
     assert "printed" not in out + error
+
+
+def test_a_class_that_cannot_be_made_is_one_script(verify):
+    text = RIGHT.replace("pass", "def __init__(self):\n        raise RuntimeError('no GPU')")
+    status, out, _ = verify(text)
+    why = "it cannot be made:\n    from theirs import Mine\n    cache = Mine()\n    # raises RuntimeError (no GPU)\n"
+    assert (status, out.partition("\n\n")[2]) == (1, f"{why}\nnot judged: 15\n")
+    assert json.loads(verify(text, "--json")[1])["note"] == why
 
 
 def test_a_class_that_ends_the_process_is_not_judged(verify):

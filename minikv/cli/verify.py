@@ -26,7 +26,8 @@ examples:
   minikv verify --template > my_engine.py             a class to fill in, for the cache of an engine
   minikv verify my_engine.py --junit verify.xml       for CI: a test case for each rule
 
-The exit status is 0 if rules hold and none is broken, 1 if one is broken, and 2 if nothing could be judged."""
+The exit status is 0 if rules hold and none is broken, 1 if one is broken or was not judged, and 2 if there is nothing
+to judge."""
 
 
 def add_verify(verify: argparse.ArgumentParser) -> None:

@@ -58,7 +58,7 @@ def verify_apart(
         elif "doing" in message:
             lines = message["doing"]
         elif "rules" in message and waiting:
-            yield _judged(waiting.pop(0), message["rules"])
+            yield _judged(waiting.pop(0), message["rules"], message.get("note", ""))
             lines = []
         elif waiting is None:
             raise NothingToJudgeError(f"its import {message.get('end', _NO_VERDICT)}")
@@ -72,7 +72,7 @@ def verify_apart(
 _NO_VERDICT = "writes what is not a verdict"
 
 
-def _judged(about: Message, said: list[Any]) -> Conformance:
+def _judged(about: Message, said: list[Any], note: str) -> Conformance:
     """The report that the other process made, if it has the state of every rule, and its script or none."""
     named = RULES[about["kind"]].items()
     try:
@@ -82,7 +82,7 @@ def _judged(about: Message, said: list[Any]) -> Conformance:
         ]
     except (TypeError, ValueError):
         return _unjudged(about, _NO_VERDICT, [])
-    return Conformance(about["class"], tuple(verdicts))
+    return Conformance(about["class"], tuple(verdicts), note)
 
 
 def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
@@ -161,7 +161,7 @@ def _computing(process: Any) -> str:
 
 def _parsed(line: bytes) -> Message:
     """A line as a message, an empty one where it is none: anybody's code may write to our pipe."""
-    kinds = {"error": str, "classes": list, "doing": list, "rules": list, "judged": dict, "finished": bool}
+    kinds = {"error": str, "classes": list, "doing": list, "rules": list, "note": str, "judged": dict, "finished": bool}
     with suppress(ValueError):
         message = json.loads(line)
         if isinstance(message, dict) and all(type(value) is kinds.get(key) for key, value in message.items()):
@@ -231,4 +231,4 @@ def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str
     for kind, made in classes.values():
         how = int(examples) if examples else None
         found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
-        say(rules=[(each.state, each.script) for each in found.verdicts])
+        say(rules=[(each.state, each.script) for each in found.verdicts], note=found.note)

@@ -171,9 +171,9 @@ class SideBySide:
         return self.end(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
 
     def unmade(self) -> Findings:
-        """Of a class that cannot be made, all that it claims is broken."""
-        broken = {rule: self.end(rule, self.made.in_words) for rule in sorted(self.subject.claims)}
-        return Findings(broken, frozenset())
+        """Of a class that cannot be made, no rule can be judged."""
+        script = "\n    ".join(self.end(0, self.made.in_words).script)
+        return Findings({}, frozenset(), f"it cannot be made:\n    {script}\n")
 
     def lacking(self) -> frozenset[str]:
         """The verbs that the object does not have."""

@@ -99,7 +99,8 @@ class Conformance:
         >>> Conformance("Mine", (RuleVerdict(7, "sizes", HOLDS),)).as_json()
         {'class': 'Mine', 'rules': [{'rule': 7, 'name': 'sizes', 'state': 'holds', 'script': None}]}
         """
-        return {"class": self.name, "rules": [each._asdict() for each in self.verdicts]}
+        rules = [each._asdict() for each in self.verdicts]
+        return {"class": self.name, "rules": rules, **({"note": self.note} if self.note else {})}
 
     def as_junit(self, place: str) -> str:
         """A test suite with a test case for each rule, as JUnit and its readers have it; `place` names the file.
@@ -155,10 +156,10 @@ def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], 
     >>> [each.state for each in found.verdicts]
     ['not reached', 'not claimed']
     """
-    verdicts = []
+    verdicts, other = [], NOT_JUDGED if found.note else NOT_REACHED
     for rule, words in rules.items():
-        state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else NOT_REACHED
+        state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else other
         state = state if rule in claims else NOT_CLAIMED
         script = "\n".join(found.broken[rule].script) if state == BROKEN else None
         verdicts.append(RuleVerdict(rule, words, state, script))
-    return Conformance(name, tuple(verdicts))
+    return Conformance(name, tuple(verdicts), found.note)

@@ -170,10 +170,14 @@ class Breach:
 
 
 class Findings(NamedTuple):
-    """The result of trying a class: for each broken rule the smallest breach, and the rules that were `reached`."""
+    """The result of trying a class: for each broken rule the smallest breach, and the rules that were `reached`.
+
+    A `note` says why none could be judged.
+    """
 
     broken: Mapping[int, Breach]
     reached: frozenset[int]
+    note: str = ""
 
 
 def _renamed(lines: tuple[str, ...]) -> list[str]:
