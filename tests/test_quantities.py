@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.traffic.plan.plan_words import count, gib, percent
+from minikv.traffic.plan.plan_words import count, gib, hours, percent
 from minikv.traffic.plan.tiering import memory_size
 from minikv.traffic.replay import read_capacity
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.core
         (gib(1000 * 2**30), "1,000 GiB"), (gib(10 * 2**30), "10 GiB"),
         (count(0), "0"), (count(9999), "9,999"), (count(10_000), "10.0k"), (count(1e15), "1.0P"),
         (count(999_949), "999.9k"), (count(999_999), "1.0M"), (count(2e21), "2,000.0E"),
-        (percent(0), "0.0 %"), (percent(1), "100.0 %"),
+        (hours(0.99996), "1 h"), (hours(0.000001), "0.000001 h"), (percent(0), "0.0 %"), (percent(1), "100.0 %"),
     ],
 )  # fmt: skip
 def test_numbers_as_people_read_them(found, expected):
@@ -28,7 +28,7 @@ def test_numbers_as_people_read_them(found, expected):
 @pytest.mark.parametrize(
     ("text", "size"),
     [("1B", 1), ("80GiB", 80 * 2**30), ("80 GiB", 80 * 2**30), ("1.5TB", 15 * 10**11), ("500MiB", 500 * 2**20),
-     ("2kB", 2000), ("2KiB", 2048), (" 1PiB ", 2**50)],
+     ("2kB", 2000), ("2KiB", 2048), (" 1PiB ", 2**50), ("1099511627776B", 2**40)],
 )  # fmt: skip
 def test_units_count_by_1024_with_an_i_and_by_1000_without(text, size):
     assert memory_size(text) == size

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import io
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -177,6 +178,9 @@ def test_on_all_sessions_at_ten_pairs_of_sizes():
         ("gpu=60GiB,host=1TiB@50", "host is at '50': expected a rate and its unit, such as 50GB/s"),
         ("gpu=60GiB,host=1TiB@50Gb/s", "host is at '50Gb/s': expected a rate and its unit, such as 50GB/s"),
         ("gpu=60GiB,host=1TiB@0GB/s", "host is at '0GB/s': expected a rate"),
+        ("gpu=60GiB@", "gpu is at '': expected a rate and its unit, such as 400TFLOP/s"),
+        ("gpu=60GiB@400TB", "gpu is at '400TB': expected a rate and its unit, such as 400TFLOP/s"),
+        ("gpu=60GiB,host=1TiB@50GB", "host is at '50GB': expected a rate and its unit, such as 50GB/s"),
         ("gpu=60GiB@400TB/s", "gpu is at '400TB/s': expected a rate and its unit, such as 400TFLOP/s"),
         ("gpu=60", "gpu is '60': expected a number and its unit"),
         ("gpu=0GiB", "gpu is '0GiB': expected a number and its unit"),
@@ -205,7 +209,8 @@ def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsy
         ([Tier("gpu", 0)], ValueError, "gpu is 0: a tier has at least 1 byte"),
         ([Tier("gpu", 1.5)], TypeError, "gpu is 1.5"),
         ([Tier("gpu", 1), Tier("host", 2)], ValueError, "host has no rate"),
-        ([Tier("gpu", 1), Tier("host", 2, float("nan"))], ValueError, "the rate of host is nan: expected a finite"),
+        ([Tier("gpu", 1), Tier("host", 2, float("nan"))], ValueError, "the rate of host is nan: expected a number above 0"),
+        ([Tier("gpu", 1), Tier("host", 2, 10**400)], ValueError, "the rate of host is 1000"),
         ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
         ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
         ([("gpu", 1)], TypeError, "is no tier: expected a Tier"),
@@ -272,6 +277,8 @@ def test_every_form_has_the_tiers(tmp_path, capsys):
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(json.dumps(plan_object(found)))
     assert [tier["bytes_per_gpu"] for tier in told["tiers"]] == [2**30, 2**32, 2**33]
+    assert [tier["rate_per_gpu"] for tier in told["tiers"]] == [SPEED, 50e9, 10e9]
+    assert told["tiers"][1]["break_even_rate_per_gpu"] > 1e9
     assert len(told["hours"]) == len(told["points"])
 
 
@@ -284,6 +291,32 @@ def test_the_picture_has_both_charts_with_a_mark_for_each_tier():
     assert plan_picture(words) in plan_page(words, "day.jsonl")
     seen = Tags(plan_page(words, "day.jsonl"))
     assert seen.open == []
+
+
+def test_what_the_weights_take_is_no_part_of_the_gpu():
+    found = plan(MOONCAKE, "llama-3.1-8b", tiers="gpu=20GiB,host=25GiB@50GB/s", weights="bf16")
+    assert found.tiers[0].bytes == found.memory < 2**33
+    assert found.tiers[0].blocks == found.at_memory.blocks
+
+
+@pytest.mark.parametrize("rate", [Fraction(10**10, 3), np.int64(10**10), np.float32(10**10)])
+def test_a_rate_of_any_kind_of_number_can_be_written_as_json(rate):
+    found = plan(MOONCAKE, "llama-3.1-8b", tiers=[Tier("gpu", 2**30), Tier("host", 2**31, rate)])
+    assert json.loads(json.dumps(plan_object(found)))["tiers"][1]["rate"] == float(rate)
+
+
+def test_tiers_of_as_many_blocks_are_all_named_in_the_csv():
+    found = planned([1, 2], [3], [1, 2], tiers="gpu=1024B,host=1025B@1B/s,disk=2048B@1B/s")
+    rows = {row["blocks"]: row["tier"] for row in csv.DictReader(io.StringIO(curve_csv(found)))}
+    assert (rows["2"], rows["4"], rows["3"]) == ("gpu, host", "disk", "")
+
+
+@pytest.mark.parametrize("tiers", ["gpu=1024B", "gpu=1024B,host=9999B@1B/s,disk=999999B@1B/s"])
+def test_the_steps_are_not_more_than_were_said(tiers):
+    levels, said, done = read_tiers(tiers), [], []
+    terms = Terms(512, bytes_per_token=1, memory=1024, cost=COST, tiers=levels)
+    make_plan(TraceTree(trace([1, 2], [3], [4, 5], [1, 2])), terms, done.append, said.append)
+    assert len(done) in {said[0] - 1, said[0]}  # the knee may be a size that is there anyway
 
 
 def test_a_link_that_never_pays_is_said_to():

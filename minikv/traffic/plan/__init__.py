@@ -87,6 +87,7 @@ class Terms:
             )
         memory = _memory_in_bytes(memory, levels, layers)
         memory, cost = _of_cache(model, memory, tp, weights, is_counted=bool(weights or levels))
+        levels = tuple(replace(tier, bytes=memory or 0) if tier.name == "gpu" else tier for tier in levels)
         return cls(1, layers.bytes_per_token, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
 
     def on(self, traffic: Traffic) -> Terms:
@@ -111,8 +112,7 @@ class Terms:
     def tier_blocks(self) -> list[int]:
         """Return how many whole blocks fit in each tier."""
         block = self.block_size * (self.bytes_per_token or 1)
-        return [min(tier.bytes // block, self.capacity or 0) if tier.name == "gpu" else tier.bytes // block
-                for tier in self.tiers]  # fmt: skip
+        return [tier.bytes // block for tier in self.tiers]
 
 
 def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KVLayers) -> int | None:

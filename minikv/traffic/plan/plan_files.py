@@ -11,7 +11,7 @@ from minikv.traffic.plan.plan_words import GIB, PlanWords, hours
 from minikv.traffic.report import csv_text, document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
-_OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes")
+_OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes", "rate", "break_even_rate")
 _NOT_SAID = ("longest_prompt", "cost")
 
 
@@ -51,8 +51,9 @@ def curve_csv(plan: Plan) -> str:
     >>> curve_csv(make_plan(TraceTree(), Terms(16))).splitlines()[1]
     '1,16,,0,0.0,0,0.0,,0,,0'
     """
-    replayed, names = plan.policies.items(), {tier.blocks: tier.name for tier in plan.tiers}
-    times = {at.blocks: {**asdict(at), "tier": names.get(at.blocks, "")} for at in plan.hours}
+    replayed, times = plan.policies.items(), {at.blocks: asdict(at) for at in plan.hours}
+    for at in times.values():
+        at["tier"] = ", ".join(tier.name for tier in plan.tiers if tier.blocks == at["blocks"])
     return csv_text([
         _plain(point, plan) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
         | times.get(point.blocks, {})

@@ -259,10 +259,11 @@ class PlanWords:
 def hours(number: float) -> str:
     """Hours, with as many digits as matter.
 
-    >>> hours(141.234), hours(0.4567), hours(0)
-    ('141.2 h', '0.457 h', '0 h')
+    >>> hours(141.234), hours(0.4567), hours(0.00019), hours(0)
+    ('141.2 h', '0.457 h', '0.00019 h', '0 h')
     """
-    return f"{number:,.{1 if number >= 1 else 3}f}".rstrip("0").removesuffix(".") + " h"
+    digits = 1 if number >= 1 else 3 if number >= 0.1 else 6  # as many as the figures have
+    return f"{number:,.{digits}f}".rstrip("0").removesuffix(".") + " h"
 
 
 def percent(share: float) -> str:

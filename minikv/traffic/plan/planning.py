@@ -148,7 +148,7 @@ class _Planning:
     def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
         """The points by their sizes, and the size of the knee."""
         terms, sizes = self.terms, self._sizes(reach)
-        expect(len(sizes) + 1)
+        expect(len({*sizes, *terms.tier_blocks}) + 1)
         hits = {size: self._hits(size) for size in sizes if size <= reach}
         bend = knee(list(hits), list(hits.values()), self._hits)
         points: dict[int | None, PlanPoint] = {}

@@ -16,7 +16,6 @@ request that is larger than the gpu is served without any tier.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from minikv.traffic.trace_tree import Column
 TIERS = ("gpu", "host", "disk")
 SPEED = 400e12  # FLOPs per second of one GPU, where none is said: chapter 06 counts with it, too
 _POWERS = ("", "K", "M", "G", "T", "P")
-_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
 
 
 def memory_size(text: str) -> int:
@@ -73,7 +72,7 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
     `ValueError` and `TypeError` name the tier, what is wrong with it, and what is expected.
 
     >>> read_tiers("gpu=60GB,disk=2TB@7GB/s")[1]
-    Tier(name='disk', bytes=2000000000000, rate=7000000000)
+    Tier(name='disk', bytes=2000000000000, rate=7000000000.0)
     >>> read_tiers("gpu=60GB,host=1TB")
     Traceback (most recent call last):
     ValueError: host has no rate: expected one, such as host=1TiB@50GB/s
@@ -92,10 +91,10 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
 
 def _from_text(text: str) -> Tier:
     name, _, size = text.strip().partition("=")
-    size, _, rate = size.partition("@")
+    size, at, rate = size.partition("@")
     _require_name(name)
     try:
-        return Tier(name, memory_size(size), _rate(name, rate) if rate else 0.0)
+        return Tier(name, memory_size(size), _rate(name, rate) if at else 0.0)
     except ValueError as error:
         raise ValueError(f"{name} is {error}") from None
 
@@ -103,7 +102,7 @@ def _from_text(text: str) -> Tier:
 def _rate(name: str, text: str) -> int:
     unit, example = ("FLOP/s", "400TFLOP/s") if name == "gpu" else ("B/s", "50GB/s")
     try:
-        return memory_size(text.removesuffix(unit) + "B" * text.endswith(unit))
+        return memory_size(text.removesuffix(unit) + "B" if text.endswith(unit) else "")
     except ValueError:
         raise ValueError(f"at {bounded(text)}: expected a rate and its unit, such as {example}") from None
 
@@ -119,11 +118,11 @@ def _checked(tier: Tier) -> Tier:
         raise TypeError(f"{bounded(tier)} ({type(tier).__name__}) is no tier: expected a Tier")
     _require_name(tier.name)
     size, rate = whole_number(tier.name, tier.bytes, 1, "a tier has at least 1 byte"), tier.rate
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate < math.inf:
-        raise ValueError(f"the rate of {tier.name} is {bounded(rate)}: expected a finite number above 0")
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate < 2**63:
+        raise ValueError(f"the rate of {tier.name} is {bounded(rate)}: expected a number above 0, below 2**63")
     if not rate and tier.name != "gpu":
         raise ValueError(f"{tier.name} has no rate: expected one, such as {tier.name}=1TiB@50GB/s")
-    return Tier(tier.name, size, rate or SPEED)
+    return Tier(tier.name, size, float(rate) or SPEED)
 
 
 @dataclass(frozen=True)
