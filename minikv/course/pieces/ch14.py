@@ -80,10 +80,6 @@ def _key_of(block: Any) -> Any:
     return block.key if hasattr(block, "host_locks") else None if block is None else token_in_words(block)
 
 
-def _told(held: Sequence[Planted]) -> str:
-    return ", ".join(f"{prompt}: {near} D {far} H" for prompt, near, far, _ in held) or "nothing"
-
-
 def play_worth_loading(world: World, case: tuple[Any, ...]) -> Frames:
     """Make one decision, with both times in the caption."""
     count, cached, size, link, dense, attention, speed = case
