@@ -18,7 +18,7 @@ from two_tiers import SESSIONS, SHARED, arrivals, bought, served, sessions_in
 
 from minikv import cli, plan
 from minikv.tokens import PackedTokens
-from minikv.traffic import TraceRequest
+from minikv.traffic import TraceRequest, reuse
 from minikv.traffic.plan import Terms
 from minikv.traffic.plan.plan_files import curve_csv, hours_chart, plan_object, plan_page, plan_picture
 from minikv.traffic.plan.plan_words import PlanWords
@@ -309,6 +309,16 @@ def test_tiers_of_as_many_blocks_are_all_named_in_the_csv():
     found = planned([1, 2], [3], [1, 2], tiers="gpu=1024B,host=1025B@1B/s,disk=2048B@1B/s")
     rows = {row["blocks"]: row["tier"] for row in csv.DictReader(io.StringIO(curve_csv(found)))}
     assert (rows["2"], rows["4"], rows["3"]) == ("gpu, host", "disk", "")
+
+
+def test_tiers_take_no_more_passes_over_the_trace(monkeypatch):
+    passes, pass_over = [], reuse.reuse_in
+    monkeypatch.setattr(reuse, "reuse_in", lambda *of: passes.append(of) or pass_over(*of))
+    chat = "synthetic:chat?requests=60", "llama-3.1-8b"  # most sizes are smaller than some request
+    plan(*chat, "1GiB")
+    without = len(passes)
+    plan(*chat, tiers="gpu=1GiB,host=4GiB@50GB/s")
+    assert 10 < len(passes) - without <= without + 1
 
 
 @pytest.mark.parametrize("tiers", ["gpu=1024B", "gpu=1024B,host=9999B@1B/s,disk=999999B@1B/s"])

@@ -20,7 +20,7 @@ from minikv.prefix.radix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.traffic.plan.tiering import Tiering
+from minikv.traffic.plan.tiering import TierHours, Tiering
 from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Reuse, ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_file import TraceRequest
@@ -78,11 +78,11 @@ class _Planning:
         self.sizes, self.whole = ReuseBySize(tree, tails), ReuseBySize(tree, tails).at()
         self.counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
         self.own, self.blocks = own_depths(tree), self._total(self.whole.lengths)
+        self.tiering, self.hours = self._tiering(), list[TierHours]()
 
     def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
         terms, reach = self.terms, self._reach()
         points, bend = self._curve(reach, tick, expect)
-        tiering = self._tiering()
         return Plan(
             **self._traffic(),
             warm_up=terms.warm_up,
@@ -101,16 +101,17 @@ class _Planning:
             time_to_live=tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
             gpus=terms.gpus,
             cost=terms.cost,
-            tiers=tuple(tiering.points()) if tiering else (),
-            hours=tuple(tiering.hours(point.blocks) for point in points.values()) if tiering else (),
+            tiers=tuple(self.tiering.points()) if self.tiering else (),
+            hours=tuple(self.hours),
         )
 
     def _tiering(self) -> Tiering | None:
-        terms, flops = self.terms, self._flops(self.inputs)
-        if not terms.tiers or not terms.cost or not terms.bytes_per_token or flops is None:
+        terms = self.terms
+        if not terms.tiers or not terms.cost or not terms.bytes_per_token:
             return None
         model = terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus
-        return Tiering(terms.tiers, terms.tier_blocks, *model, self.sizes, self.inputs, self.counts, flops)
+        trace = self.sizes, self.inputs, self.counts, self._flops(self.inputs) or 0
+        return Tiering(terms.tiers, terms.tier_blocks, *model, *trace)
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
@@ -155,6 +156,8 @@ class _Planning:
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
             tick(f"{size * terms.block_size:,} tokens")
             points[size] = self._point(size)
+            if self.tiering:
+                self.hours.append(self.tiering.hours(size))  # now, as it takes the same pass
         return points, bend
 
     def _hits(self, size: int) -> int:

@@ -202,7 +202,7 @@ class Tiering:
 
     def points(self) -> Iterator[TierPoint]:
         """The worth of each tier."""
-        total = int(self.sizes.at().lengths[self.counts].sum())
+        total = int(np.array(self.sizes.tree.lengths)[self.counts].sum())
         rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1)
         for number, (tier, blocks) in enumerate(zip(self.tiers, self.blocks)):
             parts = self._parts(blocks)
