@@ -156,6 +156,14 @@ def test_only_what_is_worth_loading_is_loaded():
     assert asked == [(3, 0)]
 
 
+@pytest.mark.parametrize("answer", [2, 1.5, "yes", None, 0])
+def test_any_answer_about_worth_counts_as_yes_or_no(answer):
+    manager = manager_of(worth_loading=lambda count, before: answer)
+    served(manager, [1, 2, 3, 4])
+    served(manager, [5, 6, 7, 8])
+    assert served(manager, [1, 2, 3, 9]) == ((3, 3) if answer else (0, 0))
+
+
 def test_of_what_is_worth_loading_only_what_is_still_there_counts():
     """Room for the request was made on the device, and so in host memory, where a part of what was found went."""
     asked = []

@@ -361,6 +361,16 @@ def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device)
     assert torch.equal(store.read(1, [0])[0].cpu(), before)
 
 
+@every_device
+@pytest.mark.parametrize("later", [False, True])
+def test_of_two_that_cross_into_a_page_the_last_one_stays(later, device):
+    store, first, last = filled(EVEN, device=device), filled(EVEN, seed=50), filled(EVEN, seed=90)
+    store.take_pages(first, [1], [2], later=True)
+    store.take_pages(last, [1], [2], later)
+    for layer in range(EVEN.num_layers):
+        assert same([[side.cpu() for side in store.read(layer, [*range(8, 12)])]], [last.read(layer, [*range(4, 8)])])
+
+
 @pytest.mark.parametrize("look", ["copy", "copy_pages", "write", "pickle", "cross"])
 def test_whoever_looks_at_a_store_finds_what_crosses_into_it(look):
     store, host = filled(EVEN), filled(EVEN, seed=50)

@@ -44,7 +44,7 @@ class HostMoves:
             return 0
         count, is_worth = len(move.dst) * self.cache.page_size, False
         try:
-            is_worth = self.worth is None or self.worth(count, match.length)
+            is_worth = self.worth is None or bool(self.worth(count, match.length))
         finally:
             if not is_worth:
                 self.cache.settle(move)

@@ -172,6 +172,7 @@ class KVStore:
         if later or crossing.on_a_stream:
             self._crossings.append(crossing)
         else:
+            self._wait()  # for what came before, perhaps to the same pages
             crossing.finish()
         return crossing
 
