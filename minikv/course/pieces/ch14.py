@@ -77,7 +77,7 @@ def _frame(caption: str, tiers: Any, seen: Any = NOTHING) -> CaseFrame:
 
 
 def _key_of(block: Any) -> Any:
-    return block.key if hasattr(block, "host_locks") else None if block is None else token_in_words(block)
+    return block.key if hasattr(block, "host_locks") else token_in_words(block)
 
 
 def play_worth_loading(world: World, case: tuple[Any, ...]) -> Frames:
@@ -100,7 +100,7 @@ def play_host_victim(world: World, case: Sequence[Planted]) -> Frames:
     keys = [block.key for block in order]
     is_known = victim is None or any(victim is block for block in order)
     seen = {
-        "the victim": _key_of(victim) or "None", "is it one of these blocks": yes_or_no(is_known),
+        "the victim": _key_of(victim), "is it one of these blocks": yes_or_no(is_known),
         "the order of use, which must not change": [block.key for block in tiers.in_host],
     }  # fmt: skip
     device = [block.key for block in tiers.on_device]
