@@ -139,12 +139,16 @@ def test_the_commands_for_a_server_run_as_they_are_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "It is 14:0{n}."}}\n' for n in range(3)), "utf-8")
     line = '{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n'
-    (tmp_path / "day.jsonl").write_text(line * 2, "utf-8")
+    for name in ("day", "hour"):
+        (tmp_path / f"{name}.jsonl").write_text(line * 2, "utf-8")
     shown = re.findall(r"^minikv (.*?) +#", README, re.MULTILINE)
     assert [line.split()[0] for line in shown] == ["why", "plan", "verify"]
     done = [run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING | SWEEP) for line in shown]
     assert [one.returncode for one in done] == [0, 0, 2], done
     tools = (ROOT / "notebooks" / "site" / "tools.md").read_text("utf-8")
+    plans = re.findall(r"^minikv (plan .*)", tools, re.MULTILINE)
+    assert ["--tiers" in line for line in plans] == [False, True]
+    assert [run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING | SWEEP).returncode for line in plans] == [0, 0]
     for page in (README, tools):
         assert re.search(r"pip install '(.*)'\n", done[2].stderr)[1] in page
 

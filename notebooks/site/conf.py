@@ -68,7 +68,7 @@ def add_player(app: Any, pagename: str, templatename: str, context: dict[str, An
 
 
 def as_rest(text: str) -> str:
-    """A docstring of ours as reStructuredText: `names` as code, examples and indented blocks as they are.
+    """Return a docstring of the package as reStructuredText: `names` as code, examples and indented blocks as they are.
 
     A class of the package becomes a link.
 
