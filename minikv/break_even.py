@@ -106,7 +106,9 @@ def _amount(name: str, value: float) -> Fraction:
         raise TypeError(f"{name} is {bounded(value)} ({type(value).__name__}): expected a number")
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} is {bounded(value)}: expected a finite number, 0 or more")
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))  # those of numpy overflow
+    return Fraction(float(value))
 
 
 def _rate(name: str, value: float) -> Fraction:

@@ -89,6 +89,9 @@ def test_numbers_of_any_size_and_library_are_taken():
     assert break_even_tokens(10**17, 1, 10**17, 1) is None
     assert break_even_tokens(10**17, 1, 10**17 + 1, 1) == 1
     assert break_even_tokens(numpy.int64(10), numpy.float32(2), Fraction(30), 6, attention_flops=1, latency=1) == 3
+    llama = 131_072, 3 * 10**9, 16_060_000_000, 400 * 10**12, 262_144  # whose products are beyond an int64
+    *numbers, attention = map(numpy.int64, llama)
+    assert break_even_tokens(*numbers, attention_flops=attention) == 5403
 
 
 def test_a_prefix_that_is_still_cached_makes_computing_dearer():

@@ -258,6 +258,11 @@ def test_what_does_not_fit_is_refused(given, words):
         manager_of(**given)
 
 
+def test_what_cannot_be_asked_about_worth_is_refused():
+    with pytest.raises(TypeError, match="worth_loading is 5: expected a function of two numbers"):
+        CacheManager(4, prefix_cache=TieredCache(host_pages=4), worth_loading=5)
+
+
 def test_nothing_asks_what_is_worth_loading_where_nothing_is_loaded():
     with pytest.raises(ValueError, match="worth_loading is <built-in function max>: the prefix cache has no host"):
         CacheManager(4, worth_loading=max)

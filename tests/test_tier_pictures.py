@@ -15,7 +15,7 @@ from tiered_machine import pages_of
 from minikv import CacheManager, Engine, LockError, Scheduler, TieredCache, draw, playground, record
 from minikv.course.pictures.tiers import host_paths, two_tiers
 from minikv.prefix.tiered import WRITES
-from minikv.testing.snapshot import snapshot
+from minikv.testing.snapshot import NodeView, snapshot
 
 PROMPTS = st.lists(st.integers(0, 2), min_size=1, max_size=6)
 ACTS = st.lists(
@@ -120,6 +120,20 @@ def test_what_only_host_memory_knows_has_a_root_too(namespace):
 
 
 # -- films and the playground -----------------------------------------------------------------------------------------
+
+
+def test_no_child_is_compared_with_all_others():
+    class Token(int):
+        compared = 0
+        __hash__ = int.__hash__
+
+        def __eq__(self, other):
+            Token.compared += 1
+            return int(self) == int(other)
+
+    views = [NodeView("root", None), *(NodeView("", 0, [Token(number)], [number]) for number in range(300))]
+    assert len(two_tiers(views, [])) == 301
+    assert Token.compared < 3000
 
 
 def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():

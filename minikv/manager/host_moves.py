@@ -80,6 +80,8 @@ class HostMoves:
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
     """The moves of a `TieredCache`; `None` for any other, and `ValueError` if that is to ask `worth`."""
+    if worth is not None and not callable(worth):
+        raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
     if isinstance(cache, TieredCache):
         return HostMoves(cache, store, host, worth)
     if worth is not None:

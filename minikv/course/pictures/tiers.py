@@ -165,9 +165,10 @@ def _laid(views: Sequence[NodeView], size: int) -> dict[Hashable, _Page]:
         else:
             page = ends[view.parent]
             for at in range(0, max(1, len(view.tokens)), size):
-                tokens, above = view.tokens[at : at + size], page.below
+                tokens, above, again = view.tokens[at : at + size], page.below, 0
                 page = _Page(tokens, view.slots[at : at + size], view)
-                again = sum(key == tuple(tokens) for key, _ in above)  # a film's ghost of it, or a loop
+                while (tuple(tokens), again) in above:  # a film's ghost of it, or a loop
+                    again += 1
                 above[tuple(tokens), again] = page
         ends.append(page)
     return roots
