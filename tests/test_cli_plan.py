@@ -119,7 +119,7 @@ def test_what_the_layers_keep_is_a_table_with_conventions(capsys, tmp_path):
     status, out, _ = plan(capsys, "--model", "qwen3-next-80b-a3b", "--memory", "60GiB", "--html", "plan.html")
     page = (tmp_path / "plan.html").read_text("utf-8")
     for said in ("What the layers keep", "73.69 MiB", "sums in fp32, as in SGLang; vLLM takes the type of the model",
-                 "The smallest prefix that vLLM reuses is of 1,056 tokens", "Its FLOPs are not counted."):  # fmt: skip
+                 "The smallest prefix that vLLM reuses has 1,056 tokens", "Its FLOPs are not counted."):  # fmt: skip
         assert said in out
         assert said in page
     assert status == 0

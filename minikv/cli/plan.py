@@ -33,16 +33,16 @@ _EXAMPLES = """examples:
   minikv plan day.jsonl --model llama-3.1-8b --memory 60GiB        over GiB, and at the memory of your cache
   minikv plan day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
                                                                    80 GiB on each of two GPUs, less the weights
-  minikv plan sessions.jsonl.gz --ttl 300,3600 --html report.html  what forgetting costs; a report for a browser
+  minikv plan sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser
   minikv plan day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
-                                                                   what each tier buys: hits, and hours of prefill
+                                                                   what each tier adds: hits, and the prefill left
   minikv plan day.jsonl --policies all                             every eviction order; continues after a stop
 
---model says which layers keep every token, and which a window, a chunk or a state; what it does not know is refused.
+--model says which layers keep every token, a window, a chunk or a state. An unknown model or field is refused.
 A hf_quant_config.json beside the config.json is read, too.
 
-The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
-The knee is the size from which on more memory gains less than the average of the whole curve."""
+The curve is that of LRU by pages; the bound is that of an eviction order that knows the future. Both are exact.
+The knee is the size above which more memory gains less than the average of the whole curve."""
 
 
 def add_plan(plan: argparse.ArgumentParser) -> None:
@@ -56,19 +56,20 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     add_traffic(plan)
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
     plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
-                      help="what the cache may use on each GPU, such as 60GiB")  # fmt: skip
+                      help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
     plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
-                      help="memory of each GPU, and beyond it over a link: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
+                      help="cache memory for each GPU: its own, and host memory or a disk over a link: "
+                           "gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS,
-                      help="of keys and values (default: as the model quantizes them, or bf16)")  # fmt: skip
+                      help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
     plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
-                      help="of the states of recurrent layers (default: as the model says, or fp32)")  # fmt: skip
+                      help="number format of recurrent states (default: the model's, or fp32)")  # fmt: skip
     plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
-    plan.add_argument("--weights", choices=DTYPE_BITS, help="take weights of this type off --memory first")
+    plan.add_argument("--weights", choices=DTYPE_BITS, help="first subtract weights in this format from --memory")
     plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
-                      help="what forgetting after so many seconds costs: 60,300,3600")  # fmt: skip
+                      help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
     plan.add_argument("--warm-up", type=float, default=0.0, metavar="SHARE",
-                      help="requests that fill the cache uncounted: 0.5")  # fmt: skip
+                      help="share of the requests that fill the cache before counting starts: 0.5")  # fmt: skip
     plan.add_argument("--policies", type=policy_names, default=(), metavar="NAMES",
                       help=f"replay these too: all, or some of {', '.join(POLICIES)}")  # fmt: skip
     plan.add_argument("--journal", metavar="FILE", help="where replays of --policies are kept (default TRACE.journal)")
@@ -80,7 +81,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
 
 @option
 def seconds_list(text: str) -> tuple[float, ...]:
-    """`text` as numbers, parted by commas.
+    """Return `text` as numbers, separated by commas.
 
     >>> seconds_list("60,300")
     (60.0, 300.0)

@@ -125,8 +125,8 @@ def plan_page(words: PlanWords, about: str) -> str:
     drawn = plan_picture(words)
     body.append(
         f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{drawn}</div>'
-        "<figcaption>The share of all blocks that a cache of each size finds, on a scale of powers. The table below "
-        "has the same figures.</figcaption></figure>"
+        "<figcaption>The share of all blocks that hit, by the size of the cache, on a logarithmic scale. The table "
+        "below has figures.</figcaption></figure>"
     )
     return document("How much cache does this traffic need?", [*body, *map(section_html, words.sections())], _STYLE)
 

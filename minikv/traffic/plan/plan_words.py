@@ -122,13 +122,13 @@ class PlanWords:
         if plan.bytes_per_sequence:
             said.append(
                 f"Each prompt keeps windows and states of its own, {size_text(plan.bytes_per_sequence)}{self.each} at "
-                "most. All sizes below hold them too: they stay with its blocks until they are the least recently "
-                "used, and a prompt that continues another shares its window."
+                "most. All sizes below include them. They stay cached as long as the blocks of the prompt, and a "
+                "prompt that continues another shares its window."
             )
         if prefix > 1:
             said.append(
-                f"The smallest prefix that vLLM reuses is of {prefix:,} tokens: it keeps a state for each block, which "
-                "it makes so large. Hits are counted as if there were a state wherever a prompt can continue."
+                f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
+                "makes its blocks so large. Hits are counted as if there were a state wherever a prompt can continue."
             )
         elif plan.bytes_per_sequence:
             said.append("Any prefix of whole blocks can be reused.")
@@ -142,7 +142,7 @@ class PlanWords:
         head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
-        what = "The share of all blocks that hit: LRU by pages, and the most that any order of eviction could have."
+        what = "The share of all blocks that hit: with LRU by pages, and the bound for every eviction order."
         return ReportPart("Hits by size", (what,), head, rows, marked, words=("note",))
 
     def _cells(self, point: PlanPoint) -> Iterator[str]:
@@ -163,13 +163,13 @@ class PlanWords:
         plan, bend, reach = self.plan, self.plan.knee, self.plan.lru_reaches_ceiling_at_blocks
         yield (
             f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
-            f"({self.size(plan.ceiling.blocks)}); LRU has as many from {self.size(reach)} on."
+            f"({self.size(plan.ceiling.blocks)}); LRU reaches that with {self.size(reach)}."
         )
         yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
         if point := plan.at_memory:
             yield (
-                f"{self.memory_name}, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no order of "
-                f"eviction could have more than {self.share(point.bound)} there."
+                f"{self.memory_name}, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no eviction "
+                f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
                 yield f"{point.requests_too_large:,} requests are larger than that: they are served without the cache."
@@ -177,7 +177,7 @@ class PlanWords:
             saved = plan.ceiling.flops_saved or 0
             yield (
                 f"Prefill: {flops:.2e} FLOPs without a cache, {percent(saved / flops)} less at the ceiling; "
-                f"{plan.cost.active / 1e9:.1f} billion parameters are active for a token."
+                f"{plan.cost.active / 1e9:.1f} billion parameters are active per token."
             )
 
     def _tiers(self) -> ReportPart:
@@ -191,14 +191,14 @@ class PlanWords:
             cells = link if tier in links else ("", "", found[0], "", "")
             size = gib(tier.bytes), count(tier.blocks * plan.block_size)
             rows.append((tier.name, *size, *cells, hours(tier.prefill_hours)))
-        said = ["Each tier is LRU by pages and all is written through to it, so it also holds what the tiers before it "
-            "hold. A row has the hits that it adds, and the prefill that is left with it and those before it.",
-            f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. This is arithmetic: no load waits for another, and "
-            "none runs while the model computes."]  # fmt: skip
+        said = ["Each tier evicts pages, the least recently used first, and also holds what the tiers before it hold. "
+            "A row has the hits that the tier adds, and the prefill that is left with this tier and those before it.",
+            f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. Times are calculated, not measured: no load waits "
+            "for another, or runs while the model computes."]  # fmt: skip
         if links:
             even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
             said.append(
-                f"Over {even}, a token is loaded as fast as it is computed; what is slower to load is computed."
+                f"At {even}, loading a token takes as long as computing it. Whatever is slower to load is computed."
             )
         head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
                 f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
@@ -214,13 +214,13 @@ class PlanWords:
         return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
-        plan, head, rows = self.plan, ["forgotten after", "hits, unlimited memory", "of all hits lost"], []
+        plan, head, rows = self.plan, ["dropped after", "hits, unlimited memory", "of all hits lost"], []
         for life in plan.time_to_live:
             lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
             row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
             rows.append((*row, *([self.share(life.hits_at_memory or 0)] if self._memory else [])))
         head += [f"hits at {self.memory_name}"] if self._memory else []
-        what = "A block is forgotten so long after its last use, however much memory there is."
+        what = "A block is dropped this long after its last use, even if there is room for it."
         return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
 
     def _conversations(self) -> Iterator[str]:
@@ -236,7 +236,7 @@ class PlanWords:
                 yield "No block of one conversation is found by another: the trace may not show what they share."
         yield (
             f"{plan.continuing_requests:,} requests continue a whole earlier prompt, as a conversation's next turn "
-            f"does: {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
+            f"does. They get {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
         )
 
     def _prefixes(self) -> ReportPart:
@@ -251,7 +251,7 @@ class PlanWords:
                 "conversations")  # fmt: skip
         what = (
             f"{plan.shared_prefixes:,} prefixes begin more than one prompt. These would save the most if they stayed "
-            "cached; a request counts for the longest of them that it begins with, as far as shorter ones do not reach."
+            "cached. Each row counts only what the rows above it do not save already."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
 

@@ -215,7 +215,7 @@ STEPS = 2  # points for each doubling
 _LESS, _SPREAD = 8, 256  # the curve begins at an eighth of the given size, or further below the largest
 _BETWEEN = 16  # sizes tried between two points, to place the knee
 
-KNEE = "from the knee on, more memory gains less than the average of the whole curve"
+KNEE = "above it, more memory gains less than the average of the whole curve"
 
 
 def curve_sizes(size: float, largest: int) -> list[int]:
