@@ -58,8 +58,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
                       help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
     plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
-                      help="cache memory for each GPU: its own, and host memory or a disk over a link: "
-                           "gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
+                      help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS,
                       help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
     plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
