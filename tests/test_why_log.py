@@ -415,7 +415,7 @@ def test_a_limit_that_is_broken_sets_the_status_and_is_one_line(tmp_path, capsys
     said = capsys.readouterr()
     assert json.loads(said.out)["places"]
     assert said.err.count("\n") == status * len(limits)
-    assert not status or f"--fail-if {limits[0]}: it is " in said.err
+    assert not status or f"--fail-if {limits[0]}: " in said.err
 
 
 def test_a_pair_has_a_limit_too(tmp_path, capsys):
@@ -423,7 +423,7 @@ def test_a_pair_has_a_limit_too(tmp_path, capsys):
         (tmp_path / f"{number}.json").write_text(json.dumps(body("Hi", clock=number)))
     pair = ["why", str(tmp_path / "1.json"), str(tmp_path / "2.json"), "--fail-if"]
     assert (main([*pair, "shared < 90%"]), main([*pair, "shared < 1%"])) == (1, 0)
-    assert "--fail-if shared < 90%: it is " in capsys.readouterr().err
+    assert "--fail-if shared < 90%: shared is " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("limit", ["lost", "lost = 2%", "cost > 2%", "shared < 90%", "lost > -1%", "", "lost > 2%; x"])
@@ -443,7 +443,7 @@ def test_a_price_says_what_is_lost_in_money(tmp_path, capsys):
     assert main(["why", log, "--price", "4000000,400000,5000000"]) == 0
     assert f"{lost / 4 * 4.6:,.2f}" in capsys.readouterr().out
     assert main(["why", log, "--price", "4000000,400000,5000000,8000000"]) == 0  # all is written for one hour
-    assert f"{lost / 4 * 7.6:,.2f} at these prices, with 4 bytes to a token: WRITE_1H for" in joined(capsys)
+    assert f"{lost / 4 * 7.6:,.2f} at these prices, with 4 bytes per token: WRITE_1H for" in joined(capsys)
 
 
 def joined(capsys):
@@ -467,7 +467,7 @@ def test_prices_in_another_order_are_refused(capsys, price):
     """To read from the cache never costs the most, and an hour not less than five minutes."""
     with pytest.raises(SystemExit, match="2"):
         main(["why", "log", f"--price={price}"])
-    assert f"{price!r}: CACHED is not above the others, and WRITE not above WRITE_1H" in capsys.readouterr().err
+    assert f"{price!r}: CACHED must not be above the others, nor WRITE above WRITE_1H" in capsys.readouterr().err
 
 
 def test_a_field_that_no_request_has_is_refused_with_those_there_are(tmp_path, capsys):
@@ -521,7 +521,7 @@ def test_a_table_by_a_field_has_a_row_for_each_value(tmp_path, capsys):
 def test_what_goes_with_a_log_is_refused_for_a_pair(capsys):
     for option in (["--by", "user"], ["--price", "3,1"], ["--html", "x.html"]):
         assert main(["why", "a", "b", *option]) == 2
-        assert f"{option[0]} goes with a log" in capsys.readouterr().err
+        assert f"{option[0]} needs one log, not two prompts" in capsys.readouterr().err
 
 
 def test_a_branch_that_ends_in_a_word_is_drawn_with_what_follows():

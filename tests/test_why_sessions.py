@@ -272,7 +272,7 @@ def test_what_is_no_session_is_one_line(tmp_path, capsys):
     assert "has no session files of an agent" in capsys.readouterr().err
     written(tmp_path / "a.jsonl", claude(1, 1, 0, 5000))
     assert main(["why", str(tmp_path), "--html", str(tmp_path / "a.html")]) == 2
-    assert "--html goes with a log" in capsys.readouterr().err
+    assert "--html needs a log" in capsys.readouterr().err
     log = {"prompt": "Hi", "sessionId": "3", "parent": {"type": "event_msg"}}
     written(tmp_path / "log.jsonl", log)
     assert read_sessions(str(tmp_path / "log.jsonl")) is None

@@ -1,4 +1,4 @@
-"""The command `minikv why`: where two prompts part, or which places of a log's prompts break their prefix."""
+"""The command `minikv why`: where two prompts begin to differ, or which places break the prefix of a log's prompts."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _MOST_BLOCK = 2**31 - 1
 _OF_LOGS = ("html", "price", "by", "fail-if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
-_ABOUT = """Given two requests, say where B parts from A, what kind of change it is (--kinds lists them), how much of
-B a cache that has A reuses, and what to do. Engines are counted in blocks. The APIs of Anthropic and OpenAI, known by
-the model, follow dated rules: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request count.
+_ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
+much of B a cache that has A reuses, and what to do. For models of Anthropic and OpenAI, the dated rules of their APIs
+apply: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request are used, too.
 Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
-model. "lost" is what is computed and would not be if this one cause were fixed in the whole log, "of all" its share of
-all prompts, "hits then" the hit rate of the log fixed like that. Fixed means: a clock, an id, a number, a user's block
-is always the same text; tools, passages and keys come in one order; what many messages share comes before what
-differs; no message is ever dropped from a history or changed in it.
+model. "lost" is what would not be computed if only this cause were fixed in the whole log, "of all" its share of all
+prompts, "hits then" the hit rate of the fixed log. Fixed means: a clock, an id, a number, a user's block is always the
+same text; tools, passages and keys come in one order; what many messages share comes before what differs; no message
+is dropped from a history or changed in it.
 Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
 prompt may be a list of token ids.
 The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
-_KINDS = """Kinds of change: the name, what it means, what to do. A harmless one is no fault of the prompt.
+_KINDS = """Kinds of change: the name, what it means, what to do. A harmless change is not a fault of the prompt.
 "differs by user" is found in logs only.
 
 """
 _EXAMPLES = """examples:
-  minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
+  minikv why log.jsonl                                the places that break the prefix, worst first
   minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
-  minikv why monday.json tuesday.json                 two request bodies: where they part, and what kind of change it is
+  minikv why monday.json tuesday.json                 two request bodies: where they differ, and why
   minikv why log.jsonl:17 log.jsonl:18                two lines of a log
   minikv why ~/.claude/projects                       sessions of coding agents: where the cache was lost, and the price
-  minikv why log.jsonl --by metadata.route            who loses how much: a table of the values of that field
+  minikv why log.jsonl --by metadata.route            how much is lost for each value of that field
   minikv why log.jsonl --price 3,0.30,3.75            what it costs, at these prices per million tokens
   minikv why log.jsonl --fail-if 'lost > 2%'          for CI: status 1 if more than that is lost
   minikv why a.json b.json --fail-if 'shared < 90%'   the same for two prompts
@@ -81,17 +81,16 @@ def add_why(why: argparse.ArgumentParser) -> None:
 
 
 def _add_log_options(why: argparse.ArgumentParser) -> None:
-    why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="end with status 1 "
-                     "if so: QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or a kind of change, "
-                     "which is what that loses; of a pair: shared, as a share of B. May be given again")  # fmt: skip
-    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: what a million "
-                     "tokens cost as input, read from the cache, and where it is charged written to it, or written "
-                     "for one hour (the last one given is then the price of all that is computed), to say "
-                     "what is lost in money")  # fmt: skip
+    why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="exit with status "
+                     "1 if QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or what a kind of change "
+                     "loses; of a pair: shared, as a share of B. May be given more than once")  # fmt: skip
+    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: say what is "
+                     "lost in money, at the prices of a million tokens as input, read from the cache, written to it, "
+                     "and written for one hour. Computed tokens cost the last price given, or IN")  # fmt: skip
     why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
                      "entries, such as model or metadata.route")  # fmt: skip
-    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
-    why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")
+    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: most places shown (default 10)")
+    why.add_argument("--html", metavar="FILE", help="of a log: also write the report to this file, as one HTML page")
     why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
 
 
@@ -106,7 +105,7 @@ def limit(text: str) -> tuple[str, str, str, float]:
     if not found:
         raise ValueError(f"{bounded(text)} is not a limit, such as 'lost > 2%'")
     if found[1] not in (*_QUANTITIES, *KINDS):
-        raise ValueError(f"{bounded(found[1])} is no quantity: {', '.join(_QUANTITIES)}, or a kind of change (--kinds)")
+        raise ValueError(f"{bounded(found[1])} is none of {', '.join(_QUANTITIES)} and the kinds of change (--kinds)")
     return text.strip(), found[1], found[2], float(found[3])
 
 
@@ -121,7 +120,7 @@ def prices(text: str) -> Price:
         raise ValueError(f"{bounded(text)} is not a list of two to four prices, such as 3,0.30,3.75")
     values = [float(part) for part in text.split(",")]
     if values[1] > min(values) or values[2:] != sorted(values[2:]):
-        raise ValueError(f"{bounded(text)}: CACHED is not above the others, and WRITE not above WRITE_1H")
+        raise ValueError(f"{bounded(text)}: CACHED must not be above the others, nor WRITE above WRITE_1H")
     return Price(*values)
 
 
@@ -145,10 +144,10 @@ def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
     for name in _OF_LOGS[:3] if options.b is not None else ():
         if getattr(options, name):
-            return complain(f"--{name} goes with a log: name one", 2)
+            return complain(f"--{name} needs one log, not two prompts", 2)
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == (options.b is None):
-            return complain(f"--fail-if {text}: {'a log' if options.b is None else 'a pair'} does not have that", 2)
+            return complain(f"--fail-if {text}: {'a log' if options.b is None else 'a pair'} has no {quantity!r}", 2)
     if options.tokenizer is not None and (missing := lacking("--tokenizer", "tokenizers")):
         return complain(missing, 2)
     try:
@@ -181,7 +180,7 @@ def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
     for text, quantity, sign, percent in options.fail_if:
         found = 100 * share(quantity)
         if found > percent if sign == ">" else found < percent:
-            status = complain(f"--fail-if {text}: it is {found:.2f}%", 1)
+            status = complain(f"--fail-if {text}: {quantity} is {found:.2f}%", 1)
     return status
 
 
@@ -190,7 +189,7 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
         if (sessions := read_sessions(options.a)) is not None:
             given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
             if given or not sessions.totals["files"]:
-                what = f"is a session: --{given} goes with a log" if given else "has no session files of an agent"
+                what = f"is a session: --{given} needs a log" if given else "has no session files of an agent"
                 return complain(f"{shown(options.a)} {what}", 2)
             say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
             return 0

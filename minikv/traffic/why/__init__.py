@@ -127,7 +127,7 @@ class Explanation:
             found.append(f"A cache with full blocks of {BLOCK} computes the last {again:,} {self.unit} again: "
                          "a block boundary, not a change.")  # fmt: skip
         if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
-            found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, and rightly: {hybrid.why}.")
+            found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
             rules = RULES[self.provider.rules]
             price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
@@ -276,7 +276,7 @@ def differing_places(found: Explanation) -> Iterator[str]:
 def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
     first, second = found.lengths
-    counted = f" (without --tokenizer; a token is taken to have {found.scale})" if found.scale > 1 else ""
+    counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
     yield f"  A        {first:>12,} {found.unit}{counted}"
     yield f"  B        {second:>12,} {found.unit}"
     yield f"  shared   {found.shared:>12,} {found.unit}, {found.shared / max(1, second):.1%} of B"

@@ -1,7 +1,7 @@
 """The report of a log, as lines for a terminal and as one HTML file.
 
 Both have its figures and the places that break the prefix, worst first. The page also has the tree of the prompts:
-what many of them begin with, and where they part.
+what many of them begin with, and where they begin to differ.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ class LogWords:
         report, log = self.report, self.report.log
         yield f"{log.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
         if self._bytes != 1.0 and not log.ids:
-            yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
-        yield (f"An unlimited cache by tokens reuses {report.hits:.1%} of them; "
+            yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes are estimates."
+        yield (f"An unlimited cache reuses {report.hits:.1%} of these {self.unit}; "
                f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
-        fixed = f"with all causes below fixed it would reuse {report.after:.1%}"
+        fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
-            token = f", with {self._scale} bytes to a token" if self._scale > 1 else ""
+            token = f", with {self._scale} bytes per token" if self._scale > 1 else ""
             prices = f"{self.price.computed[0]} for what is computed, CACHED for what would be read"
             yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
         if log.others:
@@ -128,11 +128,11 @@ class LogWords:
              f"{place.breaks:,}", place.place or "the end", place.kind)
             for place in places
         )  # fmt: skip
-        says = () if rows else ("Nowhere: no two requests part.",)
+        says = () if rows else ("Nowhere: no prefix is broken.",)
         if joint:
             says = (
-                'Each row is for one cause alone. What is "with others" comes back only when other causes in the same '
-                "prompts are fixed too. It is in the row of each, so the rows do not add up.",
+                'Each row is for one cause alone. The column "with others" has what comes back only when other causes in '
+                "the same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
             )
         return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
 
@@ -155,7 +155,7 @@ class LogWords:
             (name or "no model", f"{share.requests:,}", f"{share.size:,}", f"{share.hits:.1%}", f"{share.after:.1%}")
             for name, share in sorted(self.report.billed.items())
         )
-        says = "Less was read than that where entries expired, requests changed machines, or a prompt was too short."
+        says = "Less is read from the cache if entries expire, requests change machines, or a prompt is too short."
         return ReportPart("What was billed", (says,), head, rows, words=("model",)) if rows else None
 
     def _lost(self, fixed: Share) -> tuple[str, ...]:
