@@ -131,8 +131,8 @@ class LogWords:
         says = () if rows else ("Nowhere: no prefix is broken.",)
         if joint:
             says = (
-                'Each row is for one cause alone. The column "with others" has what comes back only when other causes in '
-                "the same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
+                'Each row is for one cause alone. The column "with others" has what comes back only when other '
+                "causes in the same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
             )
         return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
 
