@@ -39,7 +39,8 @@ class CacheManager(PageOwners):
     them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
     `host` is the store of what the device has no room for, with a `TieredCache` (the default then): the manager has
     pages copied there and back. `worth_loading` says of a number of tokens in host memory, and of how many are before
-    them, whether to copy them back instead of computing them; by default always.
+    them, whether to copy them back instead of computing them; by default always. A store is for one thread at a time,
+    so with `host` no other thread may use the store while the manager is called; an `Engine` takes care of that.
     The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot, 64 MiB at most.
     With 1,000,000 nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache
     is full makes that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.

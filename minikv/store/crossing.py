@@ -10,6 +10,9 @@ Then both together take as long as the longer of them, and one layer:
 On a GPU the crossing is on a stream of its own. The rows of a layer are gathered or scattered on the device, in the
 order of everything else that runs there; between the device and host memory go runs of neighbouring slots. In host
 memory alone there is nothing to overlap, and a layer is copied when it is first looked at: the order is the same.
+
+A load may read host memory until the GPU gets there, also when it is `done`. A move out waits for that by itself; a
+program that writes there in another way calls `torch.cuda.synchronize` first.
 """
 
 from __future__ import annotations
