@@ -272,5 +272,5 @@ def test_nothing_asks_what_is_worth_loading_where_nothing_is_loaded():
 def test_a_manager_says_which_loads_it_waits_for():
     manager = manager_of()
     manager.cache.host.begin_copy(pack([1]), None, [0])
-    with pytest.raises(InvariantError, match="1 move is under way, and the manager waits for 0"):
+    with pytest.raises(InvariantError, match="1 move is under way, but the manager waits for 0"):
         manager.check()

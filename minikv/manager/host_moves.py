@@ -1,12 +1,12 @@
-"""The part of a cache manager that has to do with host memory: it has the store carry out the moves of a `TieredCache`.
+"""The part of a cache manager for host memory: it has the stores carry out the moves of a `TieredCache`.
 
-    out     after an eviction, and before the pool gets the pages; after a request's pages were published
-    back    at the start of a request, into pages of its own, as if it had computed them
+    out     after an eviction, before the pool gets the pages; also after a request's pages were published
+    back    when a request starts, into pages that it owns, as if it had computed them
 
-Where a copy fails, its host pages are free again, and the manager's caller gets the error, when no page is lost. What
-an eviction could not copy is no longer cached; a request whose load fails does not start; after `checkpoint` and
-`finish` all is published as if the copy had not been tried. A load may take its time, layer by layer, while the model
-computes. Until it is done its host pages stay locked.
+If a copy fails, the manager's caller gets the error, the host pages are free again, and no page is lost. Pages that an
+eviction could not copy are no longer cached. A request whose load fails does not start. After a failed copy, the pages
+of `checkpoint` and `finish` are published all the same. A load can arrive layer by layer while the model computes. Its
+host pages stay locked until the last layer has arrived.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minikv.prefix.tiered import TieredCache
 class HostMoves:
     """The moves between a manager's `store` and its `host` store, for `cache`; without stores nothing is copied.
 
-    `worth` is asked, with a number of tokens and how many come before them, whether to load them; by default always.
+    `worth(tokens, before)` says whether to load that many tokens after `before` others; by default they are loaded.
     """
 
     def __init__(self, cache: TieredCache, store: Any, host: Any, worth: Callable[[int, int], bool] | None = None):
@@ -31,13 +31,13 @@ class HostMoves:
         self._coming: dict[Move, Any] = {}  # loads, each with the crossing that has layers to come
 
     def carry_out(self) -> None:
-        """Copy out what the last insert or eviction says."""
+        """Copy out the pages that the last insert or eviction asks for."""
         self.look()
         while (move := self.cache.next_move()) is not None:
             self._copy(move)
 
     def bring_back(self, match: Match, row: memoryview) -> int:
-        """Load what host memory has after `match`, a locked one, into the pages in `row`; how many tokens that is."""
+        """Load the pages after the locked `match` from host memory into those in `row`; return the number of tokens."""
         self.look()
         move = self.cache.load(match, row)  # making room may have evicted some of it: only now is it locked
         if move is None:
@@ -53,7 +53,7 @@ class HostMoves:
         return count * is_worth
 
     def look(self) -> None:
-        """Unlock the host pages of loads that are done."""
+        """Unlock the host pages of finished loads."""
         for move in [move for move, crossing in self._coming.items() if crossing.done]:
             del self._coming[move]
             self.cache.settle(move)
@@ -72,14 +72,14 @@ class HostMoves:
                 self.cache.settle(move, arrived)
 
     def check(self) -> None:
-        """Every move under way is a load whose layers are still to come."""
+        """Check that each move under way is a load of which layers have not arrived yet."""
         moves = self.cache.host.moves if self.cache.host is not None else []
         if moves != list(self._coming):
-            raise InvariantError(f"{moves_under_way(len(moves))}, and the manager waits for {len(self._coming)}")
+            raise InvariantError(f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}")
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
-    """The moves of a `TieredCache`; `None` for any other, and `ValueError` if that is to ask `worth`."""
+    """Return the moves of a `TieredCache`. For any other cache, return `None`; `worth` is then a `ValueError`."""
     if worth is not None and not callable(worth):
         raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
     if isinstance(cache, TieredCache):

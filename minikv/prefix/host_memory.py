@@ -1,19 +1,19 @@
-"""Host memory as a second place for cached pages: its own pages, its own tree, its own order.
+"""Host memory as a second place for cached pages, with its own pages, its own tree and its own eviction order.
 
-It is a prefix cache over other pages, so it is one: a `RadixCache` says which host page holds which prefix, a pool has
-the free ones, and the least recently used go first, page by page. What is new are moves. A move is a list of pages
-from which and to which a store copies; here no byte moves. A move out has its host pages reserved, and they are cached
-when it has arrived. A move back keeps the host pages that are read locked. So no host page that is being read or
-written is ever given to anybody else.
+Host memory is a prefix cache, too: a `RadixCache` says which host page holds which prefix, a pool has the free pages,
+and pages are evicted one by one, the least recently used first. Moves are new: a move says from which pages and to
+which pages a store copies. No bytes move here. A move out reserves its host pages, and they are cached once the bytes
+have arrived. A move back keeps the host pages that it reads locked. So no host page is reused while it is being read
+or written.
 
     free page --begin_copy--> reserved --settle--> cached --begin_load--> locked --settle--> cached --evicted--> free
                                        --failed--> free
 
-**What is kept**: if a page is in host memory, so is every page before it on its path. Host memory alone can then give
-any prefix that it gives at all, whatever the device forgets. The other version of this rule, that the pages before it
-are *somewhere*, copies less (a prefix that never leaves the device is never copied); but then what the device evicts
-may leave pages in host memory that no prompt can reach, and someone has to find and free them. SGLang's tree has had
-both versions (sgl-project/sglang#28614).
+**The rule**: if a page is in host memory, so is every page before it on its path. Then a prefix in host memory can
+always be loaded, whatever the device evicts. A weaker rule, that the pages before it are in *one* of the tiers, copies
+less: a prefix that never leaves the device is never copied. But then an eviction on the device may leave pages in host
+memory that no prompt can reach, and they have to be found and freed. SGLang's tree has had both rules
+(sgl-project/sglang#28614).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NONE = np.empty(0, np.int32)
 class Move:
     """Pages to copy: those in `src`, one by one, to those in `dst`, out to host memory or back.
 
-    They hold the last pages of `tokens`. `HostMemory.settle` ends the move, whether the bytes arrived or not.
+    They hold the end of `tokens`. `HostMemory.settle` ends the move, whether the bytes arrived or not.
     """
 
     to_host: bool
@@ -46,7 +46,7 @@ class Move:
     dst: Pages
     tokens: PackedTokens
     namespace: Hashable
-    held: Match  # what host memory has of the tokens, locked
+    held: Match  # the prefix of the tokens in host memory, locked
 
     def __repr__(self) -> str:
         where = "to host" if self.to_host else "from host"
@@ -56,7 +56,8 @@ class Move:
 class HostMemory:
     """Which of `num_pages` host pages hold which prefixes, and the moves that are under way.
 
-    `page_size` is in tokens. Sizes are those of its `index`; its pages are free, cached, or reserved for a move.
+    `page_size` is in tokens. `index` has the cached pages and their sizes; all other pages are free or reserved for a
+    move.
 
     >>> from minikv.tokens import pack
     >>> host = HostMemory(num_pages=4)
@@ -79,9 +80,9 @@ class HostMemory:
         return list(self._moves)
 
     def begin_copy(self, tokens: PackedTokens, namespace: Hashable, pages: Pages) -> Move | None:
-        """Plan to copy out what host memory lacks of whole pages of `tokens`, which lie in the device's `pages`.
+        """Plan to copy out the whole pages of `tokens` that host memory lacks; they are in the device's `pages`.
 
-        Makes room for it, and where there is not enough, copies the first pages alone. `None` where nothing is copied.
+        Evicts to make room. If there is not enough room, only the first pages are copied. `None` if nothing is copied.
         """
         held = self.index.acquire(tokens, namespace=namespace)
         first, dst = held.length // self.page_size, _NONE
@@ -96,9 +97,9 @@ class HostMemory:
         return self._begin(Move(True, pages[first:end], dst, tokens[: end * self.page_size], namespace, held))
 
     def begin_load(self, match: Match, pages: Pages) -> Move | None:
-        """Plan to copy what follows `match` back into the device's `pages`, as many as it has and they are.
+        """Plan to copy the pages after `match` back into the device's `pages`, as many as host memory has.
 
-        What is read stays locked until the move is settled. `None` where host memory has no more than the match.
+        The host pages stay locked until the move is settled. `None` if host memory has no pages after the match.
         """
         tokens = PackedTokens(match.source or b"")[: match.length + match.host_length]
         held = self.index.acquire(tokens, limit=match.length + len(pages) * self.page_size, namespace=match.namespace)
@@ -109,7 +110,7 @@ class HostMemory:
         return self._begin(Move(False, src, pages[: len(src)], tokens[: held.length], match.namespace, held))
 
     def settle(self, move: Move, arrived: bool = True) -> None:
-        """End `move`: what was copied out is cached if it `arrived`, and its pages are free if not, or if that fails.
+        """End `move`. Pages that were copied out are cached if their bytes `arrived`; otherwise they are free again.
 
         Raises `LockError` for a move that is not under way here.
         """
@@ -121,7 +122,7 @@ class HostMemory:
                 first = move.held.length // self.page_size
                 row = np.concatenate((np.zeros(first, np.int32), move.dst))
                 done = self.index.insert(move.tokens, row, namespace=move.namespace, start=move.held)
-                free = move.dst[: done.prefix_length // self.page_size - first]  # another move was faster
+                free = move.dst[: done.prefix_length // self.page_size - first]  # another move has copied them
         finally:
             del self._moves[move]
             self.index.unlock(move.held)
@@ -132,14 +133,14 @@ class HostMemory:
         return move
 
     def _reserve(self, num_pages: int) -> Pages:
-        """Take `num_pages` pages, or as many as there are once all that may go has gone."""
+        """Take `num_pages` pages, or as many as there are after evicting all that are not locked."""
         lacking = num_pages - self.pool.num_free
         if lacking > 0:
             self.pool.free(self.index.evict(lacking * self.page_size))
         return self.pool.alloc(min(num_pages, self.pool.num_free))
 
     def check(self) -> None:
-        """Every host page is free, cached, or reserved for one move; each move holds one lock and nothing else does."""
+        """Check that each host page is free, cached or reserved for one move, and that only moves hold locks."""
         self.index.check()
         self.pool.check()
         owners = {page: "free" for page in range(self.num_pages) if self.pool.is_free(page)}
@@ -165,7 +166,7 @@ class HostMemory:
 
 
 def moves_under_way(count: int) -> str:
-    """A number of moves in words.
+    """Return a number of moves in words.
 
     >>> moves_under_way(1), moves_under_way(2)
     ('1 move is under way', '2 moves are under way')

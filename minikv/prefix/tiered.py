@@ -1,23 +1,23 @@
 """Two tiers: a radix tree over the device's pages, and host memory for what the device has no room for.
 
-Keys and values are on the device (D), in host memory (H), or in both (DH). A match says what is on the device and how
-much more is in host memory; the caller decides whether to `load` that or to compute it again. The write policy says
-when it is copied out:
+Keys and values are on the device, in host memory, or in both. A match says what is on the device and how much more is
+in host memory. The caller decides whether to `load` that part or to compute it again. The write policy says when pages
+are copied out:
 
-    write_back                 when the device evicts it: nothing is copied in vain, but the eviction waits for the copy
-    write_through              when it is inserted: an eviction is free at once, but much is copied that nobody asks for
-    write_through_selective    when it is inserted and has been used `hot` times: what is asked for once is never copied
+    write_back                 when the device evicts them: no copy is wasted, but the eviction waits for the copy
+    write_through              when they are inserted: an eviction need not wait, but many copies are never used
+    write_through_selective    when they are inserted and were used `hot` times: a prompt sent once costs no copy
 
-The verbs are those of `PrefixCache`, and over no host memory they do exactly what those of `RadixCache` do. The tree
-moves no byte. What is to be copied after an insert or an eviction, `next_move` says; the caller has a store do it, and
-settles it, before it gives evicted pages to anybody:
+The methods are those of `PrefixCache`. Without host memory, they do exactly what those of `RadixCache` do. The tree
+moves no bytes. After an insert or an eviction, `next_move` says what to copy. The caller has a store copy it and
+settles the move, before it hands out evicted pages again:
 
     pages = cache.evict(n)
     while (move := cache.next_move()) is not None:
         store.copy(move); cache.settle(move)
     pool.free(pages)
 
-After SGLang's HiCache, which keeps both tiers in one tree; here each has its own, so each keeps all the rules of one.
+After SGLang's HiCache, which keeps both tiers in one tree. Here each tier has its own tree, which keeps all the rules.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class TieredCache(RadixCache):
     """A radix tree over the device, and `host_pages` pages of host memory; keeps the fifteen rules of `PrefixCache`.
 
     `write` says when pages are copied out, one of `WRITES`; with "write_through_selective" after `hot` matches and
-    inserts. All else is as for a `RadixCache`. `host` is the other tier, `None` if it has no pages.
+    inserts. The other arguments are those of `RadixCache`. `host` is the other tier, or `None` if it has no pages.
 
-    The rule about ancestors: if a page is in host memory, so is every page before it on its path. So what is evicted
-    takes along what host memory lacks of its path, and any prefix can be loaded, whatever the device has forgotten.
-    Each leaf that an eviction frees costs a copy of the token ids on its path, beside what it costs a `RadixCache`.
+    If a page is in host memory, so is every page before it on its path. So an eviction copies out the part of the path
+    that host memory lacks, and any prefix can be loaded, whatever the device has evicted. Each leaf that an eviction
+    frees costs a copy of the token ids on its path, in addition to its cost in a `RadixCache`.
 
     >>> cache = TieredCache(host_pages=8)
     >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -91,9 +91,9 @@ class TieredCache(RadixCache):
     # -- moves ------------------------------------------------------------------------------------------------------
 
     def next_move(self) -> Move | None:
-        """The next pages to copy out because of the last insert or eviction, or `None`; `settle` says how it went.
+        """Return the next pages to copy out after the last insert or eviction, or `None`; `settle` ends the move.
 
-        The one before should be settled first: else what both copy is copied twice.
+        Settle each move before you ask for the next one. Otherwise pages that both need are copied twice.
         """
         while self.host is not None and self._outgoing:
             if (move := self.host.begin_copy(*self._outgoing.popleft())) is not None:
@@ -103,8 +103,8 @@ class TieredCache(RadixCache):
     def load(self, match: Match, pages: PagesLike) -> Move | None:
         """Plan to copy what follows `match` from host memory into `pages` of the device; `None` if there is nothing.
 
-        The pages are the caller's, as for tokens that it computes: once the move is settled, it inserts them, and the
-        match of the next request is longer. `match` must be locked (`LockError` if not).
+        The caller owns the pages, as for tokens that it computes. Once the move is settled, the caller inserts them,
+        and the next request has a longer match. `match` must be locked (`LockError` if not).
         """
         self._require(match, "load after")
         if not isinstance(match, Match):
@@ -117,7 +117,7 @@ class TieredCache(RadixCache):
         return self.host.begin_load(match, given)
 
     def settle(self, move: Move, arrived: bool = True) -> None:
-        """End a move, whose bytes `arrived` or did not; `LockError` if it is not under way."""
+        """End a move, whose bytes `arrived` or not; `LockError` if the move is not under way."""
         if self.host is None:
             raise LockError(f"cannot settle {bounded(move)}: there is no host memory")
         self.host.settle(move, arrived)
@@ -142,7 +142,7 @@ class TieredCache(RadixCache):
         start: Handle | None = None,
         priority: int = 0,
     ) -> Insertion:
-        """Cache the whole pages of `tokens`, as `RadixCache.insert`; `next_move` says what to copy out then."""
+        """Cache the whole pages of `tokens`, as `RadixCache.insert`; then `next_move` says what to copy out."""
         done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
         self._forget_moves()
         if self.host is not None and self.write != "write_back":
@@ -152,7 +152,7 @@ class TieredCache(RadixCache):
         return done
 
     def evict(self, num_tokens: int) -> Pages:
-        """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy out before they are used again."""
+        """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy before pages are reused."""
         num_tokens = require_wanted(num_tokens)
         self._forget_moves()
         return super().evict(num_tokens)
@@ -176,14 +176,14 @@ class TieredCache(RadixCache):
         self._going.clear()
 
     def _demote(self, leaf: RadixNode) -> None:
-        """Note that the path to `leaf`, which is evicted, is to be copied out, unless one through it is."""
+        """Note that the path to `leaf`, which is evicted, must be copied out, unless a longer one is noted."""
         if self.host is not None and self.write == "write_back" and leaf.id not in self._going:
             path = way_to(leaf)
             root: Any = path[-1].parent
             self._send_out(path, root.namespace)
 
     def _send_out(self, path: list[RadixNode], namespace: Hashable) -> None:
-        """Note that the pages of `path`, deepest first, are to be copied out."""
+        """Note that the pages of `path`, deepest first, must be copied out."""
         if path:
             data = b"".join([run for node in reversed(path) for run in node.key_runs])
             pages = np.frombuffer(b"".join([run for node in reversed(path) for run in node.page_runs]), np.int32)
