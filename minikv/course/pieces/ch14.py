@@ -113,7 +113,7 @@ def play_copy_out(world: World, case: Any) -> Frames:
     held, prompt, there, host_free = case
     tiers = planted_tiers(world, [(prompt, len(prompt), there, 0), *held], host_free=host_free)
     path = [tiers.blocks[key] for key in prefixes(prompt)]
-    caption = f"host memory has {tiers.host.num_free} free pages, and the oldest first {[b.key for b in tiers.in_host]}"
+    caption = f"host memory has, the oldest first, {[b.key for b in tiers.in_host]}; free pages: {tiers.host.num_free}"
     yield _frame(caption, tiers)
     count = world["copy_out"](tiers, path)
     seen = {"how many were copied": count, "the path, which must not change": listed(path, _key_of)}
@@ -127,7 +127,7 @@ def play_load_back(world: World, case: Any) -> Frames:
     path = [tiers.blocks[key] for key in prefixes(prompt)]
     for block in path[:near]:
         block.locks = 1
-    caption = f"host memory is full: {[b.key for b in tiers.in_host]}, {free} device pages are free: load {prompt}"
+    caption = f"host memory is full: {[b.key for b in tiers.in_host]}, free device pages: {free}: load {prompt}"
     coming = world["load_back"](tiers, path)
     seen = {
         "what is returned": listed(coming, _key_of), "the path, which must not change": listed(path, _key_of),
@@ -135,7 +135,7 @@ def play_load_back(world: World, case: Any) -> Frames:
         "host locks": _locks(tiers), "the loads under way": [block.key for block in tiers.moves],
     }  # fmt: skip
     yield CaseFrame(caption, seen, tiers.root)
-    caption += f", then {more} more pages are taken"
+    caption += f", then pages that are taken: {more}"
     tiers.take(more)
     yield CaseFrame(caption, {"host locks": _locks(tiers)}, tiers.root)
     tiers.arrive(list(coming))
