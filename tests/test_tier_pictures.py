@@ -208,3 +208,13 @@ def test_the_playground_says_what_comes_from_host_memory():
     room.prompt.value = "5 6 7 8"
     room.buttons["start"].click()
     assert room.said == "start [5 6 7 8]: r4 runs: 4 of 4 cached, 2 of them from host memory, 0 to compute"
+
+
+def test_a_reset_says_that_host_memory_is_forgotten_too():
+    room = playground(capacity=6, host_pages=8)
+    room.prompt.value, room.amount.value = "1 2 3", 3
+    for verb in ("insert", "evict", "reset", "match"):
+        room.buttons[verb].click()
+        if verb == "reset":
+            assert room.said == "reset: 0 tokens forgotten, and host memory"
+    assert room.said == "match [1 2 3]: 0 of 3 cached"

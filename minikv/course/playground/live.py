@@ -137,7 +137,7 @@ class LiveCache:
         size, pages = self.cache.total_size, [int(page) for node in self.cache.nodes() for page in node.pages]
         self.cache.reset()  # refused while anything is locked
         self.pool.free(pages)
-        return StepOutcome(f"{token_count(size)} forgotten")
+        return StepOutcome(f"{token_count(size)} forgotten{', and host memory' * bool(self.settings.host_pages)}")
 
     # -- requests that keep running -------------------------------------------------------------------------------
 
