@@ -1,12 +1,13 @@
 """Load evicted keys and values back, or compute them again: at how many tokens does loading become faster?
 
 Loading costs bytes over a link, in proportion to the tokens. Computing costs FLOPs, which grow faster than the tokens:
-each token also looks back at all tokens before it. So loading may lose at first, and once it wins, it keeps winning.
+each token also looks back at all tokens before it. So loading may be slower at first. Once it is faster,
+it stays faster.
 
     load     latency + tokens x bytes per token / bytes per second
     compute  (tokens x FLOPs per token + (tokens^2 + 2 x tokens x before) x attention FLOPs) / FLOPs per second
 
-Here `before` are the tokens of the prompt that are on the device already.
+Here `before` is the number of tokens of the prompt that are already on the device.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _COUNT = "expected 0 or more tokens"
 
 
 class BreakEven:
-    """A link and a processor: which of them brings back keys and values sooner.
+    """A link and a processor, and which of them is faster at bringing back keys and values.
 
-    `token_bytes` are the keys and values of one token (`bytes_per_token`), `flops_per_token` about twice the number of
-    the model's parameters, and `attention_flops` 2 x layers x heads x head size: a pair of tokens takes twice that, and
-    a token looks back at half of the others on average. `latency` is in seconds. `TypeError` and `ValueError` name a
-    number that is not finite, is negative, or is 0 where something is divided by it. The comparison is exact: a tie is
-    not worth loading.
+    `token_bytes` is the size of one token's keys and values (`bytes_per_token`). `flops_per_token` is about twice the
+    number of the model's parameters, and `attention_flops` is 2 x layers x heads x head size: a pair of tokens takes
+    twice that, and a token looks back at half of the others on average. `latency` is in seconds. `TypeError` and
+    `ValueError` name a number that is negative or not finite, or a rate that is 0. The comparison is exact: if both
+    take the same time, loading is not worth it.
 
     >>> even = BreakEven(10, 2, 30, 6, attention_flops=1, latency=1)
     >>> even.tokens(), even.worth_loading(2), even.worth_loading(2, before=10)
@@ -50,13 +51,13 @@ class BreakEven:
         size, dense = _amount("token_bytes", token_bytes), _amount("flops_per_token", flops_per_token)
         attention, wait = _amount("attention_flops", attention_flops), _amount("latency", latency) * speed
         gain = dense - size * speed / link  # FLOPs that each token saves by being loaded, before any attention
-        scale = math.lcm(*(number.denominator for number in (attention, gain, wait)))  # so that whole numbers are exact
+        scale = math.lcm(*(number.denominator for number in (attention, gain, wait)))  # whole numbers are exact
         self._attention, self._gain, self._wait = int(attention * scale), int(gain * scale), int(wait * scale)
 
     def worth_loading(self, tokens: int, before: int = 0) -> bool:
         """Return whether `tokens` tokens are loaded in less time than computed, when `before` come before them.
 
-        As `CacheManager(worth_loading=...)` takes it. `TypeError` and `ValueError` for what counts no tokens.
+        Pass it as `CacheManager(worth_loading=...)`. `TypeError` and `ValueError` name a bad number of tokens.
 
         >>> BreakEven(131072, 3e9, 16.06e9, 400e12, attention_flops=262144).worth_loading(1000, before=4000)
         True
@@ -65,11 +66,9 @@ class BreakEven:
         return count * (self._gain + self._attention * (count + 2 * past)) > self._wait
 
     def tokens(self, before: int = 0) -> int | None:
-        """The smallest number of tokens that are worth loading after `before` others; `None` if there is none."""
+        """Return the smallest number of tokens worth loading after `before` others, or `None` if there is none."""
         last = 1
-        while not self.worth_loading(
-            last, before
-        ):  # from no tokens on the gain curves upward: it wins once and for all
+        while not self.worth_loading(last, before):  # the gain curves upward from 0: once above, it stays above
             last *= 2
             if last > _MOST:
                 return None
@@ -85,12 +84,12 @@ def break_even_tokens(
     attention_flops: float = 0,
     latency: float = 0,
 ) -> int | None:
-    """The smallest number of tokens that are loaded in less time than they are computed; `None` if there is none.
+    """Return the smallest number of tokens that are loaded in less time than computed, or `None` if there is none.
 
     The arguments are those of `BreakEven`. After a prefix of m tokens that are still cached, add
     2 x m x `attention_flops` to `flops_per_token`, or ask `BreakEven.tokens`.
 
-    Llama 3.1 8B at 400 TFLOP/s: over PCIe 5 loading always wins, over 25 Gbit Ethernet it needs long prefixes.
+    Llama 3.1 8B at 400 TFLOP/s: over PCIe 5, loading is always faster; over 25 Gbit Ethernet, only for long prefixes.
 
     >>> model = {"flops_per_token": 16.06e9, "flops_per_second": 400e12, "attention_flops": 2 * 32 * 32 * 128}
     >>> break_even_tokens(131072, 50e9, **model), break_even_tokens(131072, 3e9, **model)
@@ -101,7 +100,7 @@ def break_even_tokens(
 
 
 def _amount(name: str, value: float) -> Fraction:
-    """`value` as a fraction, so that no further rounding decides which side wins."""
+    """Return `value` as a fraction, so that no rounding decides which is faster."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {bounded(value)} ({type(value).__name__}): expected a number")
     if not 0 <= value < math.inf:
@@ -114,5 +113,5 @@ def _amount(name: str, value: float) -> Fraction:
 def _rate(name: str, value: float) -> Fraction:
     found = _amount(name, value)
     if not found:
-        raise ValueError(f"{name} is 0: something is divided by it")
+        raise ValueError(f"{name} is 0: expected a rate above 0")
     return found

@@ -115,5 +115,5 @@ def test_a_number_that_makes_no_sense_is_named(name):
         with pytest.raises(TypeError, match=f"{name} is .*: expected a number"):
             break_even_tokens(**{**right, name: wrong})
     if name.endswith("second"):
-        with pytest.raises(ValueError, match=f"{name} is 0: something is divided by it"):
+        with pytest.raises(ValueError, match=f"{name} is 0: expected a rate above 0"):
             break_even_tokens(**{**right, name: 0})

@@ -184,9 +184,9 @@ def test_on_all_sessions_at_ten_pairs_of_sizes():
         ("gpu=60GiB@400TB/s", "gpu is at '400TB/s': expected a rate and its unit, such as 400TFLOP/s"),
         ("gpu=60", "gpu is '60': expected a number and its unit"),
         ("gpu=0GiB", "gpu is '0GiB': expected a number and its unit"),
-        ("gpu=60GiB,ssd=1TiB@5GB/s", "'ssd' is no tier: expected gpu, host, disk"),
-        ("60GiB", "'60GiB' is no tier"),
-        ("gpu=60GiB,", "'' is no tier"),
+        ("gpu=60GiB,ssd=1TiB@5GB/s", "'ssd' is not a tier: expected gpu, host, disk"),
+        ("60GiB", "'60GiB' is not a tier"),
+        ("gpu=60GiB,", "'' is not a tier"),
         ("host=1TiB@50GB/s", "tiers are host: expected gpu, then host or disk or both, each once"),
         ("gpu=1GiB,disk=8TiB@1GB/s,host=9TiB@1GB/s", "tiers are gpu, disk, host: expected gpu, then host or disk"),
         ("gpu=1GiB,gpu=2GiB", "tiers are gpu, gpu: expected"),
@@ -213,7 +213,7 @@ def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsy
         ([Tier("gpu", 1), Tier("host", 2, 10**400)], ValueError, "the rate of host is 1000"),
         ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
         ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
-        ([("gpu", 1)], TypeError, "is no tier: expected a Tier"),
+        ([("gpu", 1)], TypeError, "is not a tier: expected a Tier"),
     ],
 )
 def test_tiers_as_objects_are_checked_as_well(tiers, error, said):

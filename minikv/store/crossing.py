@@ -1,15 +1,15 @@
 """Pages on their way from one store into another, layer by layer: out to host memory and back.
 
-A model computes layer after layer, and a layer's attention needs the keys and values of that layer alone. So a load
-need not be over before the computing begins: the layers cross in order, and each is waited for when it is looked at.
-Then both together take as long as the longer of them, and one layer:
+A model computes layer after layer, and a layer's attention needs only the keys and values of that layer. So the model
+can begin before the load has finished: the layers are copied in order, and the model waits for each layer when it reads
+it. Then both together take as long as the slower of the two, plus one layer:
 
     cross      | layer 0 | layer 1 | layer 2 | layer 3 |
     compute              | layer 0   | layer 1   | layer 2   | layer 3   |
 
-On a GPU the crossing is on a stream of its own. The rows of a layer are gathered or scattered on the device, in the
-order of everything else that runs there; between the device and host memory go runs of neighbouring slots. In host
-memory alone there is nothing to overlap, and a layer is copied when it is first looked at: the order is the same.
+On a GPU, the copies have their own stream. The rows of a layer are gathered or scattered on the device, in the order
+of everything else that runs there. Between the device and host memory, neighboring slots are copied together. Without a
+GPU, nothing can overlap, and a layer is copied when it is first read. The order is the same.
 
 A load may read host memory until the GPU gets there, also when it is `done`. A move out waits for that by itself; a
 program that writes there in another way calls `torch.cuda.synchronize` first.
@@ -37,9 +37,9 @@ class End(NamedTuple):
 
 
 class Crossing:
-    """Some slots of `source` that cross into `target`, until every layer has arrived; made by `KVStore.take_pages`.
+    """A copy of slots of `source` into `target`, layer by layer; `KVStore.take_pages` makes it.
 
-    It may be used by one thread at a time, as the stores.
+    Only one thread may use it at a time, as with the stores.
 
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=3, num_kv_heads=1, head_dim=2), num_pages=4)
@@ -62,21 +62,21 @@ class Crossing:
 
     @property
     def on_a_stream(self) -> bool:
-        """Return whether it is on its way already: then what the source held at the start is what arrives."""
+        """Return whether the copy has begun: what arrives is then what the source held at the beginning."""
         return bool(self._events)
 
     @property
     def to_come(self) -> list[int]:
-        """The layers that nobody has looked at yet."""
+        """The layers that have not been read yet."""
         return list(self._to_come)
 
     @property
     def done(self) -> bool:
-        """Return whether every layer has been looked at, or finished; does not wait."""
+        """Return whether every layer has arrived; does not wait."""
         return not self._to_come
 
     def arrive(self, layer: int) -> None:
-        """Have `layer` in the target, so that it can be looked at; if that fails, the next look tries again."""
+        """Copy `layer` into the target, or wait until it is there; if that fails, the next read tries again."""
         if layer not in self._to_come:
             return
         mine = self.target.layers[layer]
@@ -96,12 +96,12 @@ class Crossing:
         del self._to_come[layer]
 
     def finish(self) -> None:
-        """Have all layers in the target."""
+        """Copy all layers into the target, or wait until they are there."""
         for layer in self.to_come:
             self.arrive(layer)
 
     def _set_out(self) -> None:
-        """Start all layers on the device's own stream for it, in the order in which they will be looked at."""
+        """Start to copy all layers on the stream for copies, in the order in which they will be read."""
         out = self.source.stream is not None
         current = torch.cuda.current_stream((self.source if out else self.target).slots.device)
         for layer in self._to_come:

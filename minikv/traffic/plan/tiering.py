@@ -1,16 +1,16 @@
-"""Memory beyond the device: what each tier finds, how long that takes to load, and how much prefill is left.
+"""Memory beyond the device: the hits of each tier, how long they take to load, and how much prefill is left.
 
-Each tier is LRU by pages, and all that is computed is written through to all of them. Then each holds the first blocks
-of one list, as many as fit (`reuse` says why), and so all that the tiers before it hold. So no tier has to be replayed:
-what one finds is the difference of two sizes of one curve.
+Each tier evicts pages, the least recently used first, and everything that is computed is written to all tiers. Then
+each tier holds the first blocks of one list, as many as fit (`reuse` says why), including all that the tiers before it
+hold. So no tier has to be replayed: its hits are a difference between two points of one curve.
 
-    gpu     found at the size of the gpu
-    host    found at the size of host memory, less what the gpu finds
-    disk    found at the size of the disk, less what host memory finds
+    gpu     the hits at the size of the gpu
+    host    the hits at the size of host memory, less those of the gpu
+    disk    the hits at the size of the disk, less those at the size of host memory
 
-A request finds a part of its prompt in each tier, and each part is loaded if that takes less time than to compute it
-(`BreakEven`), else computed. This is arithmetic: no load waits for another, and none runs while the model computes. A
-request that is larger than the gpu is served without any tier.
+A request finds a part of its prompt in each tier. A part is loaded if that takes less time than computing it
+(`BreakEven`); otherwise it is computed. Times are calculated, not measured: no load waits for another, or runs while
+the model computes. A request that is larger than the gpu is served without any tier.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from minikv.traffic.reuse import ReuseBySize
 from minikv.traffic.trace_tree import Column
 
 TIERS = ("gpu", "host", "disk")
-SPEED = 400e12  # FLOPs per second of one GPU, where none is said: chapter 06 counts with it, too
+SPEED = 400e12  # FLOPs per second of one GPU if no rate is given, as in chapter 06
 _POWERS = ("", "K", "M", "G", "T", "P")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
 
 
 def memory_size(text: str) -> int:
-    """`text` as a number of bytes, of at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
+    """Return `text` as a number of bytes, at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
 
     >>> memory_size("80GiB") == 80 * 2**30, memory_size("1.5 TB")
     (True, 1500000000000)
@@ -53,7 +53,7 @@ def memory_size(text: str) -> int:
 
 @dataclass(frozen=True)
 class Tier:
-    """A tier: its `name` of `TIERS`, its size in `bytes`, and its `rate`; with several GPUs, all for one of them.
+    """A tier: its `name`, one of `TIERS`, its size in `bytes`, and its `rate`; with several GPUs, the share of one.
 
     The rate is in bytes per second, and for the gpu in FLOPs per second, where 0 stands for `SPEED`.
 
@@ -67,7 +67,7 @@ class Tier:
 
 
 def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
-    """The tiers, from a text or as they are: the gpu first, then host memory, the disk or both, each one larger.
+    """Return the tiers of a text, or those given: the gpu, then host memory, a disk or both, each larger than the last.
 
     `ValueError` and `TypeError` name the tier, what is wrong with it, and what is expected.
 
@@ -84,7 +84,7 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
         raise ValueError(f"tiers are {', '.join(names) or 'none'}: expected gpu, then host or disk or both, each once")
     for before, tier in itertools.pairwise(found):
         if tier.bytes <= before.bytes:
-            more = f"expected more than {before.name}, {size_text(before.bytes)}: what is there is written to it, too"
+            more = f"expected more than {before.name}, {size_text(before.bytes)}, which it holds, too"
             raise ValueError(f"{tier.name} is {size_text(tier.bytes)}: {more}")
     return found
 
@@ -109,13 +109,13 @@ def _rate(name: str, text: str) -> int:
 
 def _require_name(name: object) -> None:
     if name not in TIERS:
-        raise ValueError(f"{bounded(name)} is no tier: expected {', '.join(TIERS)}, such as gpu=60GiB")
+        raise ValueError(f"{bounded(name)} is not a tier: expected {', '.join(TIERS)}, such as gpu=60GiB")
 
 
 def _checked(tier: Tier) -> Tier:
-    """The tier with numbers that make sense."""
+    """Return the tier, once its numbers are checked."""
     if not isinstance(tier, Tier):
-        raise TypeError(f"{bounded(tier)} ({type(tier).__name__}) is no tier: expected a Tier")
+        raise TypeError(f"{bounded(tier)} ({type(tier).__name__}) is not a tier: expected a Tier")
     _require_name(tier.name)
     size, rate = whole_number(tier.name, tier.bytes, 1, "a tier has at least 1 byte"), tier.rate
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate < 2**63:
@@ -127,12 +127,12 @@ def _checked(tier: Tier) -> Tier:
 
 @dataclass(frozen=True)
 class TierPoint:
-    """The worth of a tier: `hits` are blocks that it finds and no tier before it does.
+    """The effect of a tier: `hits` counts the blocks that it finds and no tier before it does.
 
-    `tokens_loaded` of these were worth loading, which takes `load_hours`. `prefill_hours` are left with this tier and
-    those before it. Over its link `break_even_tokens` tokens or more are worth loading, with no others before them
-    (`None`: never), and over one of `break_even_rate` bytes per second it takes as long to load one as to compute it.
-    `rate` is that of `Tier`.
+    Of their tokens, `tokens_loaded` are worth loading, which takes `load_hours`. `prefill_hours` are left with this
+    tier and those before it. At the beginning of a prompt, `break_even_tokens` tokens or more are worth loading
+    (`None`: never). At `break_even_rate` bytes per second, loading one token takes as long as computing it. `rate` is
+    that of `Tier`.
     """
 
     name: str
@@ -150,9 +150,9 @@ class TierPoint:
 
 @dataclass(frozen=True)
 class TierHours:
-    """The hours with `blocks` blocks of memory, which fill one tier after the other; the last one has what is over.
+    """The hours with `blocks` blocks of memory, which fill one tier after the other; the last tier has the rest.
 
-    `loaded_hours` are those of computing what is loaded: as long as loading it takes less, loading is worth it.
+    `loaded_hours` is the time that computing the loaded tokens would take. Loading is worth it while it takes less.
     """
 
     blocks: int
@@ -201,7 +201,7 @@ class Tiering:
         return self.tiers[0].rate * self.gpus
 
     def points(self) -> Iterator[TierPoint]:
-        """The worth of each tier."""
+        """Return the effect of each tier."""
         total = int(np.array(self.sizes.tree.lengths)[self.counts].sum())
         rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1)
         for number, (tier, blocks) in enumerate(zip(self.tiers, self.blocks)):
@@ -213,7 +213,7 @@ class Tiering:
                             loaded, self._loading(tier, loaded), self._prefill(parts))  # fmt: skip
 
     def hours(self, blocks: int) -> TierHours:
-        """The hours with so many blocks in all: the gpu first, then host memory, then the disk."""
+        """Return the hours with this many blocks in all: the gpu first, then host memory, then the disk."""
         parts = self._parts(blocks)
         load = sum(self._loading(tier, loaded) for tier, (_, loaded, _) in zip(self.tiers, parts))
         return TierHours(blocks, self._prefill(parts), load, self._computing(sum(flops for *_, flops in parts[1:])))
