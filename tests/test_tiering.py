@@ -214,6 +214,7 @@ def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsy
         ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
         ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
         ([("gpu", 1)], TypeError, "is not a tier: expected a Tier"),
+        (Tier("gpu", 1), TypeError, "tiers is Tier.*: expected a text or a sequence of Tier"),
     ],
 )
 def test_tiers_as_objects_are_checked_as_well(tiers, error, said):

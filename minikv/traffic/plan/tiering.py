@@ -77,7 +77,9 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
     Traceback (most recent call last):
     ValueError: host has no rate: expected one, such as host=1TiB@50GB/s
     """
-    given = map(_from_text, tiers.split(",")) if isinstance(tiers, str) else iter(tiers)
+    if not isinstance(tiers, Iterable):
+        raise TypeError(f"tiers is {bounded(tiers)}: expected a text or a sequence of Tier")
+    given = map(_from_text, tiers.split(",")) if isinstance(tiers, str) else tiers
     found = tuple(map(_checked, given))
     names = [tier.name for tier in found]
     if names[:1] != ["gpu"] or names != [name for name in TIERS if name in names]:
