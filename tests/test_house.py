@@ -57,7 +57,7 @@ def test_the_guide_shows_the_house_as_it_is():
 
 
 # It falls when something goes, and rises only by what an issue grants.
-CEILING = {"files": 240, "tokens": 308_250, "with assets": 319_260, "bytes of data": 1_000_000}
+CEILING = {"files": 240, "tokens": 308_265, "with assets": 319_275, "bytes of data": 1_000_000}
 
 
 def test_the_package_stays_small_enough_to_hold_in_the_head():
