@@ -375,7 +375,7 @@ def test_the_limit_for_a_log_fails_for_the_right_reason_and_passes_when_it_is_fi
         (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "{prompt}"}}\n' for prompt in prompts), "utf-8")
         assert main([command, str(tmp_path / "log.jsonl"), "--fail-if", limit]) == status
         out, err = capsys.readouterr()
-        assert bool(re.fullmatch(rf"minikv: --fail-if {limit}: it is 9\d\.\d+%\n", err)) == bool(status), err
+        assert bool(re.fullmatch(rf"minikv: --fail-if {limit}: lost is 9\d\.\d+%\n", err)) == bool(status), err
         assert ("A date or a time changed" in out) == bool(status)
 
 
