@@ -14,6 +14,7 @@ from tiered_machine import pages_of
 
 from minikv import CacheManager, Engine, LockError, Scheduler, TieredCache, draw, playground, record
 from minikv.course.pictures.tiers import host_paths, two_tiers
+from minikv.course.playground.steps import prompt_step
 from minikv.prefix.tiered import WRITES
 from minikv.testing.snapshot import NodeView, snapshot
 
@@ -218,3 +219,20 @@ def test_a_reset_says_that_host_memory_is_forgotten_too():
         if verb == "reset":
             assert room.said == "reset: 0 tokens forgotten, and host memory"
     assert room.said == "match [1 2 3]: 0 of 3 cached"
+
+
+def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
+    manager = CacheManager(3, prefix_cache=TieredCache(host_pages=4))
+    with record(manager) as film:
+        for tokens in [1, 2, 3], [5, 6, 7]:
+            sequence = manager.start(tokens, namespace="B")
+            manager.advance(sequence)
+            manager.finish(sequence)
+    began = next(frame for frame in film.frames if frame.changes.ghosts)
+    assert [node.label for node in began.nodes if node.parent is None].count("root of 'B'") == 1
+    room = playground(capacity=3, host_pages=4)
+    for prompt in "1 2 3", "5 6 7":
+        room.history.do(prompt_step("insert", prompt, namespace="B"))
+    frame = room.film.at(-1)
+    assert {"[1 2 3]", "[5 6 7]"} <= {node.label for node in frame.nodes}
+    assert "nnn" in str(frame)

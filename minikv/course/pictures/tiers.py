@@ -161,7 +161,7 @@ def _laid(views: Sequence[NodeView], size: int) -> dict[Hashable, _Page]:
     roots, ends = dict[Hashable, _Page](), list[_Page]()
     for view in views:
         if view.parent is None:
-            page = roots[view.namespace] = _Page([], view=view)
+            page = roots.setdefault(view.namespace, _Page([], view=view))  # a film's ghost comes after the new one
         else:
             page = ends[view.parent]
             for at in range(0, max(1, len(view.tokens)), size):
