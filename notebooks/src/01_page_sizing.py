@@ -2,7 +2,7 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-When an engine starts, it decides how large its KV cache will be. In this chapter you write five functions, the first in your own `my_minikv.py`. They compute how many bytes one token takes, read a model's `config.json`, count the pages that fit, find the slots of a request, and compute what a whole text keeps. Together they are about 25 lines.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write five functions, the first in your own `my_minikv.py`. They compute how many bytes one token takes, read a model's `config.json`, count the pages that fit, find the slots of a request, and compute how many bytes a whole text takes. Together they are about 25 lines.
 
 **After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, and *say* why some models also need a fixed amount per sequence; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
@@ -164,7 +164,7 @@ Where do those numbers come from? Every published model comes with a `config.jso
 
 #### 1.5 You write: `read_config` (5 minutes)
 
-`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (A piece's number is its name; the numbers don't say the order.)
+`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (The numbers 1.1 to 1.7 are names: the functions don't come in that order.)
 """
 
 
@@ -334,7 +334,7 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 """
 ### Layers that keep less
 
-So far, every layer kept every token: *full attention*. In many recent models, other layers keep less. A layer with a *sliding window* keeps only the latest tokens (chapter 12). A *recurrent* layer keeps no tokens at all: it sums up the whole text in a *state* of fixed size. Here is what two models keep of a text of 8,192 tokens. A box is 1,024 tokens, or a state:
+So far, every layer kept every token: *full attention*. In many recent models, some layers keep less. A layer with a *sliding window* keeps only the latest tokens (chapter 12). A *recurrent* layer keeps no tokens at all, but a *state*: a summary of the whole text, of fixed size. Here is what two models keep of a text of 8,192 tokens. A box is 1,024 tokens, or a state:
 """
 
 # %%
@@ -350,7 +350,7 @@ word_rows(rows, heads=[f"{1024 * box:,}" for box in range(1, 9)])
 
 # %% [markdown]
 """
-Your functions count every layer as full attention. Here is what they say of gpt-oss-120b, and how long the windows of its layers are (`None` is full attention):
+Your functions count every layer as full attention. Here is their result for gpt-oss-120b, and the windows that its layers really have (`None` is full attention):
 """
 
 # %%
@@ -371,7 +371,7 @@ fold("1.e", oss.bytes_per_token, most)
 """
 <details><summary>Why</summary>
 
-A full window drops its oldest token for each new one, so it stops growing. Only the other 18 layers keep one more token: half of what your functions counted. An engine that believed them would use only half of its memory for long texts.
+A full window drops its oldest token for each new one, so it stops growing. Only the other 18 layers keep one more token: half of what your functions counted. For long texts, an engine that used your functions would leave half of its memory empty.
 
 </details>
 
@@ -381,11 +381,11 @@ A full window drops its oldest token for each new one, so it stops growing. Only
 
 | attribute | what it says |
 |---|---|
-| `g.per_token` | the bytes of one token; 0 if they keep no tokens |
+| `g.per_token` | the bytes that one token takes in all of them; 0 if they keep no tokens |
 | `g.window` | the most tokens that they keep, or `None` if they keep all |
 | `g.state` | the bytes of their states; 0 if they have none |
 
-Return the bytes that a sequence of `tokens` tokens (at least one) keeps in all groups of the list `groups`.
+Return the bytes that a sequence of `tokens` tokens (at least one) takes in all groups of the list `groups`.
 """
 
 
@@ -416,11 +416,11 @@ beside(*plots)
 """
 <details><summary>Why is a state so large?</summary>
 
-For each of 32 heads, a recurrent layer of Qwen3-Next keeps 128 × 128 sums of 4 bytes: 2 MiB. The last inputs of a small convolution take 48 KiB more. There are 36 such layers.
+For each of 32 heads, a recurrent layer of Qwen3-Next keeps 128 × 128 sums of 4 bytes: 2 MiB. A few of its latest inputs take 48 KiB more. There are 36 such layers.
 
 </details>
 
-Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token on, so they pay off only after a thousand tokens. And every sequence has its own windows and states. Here is Gemma:
+Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token on, so they save memory only after about a thousand tokens. Every sequence has its own windows and states. Here is what Gemma keeps of 100,000 tokens:
 """
 
 # %%
@@ -431,9 +431,9 @@ for count in (1, 10, 100):
 
 # %% [markdown]
 """
-So how many tokens fit depends on how many sequences they belong to.
+So the number of tokens that fit depends on the number of sequences.
 
-Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it kept at the end of that prefix: a window layer its last tokens, a recurrent layer its state at exactly that token. If one of them is gone, the prefix has to be computed again.
+Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it needs: a layer with a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix. If one of them is gone, the prefix has to be computed again.
 
 ## Play
 
@@ -580,7 +580,7 @@ Engines also size layers that differ: sliding windows and recurrent layers. In v
 
 ## Recap
 
-With full attention and KV heads, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; heads are never split, and a window or a state takes a fixed amount per sequence instead. The cache gets whole pages, from what the weights, the activations and the graphs leave of the engine's share. Larger pages suit the kernels, but they waste more and share less.
+With full attention and KV heads, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; heads are never split. A full window or a state takes a fixed amount per sequence. The cache gets whole pages, from what the weights, the activations and the graphs leave of the engine's share. Larger pages suit the kernels, but they waste more and share less.
 
 **Check yourself**
 
