@@ -130,7 +130,7 @@ Host memory and a disk are always worth it here. The network is too slow for a s
 
 ### Step 2: two places for a block
 
-The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a token is a letter, a block has one token, and its key is the prompt up to there.
+The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a token is a letter, a block has one token, and its key is the prompt up to there. The picture shows only the last letter of a key.
 """
 
 # %%
@@ -342,7 +342,7 @@ Only the first load is waited for. All others are done while an earlier layer co
 
 #### 14.5 You write: `overlapped` (5 minutes)
 
-`loads` and `computes` are lists with the times of each layer. The loads follow each other without a gap. A layer starts to compute when its load is done and the layer before it has computed. Return the time at which the last layer has computed.
+`loads` and `computes` are lists with the times of each layer. The loads follow each other without a gap. A layer starts to compute when its load is done and the layer before it has computed. Return the time at which the last layer has computed, or 0 if the lists are empty.
 """
 
 
@@ -471,6 +471,8 @@ for host_pages in (0, 600):
 
 # %% [markdown]
 """
+With host memory, far more tokens are cached, and the answers are the same.
+
 ## Play
 
 Four device pages, four host pages, write_back. Before each step, say what every block will be: `D`, `H`, `DH` or gone.
@@ -523,7 +525,7 @@ def blocks_to_load(loads, computes):
 
 #### 14.7 Bug hunt: a load without a lock
 
-This `load_back` locks nothing, as in SGLang until {{engines sglang-27444}}. Your function is given tiers with four device pages and four host pages. Write calls of `serve(keys)` after which a block is read that has another block's bytes, or none.
+This `load_back` locks nothing, as in SGLang until {{engines sglang-27444}}. Your function is given tiers with four device pages and four host pages. Write calls of `serve(keys)` with which it loads a block whose bytes are gone.
 """
 
 # %%
