@@ -239,14 +239,14 @@ SAME = type("Store", (), {"num_pages": 4, "page_size": 1, "dtype": "fp16"})()
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"host": object()}, "store is None: host is <object"),
+        ({"host": object()}, "store is None: expected one, because host is <object"),
         ({"store": object()}, "host is None: the prefix cache has 8 host pages"),
         (
             {"store": object(), "host": type("Store", (), {"num_pages": 7})()},
             "host has 7 pages: the prefix cache has 8",
         ),
         ({"store": object(), "host": object(), "host_pages": 0}, "the prefix cache has no host memory"),
-        ({"store": SAME, "host": SAME}, "the store itself, and a move is between two"),
+        ({"store": SAME, "host": SAME}, "expected a store other than `store`"),
         (
             {"store": SAME, "host": type("Store", (), {"num_pages": 8, "page_size": 1, "dtype": "fp32"})()},
             "host has dtype 'fp32': the store has 'fp16'",

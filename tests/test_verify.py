@@ -453,4 +453,4 @@ def test_the_help_says_what_to_write(capsys):
 def test_the_help_says_that_the_file_is_executed(capsys):
     with pytest.raises(SystemExit):
         cli.main(["verify", "--help"])
-    assert "The file is executed, in a process of its own but with your rights" in capsys.readouterr().out
+    assert "The file runs in a separate process, but with your rights" in capsys.readouterr().out

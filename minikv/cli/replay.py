@@ -21,13 +21,13 @@ from minikv.traffic.sweep import sweep_csv
 from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
-  minikv replay day.jsonl                             an unlimited cache: what could be saved at most
+  minikv replay day.jsonl                             an unlimited cache: the most that could be saved
   minikv replay day.jsonl --capacity 20k              room for 20,000 blocks, whole nodes evicted
   minikv replay day.jsonl --capacity 5k,10k,20k,1e6   a row for each capacity, in one pass over the trace
   minikv replay day.jsonl --capacity 5k,10k,20k --curve hits.png
   minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
   minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
-  minikv replay "synthetic:agents?requests=500"       traffic that is made up, the same every time
+  minikv replay "synthetic:agents?requests=500"       generated traffic, the same every time
   cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
 _MOST = 1000  # capacities
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
@@ -43,11 +43,11 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
     replay.epilog = _EXAMPLES
     add_traffic(replay)
     replay.add_argument("--capacity", type=capacities, default=[None], metavar="N,N",
-                     help="blocks to hold, one number or several (20k,1e6); without it none is evicted")  # fmt: skip
+                     help="size in blocks, one number or several (20k,1e6); without it, unlimited")  # fmt: skip
     replay.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
-    replay.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
+    replay.add_argument("--index", choices=INDEXES, default="radix", help="the design of the cache (default radix)")
     replay.add_argument("--evict-by", choices=EVICT_BY, help="radix, window: evict whole nodes (default), or pages")
-    replay.add_argument("--policy", choices=sorted(POLICIES), help="radix, window: what goes first (default lru)")
+    replay.add_argument("--policy", choices=sorted(POLICIES), help="radix, window: the eviction order (default lru)")
     form = replay.add_mutually_exclusive_group()
     form.add_argument(
         "--json", action="store_true", help="print a JSON object, or a list of them for several capacities"
@@ -58,7 +58,7 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
 
 @option
 def capacities(text: str) -> list[int | None]:
-    """The capacities in `text`, parted by commas.
+    """Return the capacities in `text`, separated by commas.
 
     >>> capacities("10k,1e6,unlimited")
     [10000, 1000000, None]

@@ -20,7 +20,7 @@ from minikv.traffic.traces import Traffic
 _EXAMPLES = """examples:
   minikv trace log.jsonl -o trace.jsonl               a trace that can be shown to others
   minikv trace log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
-  minikv trace synthetic:chat -o chat.jsonl           made-up traffic, the same every time"""
+  minikv trace synthetic:chat -o chat.jsonl           generated traffic, the same every time"""
 _GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
 _MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
 where everything up to the end of the block is the same, and nothing of a prompt can be told from it."""

@@ -32,12 +32,12 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["day.jsonl.gz", "--span", "24"]).span
     24.0
     """
-    command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input; "
-                         "or made-up traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
+    command.add_argument("trace", help="a trace or a log of requests, plain or gzipped; - for standard input; "
+                         "or generated traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
     command.add_argument("--span", type=float, default=SPAN_HOURS, metavar="HOURS",
                          help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",
-                         help="tokens (of a log: bytes) in a block, where the trace does not say so")  # fmt: skip
+                         help="tokens (of a log: bytes) in a block, if the trace does not say")  # fmt: skip
     command.add_argument("--tokenizer", metavar="FOLDER",
                          help="cut a log of requests into the tokens of this checkpoint, not into bytes")  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The command `minikv verify`: which rules anybody's prefix cache or cache manager keeps, and which it breaks."""
+"""The command `minikv verify`: which rules any prefix cache or cache manager keeps, and which it breaks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ For the cache of an engine that has other methods, --template prints a class to 
 two, and the base class checks all input. The attribute `claims` of a class has the numbers of the rules that it keeps;
 the others are not judged. A rule is "not reached" if nothing happened that could have broken it.
 
-The file is executed, in a process of its own but with your rights: verify only code that you would run.
+The file runs in a separate process, but with your rights: verify only code that you would run yourself.
 
 examples:
   minikv verify my_minikv.py                          the caches and managers that a file defines
@@ -39,13 +39,13 @@ def add_verify(verify: argparse.ArgumentParser) -> None:
     """
     verify.epilog = _EXAMPLES
     verify.add_argument("target", nargs="?", type=target, metavar="FILE_OR_MODULE[:CLASS]",
-                        help="default: every class there that is a prefix cache or a cache manager")  # fmt: skip
+                        help="without CLASS: every prefix cache and cache manager in it")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
     verify.add_argument("--junit", metavar="FILE", help="also write the report as JUnit's XML")
-    verify.add_argument("--examples", type=whole, metavar="N", help="how many random scenarios to try (default 1000)")
-    verify.add_argument("--trusting", action="store_true", help="give it valid input only, as lists")
+    verify.add_argument("--examples", type=whole, metavar="N", help="number of random scenarios (default 1000)")
+    verify.add_argument("--trusting", action="store_true", help="for a class that does not check its input")
     verify.add_argument("--timeout", type=positive, default=60, metavar="SECONDS",
-                        help="of CPU time that its import, or one scenario, may take (default 60)")  # fmt: skip
+                        help="most CPU time for the import, and for each scenario (default 60)")  # fmt: skip
     verify.add_argument("--template", action="store_true", help="print a class to fill in, and nothing else")
 
 

@@ -46,9 +46,9 @@ def require_host_fits(cache: Any, store: Any, host: Any) -> None:
     """
     pages = getattr(cache, "host_pages", 0)
     if host is not None and store is None:
-        raise ValueError(f"store is None: host is {bounded(host)}, and takes its pages from a store")
+        raise ValueError(f"store is None: expected one, because host is {bounded(host)}")
     if host is not None and host is store:
-        raise ValueError(f"host is {bounded(host)}: the store itself, and a move is between two")
+        raise ValueError(f"host is {bounded(host)}: expected a store other than `store`")
     if host is not None and not pages:
         raise ValueError(f"host is {bounded(host)}: the prefix cache has no host memory")
     if pages and store is not None and host is None:

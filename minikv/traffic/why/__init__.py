@@ -1,4 +1,4 @@
-"""Two prompts, and why the second finds no more of the first in a cache: where, what kind of change, what is reused."""
+"""Two prompts, and why the second reuses no more of the first: the place, the kind of change, the reuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HYBRID = (784,)  # tokens: the block of a hybrid model in vllm-project/vllm#5460
 
 
 class Reused(NamedTuple):
-    """The reuse of one kind of cache, in tokens or bytes, and why it is not more."""
+    """The reuse of one kind of cache, in tokens or bytes, and why it is no more than that."""
 
     cache: str
     reused: int
@@ -72,8 +72,8 @@ _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the 
 class Explanation:
     """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
 
-    `also` is a second kind: what the provider's cache makes of the first, or what changed in the prompts where the
-    cache decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
+    `also` is a second kind: the effect of the first on the provider's cache, or the change in the prompts if the cache
+    decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
     `unit`, of which a token has `scale`; `apart` names the fields that give the two requests different caches; `image`:
     one has an image; `provider` is what the provider's rules predict. Its repr says all of it in words.
 

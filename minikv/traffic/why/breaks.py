@@ -1,8 +1,8 @@
-"""Which earlier request of a log a request continues: the one of its conversation, where the log says so or it shows.
+"""The earlier request of a log that a request continues: one of its conversation, as the log says or messages show.
 
-A log seldom names conversations. But a request repeats the messages of the one before it, so the last message of that
-one is among its messages. They are compared as they are, and where none is found, without digits and the letters of
-hexadecimal numbers, so that a clock or an id in them does not hide the conversation.
+A log seldom names conversations. But a request repeats the messages of the one before it, including the last one.
+Messages are compared as they are. If none is found, they are compared without digits and the letters of hexadecimal
+numbers: then a clock or an id in them does not hide the conversation.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Two prompts are compared item by item: a tool, the system prompt, a message. The first items that differ decide. Items
 that moved as a whole (reordered, inserted, dropped) are recognized before two texts are compared.
 
-The kinds are in `kinds.txt`, each as its name, a sentence about it, and what to do; after the name stands whether it is
-harmless.
+The kinds are in `kinds.txt`, each as its name, a sentence about it, and what to do. The name of a harmless
+kind is followed by "(harmless)".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The hit rate of a log with one cause fixed: its prompts are replayed with that cause's text made constant.
 
-What a cause does to an item, `rewrites` knows. What it does to a whole prompt is here:
+`rewrites` fixes a cause in one item. This module fixes a cause in a whole prompt:
 
     history      nothing is dropped from it or inserted: the new messages come after all that was sent
     namespace    two namespaces are one

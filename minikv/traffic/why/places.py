@@ -1,4 +1,4 @@
-"""The prompts that a user names, and where two of them part: the place of the first character that differs in each."""
+"""The prompts that a user names, and the place of the first character that differs in each of two."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ prefix that ends where it looks:
     OpenAI since GPT-5.6       at explicit breakpoints, and at the ends of messages of the user and of tools
     OpenAI before GPT-5.6      no breakpoints: every 128 tokens, from 1,024 on
 
-Why a request reads less than it shares is found by trying again with one rule after the other taken away: the first
-whose absence helps is the cause. The rules are in `providers.json`, each set with its source and the day of that.
+To find why a request reads less than it shares, one rule after the other is left out: the first one without which the
+request reads more is the cause. The rules are in `providers.json`, each set with its source and the date of that.
 """
 
 from __future__ import annotations

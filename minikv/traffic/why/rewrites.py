@@ -1,4 +1,4 @@
-"""The changes that causes make to the items of prompts, as breaks teach them, and each item with a cause fixed.
+"""The changes that causes make to the items of prompts, learned from breaks, and each item with a cause fixed.
 
 clock, id, number, text    the symbols that change there become one constant symbol, in each item that has the place
 order                      what both items have comes in the order of the first, or before what they do not share

@@ -1,8 +1,8 @@
 """The sessions that coding agents leave on a reader's own machine: where the cache was lost, why, and what it cost.
 
 A session file has no system prompt and no tools, so its prompts cannot be compared. But it has the bill of each step,
-and that is enough: what the step before left in the cache, and this one did not read, was lost. The pause between the
-two, a compaction, another model, a restart say why. Two kinds of files are read:
+and that is enough: the tokens that the step before left in the cache, and that this step did not read, were lost. A
+pause between the two, a compaction, another model or a restart is the cause. Two kinds of files are read:
 
     Claude Code   ~/.claude/projects/*/*.jsonl; one line for each block of an answer, with the bill of the whole answer
     Codex         ~/.codex/sessions/**/rollout-*.jsonl; `token_usage_record`, before 0.150 `token_count`

@@ -1,4 +1,4 @@
-"""Prompts compared in symbols, and what two messages share after the place where they part.
+"""Prompts compared in symbols, and the text that two messages share after their first difference.
 
 A symbol is a few words up to the end of a line or a sentence, or a word with a digit by itself, so that a clock or an
 id is a symbol of its own. It is kept as a number, and many of them are packed as bytes:

@@ -1,7 +1,7 @@
 """How two texts at the same place of two prompts differ.
 
-First the changes that explain everything: without white space, or with every date masked, the two are equal. Then what
-is at the place where they part, and finally what a comparison of their beginnings and ends says.
+First come the changes that explain everything: without white space, or with every date masked, the two are equal. Then
+comes the text at the first difference, and finally a comparison of their beginnings and ends.
 """
 
 from __future__ import annotations
