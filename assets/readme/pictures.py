@@ -153,11 +153,11 @@ def photograph_reports(trace: str) -> None:
         write_log(work / "log.jsonl")
         os.chdir(work)
         run_minikv("why", "log.jsonl", "--html", "why.html")
-        photograph(work / "why.html", 805, HERE / "why.png")
-        files.replace("day.jsonl", Path(trace).read_bytes())
+        photograph(work / "why.html", 925, HERE / "why.png")
+        files.replace("hour.jsonl", Path(trace).read_bytes())
         run_minikv(
             "plan",
-            "day.jsonl",
+            "hour.jsonl",
             "--model",
             "llama-3.1-8b",
             "--memory",
@@ -168,9 +168,9 @@ def photograph_reports(trace: str) -> None:
             "plan.html",
         )
         photograph(work / "plan.html", 800, HERE / "plan.png")
-        files.replace(work / "day.toml", SWEEP.format(trace=json.dumps("day.jsonl")))
-        run_minikv("sweep", "day.toml", "--csv", "day.csv")
-        draw_sweep(rows_of(work / "day.csv"), HERE / "sweep.png")
+        files.replace(work / "hour.toml", SWEEP.format(trace=json.dumps("hour.jsonl")))
+        run_minikv("sweep", "hour.toml", "--csv", "hour.csv")
+        draw_sweep(rows_of(work / "hour.csv"), HERE / "sweep.png")
 
 
 def rows_of(table: Path) -> list[dict[str, Any]]:
