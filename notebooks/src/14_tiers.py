@@ -296,7 +296,7 @@ for name, requests, pages in TRACES:
 
 # %% [markdown]
 """
-write_back copies the least that is needed for the same hits, and all of it while somebody waits. write_through copies a little more, and nobody waits. The selective policy is cheap for the agents, whose next turn comes soon, and useless for the chat: most of it is evicted before its second use.
+write_back copies the least that is needed for the same hits, and all of it while somebody waits. write_through copies a little more, and nobody waits. The selective policy copies half as much for the agents, whose next turn comes soon, and loads a quarter less. For the chat it is useless: most of it is evicted before its second use.
 
 ### Step 5: load it back
 
