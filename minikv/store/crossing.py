@@ -39,7 +39,7 @@ class End(NamedTuple):
 class Crossing:
     """A copy of slots of `source` into `target`, layer by layer; `KVStore.take_pages` makes it.
 
-    Only one thread may use it at a time, as with the stores.
+    It may be used by one thread at a time, as the stores.
 
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=3, num_kv_heads=1, head_dim=2), num_pages=4)
