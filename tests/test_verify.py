@@ -36,7 +36,7 @@ def verify(tmp_path, monkeypatch, capsys):
 
     def run(text, *options, name="theirs.py", target=None):
         (tmp_path / name).write_text(text, "utf-8")
-        status = cli.main(["verify", target or name, "--examples", "0", *options])
+        status = cli.main(["verify", name if target is None else target, "--examples", "0", *options])
         return status, *capsys.readouterr()
 
     return run
@@ -118,6 +118,7 @@ def test_one_class_of_a_file_can_be_named(verify_here):
         ("x = 1", {"target": "theirs:x"}, "cannot verify theirs: 'x' is not a class with match_prefix and insert or"),
         ("x = 1", {"target": "others.py"}, "cannot verify others.py: ImportError: there is no such file"),
         ("x = 1", {"target": "."}, "cannot verify .: ImportError: there is no such file"),
+        ("x = 1", {"target": ""}, "cannot verify : ValueError: Empty module name"),
         ("x = 1", {"target": "no.such.module"}, "cannot verify no.such.module: ModuleNotFoundError: No module"),
         ("def", {}, "cannot verify theirs.py: SyntaxError: "),
         ("raise SystemExit(3)", {}, "cannot verify theirs.py: SystemExit: 3"),

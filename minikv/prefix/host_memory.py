@@ -97,7 +97,7 @@ class HostMemory:
         return self._begin(Move(True, pages[first:end], dst, tokens[: end * self.page_size], namespace, held))
 
     def begin_load(self, match: Match, pages: Pages) -> Move | None:
-        """Plan to copy the pages after `match` back into the device's `pages`, as many as host memory has.
+        """Plan to copy the pages after `match` back into the device's `pages`, as many as both have.
 
         The host pages stay locked until the move is settled. `None` if host memory has no pages after the match.
         """
@@ -110,7 +110,7 @@ class HostMemory:
         return self._begin(Move(False, src, pages[: len(src)], tokens[: held.length], match.namespace, held))
 
     def settle(self, move: Move, arrived: bool = True) -> None:
-        """End `move`. Pages that were copied out are cached if their bytes `arrived`; otherwise they are free again.
+        """End `move`. Pages that were copied out are cached if their bytes `arrived`; else, or if that fails, free.
 
         Raises `LockError` for a move that is not under way here.
         """

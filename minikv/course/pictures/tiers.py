@@ -116,9 +116,8 @@ class _Page:
         view = self.view or NodeView("", None)
         if not self.tokens:  # a root, or a child that was seen above
             return replace(view, parent=parent)
-        on_device = self.move == "to host" or (
-            self.view is not None and is_there(view)
-        )  # what moves out is still there
+        # a page that is moving out is still there
+        on_device = self.move == "to host" or (self.view is not None and is_there(view))
         tokens, slots = [t for page in run for t in page.tokens], [s for page in run for s in page.slots]
         found = replace(view, parent=parent, tokens=tokens, slots=slots, label=label_of(tokens, label))
         found.tier, found.note = "D" * on_device + self.tier, self.move

@@ -48,7 +48,7 @@ def load_module(target: str) -> ModuleType:
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    if not (target.endswith(".py") or target[0] == "." or os.sep in target or os.path.isfile(target)):
+    if not (target.endswith(".py") or target.startswith(".") or os.sep in target or os.path.isfile(target)):
         return importlib.import_module(target)
     path = os.path.abspath(target)
     if not os.path.isfile(path):
