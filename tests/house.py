@@ -100,12 +100,48 @@ def length(rows: list[str], begin: tuple[int, int], end: tuple[int, int]) -> int
     return len(between) - begin[1] - (len(rows[end[0] - 1]) - end[1])
 
 
-def size() -> dict[str, int]:
-    """Files, tokens of code and bytes of data in the package, and its tokens together with those of `assets`."""
-    tokens = sum(code_tokens(path.read_text("utf-8")) for path in FILES)
-    beside = sum(code_tokens(path.read_text("utf-8")) for path in (ROOT / "assets").rglob("*.py"))
-    data = sum(path.stat().st_size for path in HOME.rglob("*") if path.suffix in DATA)
-    return {"files": len(FILES), "tokens": tokens, "with assets": tokens + beside, "bytes of data": data}
+# The rooms of the house, and the folders or files of each. The files at the root are the foundations.
+ROOMS = {
+    "engine": ("engine",),
+    "pools, store, copy_on_write": ("pools", "store", "copy_on_write"),
+    "prefix": ("prefix",),
+    "manager": ("manager",),
+    "serving": ("serving",),
+    "foundations": (),
+    "measure": ("measure",),
+    "traffic": ("traffic",),
+    "cli": ("cli",),
+    "testing": ("testing",),
+    "course: pieces": ("course/pieces",),
+    "course: pictures, film, player": ("course/pictures", "course/film", "course/player.py", "course/reel.py"),
+    "course: the rest": ("course",),
+}
+
+
+def room_of(place: Path) -> str:
+    """The room of a file, by its path below the package; `KeyError` for a folder that is in no room."""
+    path = place.as_posix()
+    for room, places in ROOMS.items():
+        if any(path == one or path.startswith(f"{one}/") for one in places):
+            return room
+    if len(place.parts) > 1:
+        raise KeyError(f"{path} is in no room: add its folder to ROOMS in tests/house.py")
+    return "foundations"
+
+
+def tokens_by_room() -> dict[str, int]:
+    """The tokens of code in each room of the package, and in `assets`."""
+    found = {**dict.fromkeys(ROOMS, 0), "assets": 0}
+    for path in FILES:
+        found[room_of(path.relative_to(HOME))] += code_tokens(path.read_text("utf-8"))
+    for path in sorted((ROOT / "assets").rglob("*.py")):
+        found["assets"] += code_tokens(path.read_text("utf-8"))
+    return found
+
+
+def bytes_of_data() -> int:
+    """How large the data in the package is: everything that is not Python."""
+    return sum(path.stat().st_size for path in HOME.rglob("*") if path.suffix in DATA)
 
 
 # -- the drawing ------------------------------------------------------------------------------------------------------
