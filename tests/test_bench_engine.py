@@ -13,8 +13,9 @@ from llamas import llama  # noqa: E402
 
 from minikv import CacheManager, Engine, InvariantError, KVStore, cli  # noqa: E402
 from minikv.measure import chatting  # noqa: E402
-from minikv.measure.chatting import INSTRUCTIONS, bench_engine  # noqa: E402
+from minikv.measure.chatting import bench_engine  # noqa: E402
 from minikv.measure.results import Spread  # noqa: E402
+from minikv.serving.chat_format import INSTRUCTIONS  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -27,15 +27,10 @@ from minikv.measure.results import Measured, Promise, Spread, today
 from minikv.prefix import NoCache, PrefixCache, index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine, SamplingParams
+from minikv.serving.chat_format import INSTRUCTIONS
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
 
-INSTRUCTIONS = (
-    "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "
-    "field's own terms: token, slot, page, page table, prefix, radix tree, lock, eviction. If somebody asks for code, "
-    "say in which chapter it is built. If you do not know something, say so, and name the chapter that comes nearest "
-    "to it. Never invent a number: every number of this course comes out of a cell that the reader can run.\n"
-)
 QUESTIONS = (
     "What is a page?", "What is a slot?", "Why do prompts share a prefix?", "What is evicted first?",
     "What is a radix tree?", "What does a lock protect?", "How many tokens fit?", "What is a page table?",

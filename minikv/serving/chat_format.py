@@ -24,6 +24,12 @@ from minikv.files import FileName
 from minikv.serving.tokenizer import LONGEST_TEXT, Tokenizer
 from minikv.untrusted import inside, read_json, read_text, refusal, token_ids
 
+INSTRUCTIONS = (
+    "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "
+    "field's own terms: token, slot, page, page table, prefix, radix tree, lock, eviction. If somebody asks for code, "
+    "say in which chapter it is built. If you do not know something, say so, and name the chapter that comes nearest "
+    "to it. Never invent a number: every number of this course comes out of a cell that the reader can run.\n"
+)
 _LONGEST_TOKEN = 1000  # characters
 LONGEST_SOURCE = 2**16  # characters of a template
 LARGEST_PRODUCT = 2**19  # characters or items; of whole numbers, bits

@@ -379,7 +379,7 @@ def engine_of(model, kinds, **cache):
 
 
 # %%
-from minikv.measure.chatting import INSTRUCTIONS
+from minikv.serving.chat_format import INSTRUCTIONS
 
 QUESTIONS = "Hello!", "What is a radix tree?", "What is evicted first?", "Thanks!"
 
