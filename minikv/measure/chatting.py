@@ -11,22 +11,24 @@ It imports torch, with the model, and `minikv.measure` does not import it.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
-from minikv.errors import InvariantError, whole_number
+from minikv.errors import InvariantError
 from minikv.files import asset
 from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
+from minikv.measure.generating import Duel, answer
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured, Promise, Spread, today
 from minikv.prefix import NoCache, PrefixCache, index_named
 from minikv.progress_bar import Tick, quiet
-from minikv.serving import Engine, SamplingParams
+from minikv.serving import Engine
 from minikv.serving.chat_format import INSTRUCTIONS
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
@@ -40,44 +42,6 @@ USERS, TURNS, NEW_TOKENS = 6, 4, 24
 QUICK = (3, 2, 4)  # the same of a quick run
 NUM_SLOTS, PAGE = 8192, 16
 ONE = "a random Llama in float32, one thread"
-
-
-class Answer(NamedTuple):
-    """An engine's answers to prompts that it is given at once, and their cost.
-
-    The `tokens` for each prompt, the seconds until each of them has its first one, the seconds in all, how many tokens
-    the prompts have, and how many of those were computed.
-    """
-
-    tokens: list[list[int]]
-    first: float
-    seconds: float
-    prompted: int
-    computed: int
-
-
-def answer(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:
-    """Let `engine` generate `new` tokens for each of `prompts`, greedily."""
-    begin = time.perf_counter()
-    requests = [engine.submit(prompt, SamplingParams(max_new_tokens=new)) for prompt in prompts]
-    while not all(request.output for request in requests):
-        engine.step()
-    first, computed = time.perf_counter(), sum(request.computed_tokens for request in requests)
-    while not all(request.is_over for request in requests):
-        engine.step()
-    end, prompted = time.perf_counter(), sum(map(len, prompts))
-    return Answer([request.output for request in requests], first - begin, end - begin, prompted, computed)
-
-
-@dataclass
-class Duel:
-    """A workload that a peer runs as well: our seconds, theirs divided by ours, and what is promised of that ratio."""
-
-    workload: str
-    peer: str
-    seconds: Spread
-    ratio: Spread
-    promised: float
 
 
 @dataclass
@@ -111,12 +75,11 @@ class EngineFigures(Measured):
         """Chats without the cache and with it, and races with a peer."""
         yield from ("", f"{self.requests} requests of a chat, one at a time, {self.prompt_tokens:,} prompt tokens")
         yield f"  {self.model}"
-        first = "time to first token"
         for name, without, cached in (
             ("", "without", "with the cache"),
             ("prompt tokens computed", f"{self.computed_without:,}", f"{self.computed_with:,}"),
-            (f"{first}, ms", self.first_token_without, self.first_token_with),
-            (first, f"x {self.first_token_ratio}", ""),
+            ("time to first token, ms", self.first_token_without, self.first_token_with),
+            ("time to first token", f"x {self.first_token_ratio}", ""),
             ("whole request", f"x {self.whole_ratio}", ""),
         ):
             yield f"  {name:<34}{without!s:<26}{cached!s:<26}".rstrip()
@@ -138,31 +101,26 @@ class EngineFigures(Measured):
 
 
 def bench_engine(
-    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = quiet, index: str = "radix"
+    model: Any, rounds: int = ROUNDS, quick: bool = False, tick: Tick = quiet, index: str = "radix"
 ) -> EngineFigures:
-    """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` where it lies.
+    """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` on its device.
 
-    By default it is our own, on the CPU; the cache is the design `index` of `INDEXES`. `InvariantError` when one token
-    differs.
+    The cache is the design `index` of `INDEXES`. `InvariantError` when one token differs.
     """
-    rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
-    model = small_model("cpu") if model is None else model
-    talk = users, turns, _ = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
-    device, laps = model.device.type, []
+    talk = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
+    requests = talk[0] * talk[1]
+    laps = []
     for number in range(rounds):
         tick(f"round {number + 1}")
         engines = [_engine(model, cache) for cache in (NoCache(PAGE), index_named(index, PAGE))]
         with one_thread():
             laps.append(_served(engines, *talk, first=number % 2))
-    without, cached = zip(*laps)
-    counts = [sum(each.prompted for each in cached[0])]
-    counts += [sum(each.computed for each in lap) for lap in (without[0], cached[0])]
-    first = [[1000 * sum(each.first for each in lap) / (users * turns) for lap in laps] for laps in (without, cached)]
-    whole = [[sum(each.seconds for each in lap) for lap in laps] for laps in (without, cached)]
-    return EngineFigures(
-        *today(rounds, quick, where(device)), device, repr(model), users * turns, *counts,
-        *map(Spread.of, first), *(Spread.of([slow / fast for slow, fast in zip(*times)]) for times in (first, whole)),
-    )  # fmt: skip
+    (first, whole, prompted, computed), (sooner, shorter, _, left) = np.array(laps).transpose(1, 2, 0)
+    counts = [int(each[0]) for each in (prompted, computed, left)]
+    times = first * 1000 / requests, sooner * 1000 / requests, first / sooner, whole / shorter
+    spreads = [Spread.of(each.tolist()) for each in times]
+    device = model.device.type
+    return EngineFigures(*today(rounds, quick, where(device)), device, repr(model), requests, *counts, *spreads)
 
 
 def small_model(device: str) -> Llama:
@@ -174,19 +132,21 @@ def small_model(device: str) -> Llama:
     return Llama.from_folder(asset("model"), device_here(device), torch.float32)
 
 
-def _served(engines: Sequence[Engine], users: int, turns: int, new: int, first: int) -> list[list[Answer]]:
-    """Yield both engines' answers to each turn of each user, the `first` of them first in every other turn."""
-    said, answers = [list(INSTRUCTIONS.encode()) for _ in range(users)], [list[Answer](), list[Answer]()]
+def _served(engines: Sequence[Engine], users: int, turns: int, new: int, first: int) -> npt.NDArray[np.float64]:
+    """For both engines the sums of what their answers cost; the `first` answers first in every other turn."""
+    said = [list(INSTRUCTIONS.encode()) for _ in range(users)]
+    costs, tokens = np.zeros((2, 4)), [list[int](), list[int]()]
     for turn, user in itertools.product(range(turns), range(users)):
         question = QUESTIONS[(user * turns + turn) % len(QUESTIONS)]
         said[user] += f"User: {question}\nAssistant:".encode()
         for which in (0, 1) if (first + turn) % 2 == 0 else (1, 0):
-            answers[which].append(answer(engines[which], [said[user]], new))
-        slow, fast = (found[-1].tokens[0] for found in answers)
+            (tokens[which],), *cost = answer(engines[which], [said[user]], new)
+            costs[which] += cost
+        slow, fast = tokens
         if slow != fast:
             raise InvariantError(f"without the cache the answer is {slow}, with it {fast}")
         said[user] += bytes(slow) + b"\n"
-    return answers
+    return costs
 
 
 def _engine(model: Any, cache: PrefixCache) -> Engine:

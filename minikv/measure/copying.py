@@ -9,6 +9,7 @@ It imports torch, and `minikv.measure` does not import it.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import statistics
 import time
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minikv.errors import InvariantError, bounded, whole_number
+from minikv.errors import InvariantError, bounded
 from minikv.measure.results import Measured, Promise, Spread, today, turns
 from minikv.pools import page_slots
 from minikv.progress_bar import Tick, quiet
@@ -72,10 +73,10 @@ class CopyFigures(Measured):
         """A line for each method: ratios to the memcpy."""
         heads = f"{self.layers} layers x {self.kv_heads} KV heads x {self.head_dim}, fp16"
         yield from ("", f"copy tokens in pages of 16, {heads}: {self.bytes_per_token:,} bytes per token")
-        table = [("", "layout", [f"{tokens:,} tokens" for tokens in self.tokens])]
-        table += [("one memcpy, us", "", [str(spread) for spread in self.memcpy])]
-        table += [
-            (result.name, result.layout, [f"x {spread}" for spread in result.to_memcpy]) for result in self.results
+        table = [
+            ("", "layout", [f"{tokens:,} tokens" for tokens in self.tokens]),
+            ("one memcpy, us", "", list(map(str, self.memcpy))),
+            *((way.name, way.layout, [f"x {spread}" for spread in way.to_memcpy]) for way in self.results),
         ]
         wide = 2 + max(len(cell) for _, _, cells in table for cell in cells)
         for name, layout, cells in table:
@@ -101,9 +102,8 @@ class Bench:
 
     def __init__(self, shape: KVShape, device: str, most: int):
         pages = -(-3 * most // PAGE)  # a third is read, a third written, a third lies between them
-        self.stores = {
-            layout: KVStore(shape, pages, PAGE, layout=layout, device=device) for layout in ("layer", "page")
-        }
+        layouts = "layer", "page"
+        self.stores = {layout: KVStore(shape, pages, PAGE, layout=layout, device=device) for layout in layouts}
         self.device = device
         self.flat = torch.ones(2, most * self.stores["page"].slot_bytes, dtype=torch.uint8, device=device)
         self.order = np.random.default_rng(0).permutation(pages)
@@ -115,7 +115,7 @@ class Bench:
     def pages(self, count: int) -> tuple[Any, Any]:
         """The pages that are read and those that are written, for `count` tokens."""
         wanted = -(-count // PAGE)
-        return self.order[:wanted].copy(), self.order[-wanted:].copy()
+        return self.order[:wanted], self.order[-wanted:]
 
     def slots(self, count: int) -> tuple[Any, Any]:
         """The slots of those pages."""
@@ -131,16 +131,13 @@ class Bench:
         """Every method's name, layout, and what copies `count` tokens by it."""
         pages, slots = self.pages(count), self.slots(count)
         index = [torch.from_numpy(part).to(self.device) for part in slots]
-        layer, page = self.stores["layer"], self.stores["page"]
         yield INDEXED_LOOP, "layer", partial(self._indexed_loop, *index)
-        for store in (layer, page):
+        for layout, store in self.stores.items():
             (plane,) = store.planes
-            yield "one gather, one scatter", store.layout, partial(move_by_index, plane, *index)
-        for store in (layer, page):
+            yield "one gather, one scatter", layout, partial(move_by_index, plane, *index)
             pair = [store.slots(part) for part in slots] if self.device == "cuda" else slots
-            yield "KVStore.copy", store.layout, partial(store.copy, *pair)
-        for store in (layer, page):
-            yield "KVStore.copy_pages", store.layout, partial(store.copy_pages, *pages)
+            yield "KVStore.copy", layout, partial(store.copy, *pair)
+            yield "KVStore.copy_pages", layout, partial(store.copy_pages, *pages)
 
     def _indexed_loop(self, source: Tensor, target: Tensor) -> None:
         (plane,) = self.stores["layer"].planes
@@ -174,7 +171,6 @@ def bench_copy(
     ([16, 128], 7, True)
     """
     device = device_here(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    rounds = whole_number("rounds", rounds, 1, "a bench has at least 1 round")
     shape, tokens = shape or SHAPES[device], QUICK_TOKENS if quick else TOKENS
     with one_thread():
         field_of = Bench(shape, device, tokens[-1])
@@ -191,7 +187,7 @@ def bench_copy(
 def _race(field_of: Bench, count: int, rounds: int, found: CopyFigures, tick: Tick) -> None:
     """All methods on `count` tokens, in turns that begin with another one each round; adds to `found`."""
     methods, memcpy = list(field_of.methods(count)), field_of.memcpy(count)
-    ratios: dict[tuple[str, str], list[float]] = {(name, layout): [] for name, layout, _ in methods}
+    ratios = collections.defaultdict[tuple[str, str], list[float]](list)
     floors = [lap(memcpy, field_of.device)]
     for _, (name, layout, act) in turns(methods, rounds):
         tick(f"{count} tokens, {name}, {layout}")

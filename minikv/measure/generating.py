@@ -13,22 +13,60 @@ import importlib
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from minikv.errors import InvariantError, whole_number
+from minikv.errors import InvariantError
 from minikv.manager import CacheManager
-from minikv.measure.chatting import Answer, Duel, answer
 from minikv.measure.copying import one_thread
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
 from minikv.progress_bar import Tick, quiet
-from minikv.serving import Engine
+from minikv.serving import Engine, SamplingParams
 from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
+
+
+class Answer(NamedTuple):
+    """An engine's answers to prompts that it is given at once, and their cost.
+
+    The `tokens` for each prompt, the seconds until each of them has its first one, the seconds in all, how many tokens
+    the prompts have, and how many of those were computed.
+    """
+
+    tokens: list[list[int]]
+    first: float
+    seconds: float
+    prompted: int
+    computed: int
+
+
+def answer(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:
+    """Let `engine` generate `new` tokens for each of `prompts`, greedily."""
+    begin = time.perf_counter()
+    requests = [engine.submit(prompt, SamplingParams(max_new_tokens=new)) for prompt in prompts]
+    while not all(request.output for request in requests):
+        engine.step()
+    first, computed = time.perf_counter(), sum(request.computed_tokens for request in requests)
+    while not all(request.is_over for request in requests):
+        engine.step()
+    end, prompted = time.perf_counter(), sum(map(len, prompts))
+    return Answer([request.output for request in requests], first - begin, end - begin, prompted, computed)
+
+
+@dataclass
+class Duel:
+    """A workload that a peer runs as well: our seconds, theirs divided by ours, and what is promised of that ratio."""
+
+    workload: str
+    peer: str
+    seconds: Spread
+    ratio: Spread
+    promised: float
 
 
 class Peer:
@@ -48,12 +86,17 @@ class Peer:
     @torch.inference_mode()
     def generate(self, prompts: Sequence[Sequence[int]], new: int, cache: Any = None, **options: Any) -> Answer:
         """Generate `new` tokens after each of `prompts`, the first of them perhaps in `cache` already."""
-        ids, clock = torch.tensor(prompts), _Clock()
+        ids, times = torch.tensor(prompts), list[float]()
+
+        def clock(ids: Any, logits: Any) -> Any:
+            times.append(time.perf_counter())
+            return logits
+
         options |= {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False, "past_key_values": cache}
         begin = time.perf_counter()
         out = self._model.generate(ids, attention_mask=torch.ones_like(ids), logits_processor=[clock], **options)
         end = time.perf_counter()
-        return Answer(out[:, ids.shape[1] :].tolist(), clock.first - begin, end - begin, ids.numel(), ids.numel())
+        return Answer(out[:, ids.shape[1] :].tolist(), times[0] - begin, end - begin, ids.numel(), ids.numel())
 
     @torch.inference_mode()
     def is_tie(self, tokens: Sequence[int], one: int, other: int) -> bool:
@@ -73,17 +116,6 @@ class Peer:
         for number, layer in enumerate(cache.layers):
             fixed.update(layer.keys, layer.values, number, {"cache_position": torch.arange(len(prefix))})
         return fixed
-
-
-class _Clock:
-    """A logits processor that remembers when the first logits came."""
-
-    def __init__(self) -> None:
-        self.first = 0.0
-
-    def __call__(self, ids: Any, logits: Any) -> Any:
-        self.first = self.first or time.perf_counter()
-        return logits
 
 
 class Load(NamedTuple):
@@ -114,17 +146,14 @@ FULL = (
     Load(1.15, 32, 0, 128, 64, True), Load(2, 16, 2000, 8, 24, False), Load(2, 16, 2000, 8, 24, True),
     Load(1.1, 1, 0, 3900, 1, False),
 )  # fmt: skip
-QUICK = (
-    Load(1.15, 4, 0, 16, 4, True),
-    Load(2, 4, 128, 4, 4, False),
-    Load(2, 4, 128, 4, 4, True),
-    Load(1.1, 1, 0, 200, 1, False),
+QUICK = tuple(
+    load._replace(requests=min(load.requests, 4), prefix=load.prefix // 16, own=load.own // 8, new=min(load.new, 4))
+    for load in FULL
 )
 
 
 def race_transformers(rounds: int = ROUNDS, quick: bool = False, tick: Tick = quiet) -> list[Duel]:
     """Run each load `rounds` times after a lap that is not measured; `InvariantError` when one token differs."""
-    rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
     with one_thread():
         sides, duels = Sides(quick), []
         for load in QUICK if quick else FULL:
