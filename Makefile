@@ -80,8 +80,8 @@ on-gpu: $(DEV)
 	  { echo "make gpu needs a GPU that PyTorch $(VERSION) can use, and it finds none: is the driver too old?"; exit 2; }
 	$(BIN)/python -m pytest -q -rs -m gpu tests
 	$(BIN)/python -m pytest -q --nbval notebooks/06_gpu_kv_copying.ipynb
-	$(BIN)/minikv bench --copy --device cuda --save assets/copy.json
-	$(BIN)/minikv bench --engine --device cuda --save assets/engine.json
+	$(BIN)/python assets/copying.py --device cuda --save assets/copy.json
+	$(BIN)/python assets/chatting.py --device cuda --save assets/engine.json
 	$(BIN)/python notebooks/build.py 06
 
 build: $(DEV)

@@ -1,4 +1,4 @@
-"""`minikv bench --engine`: what it counts is right, what it compares is the same, and it says so (no test times it)."""
+"""`assets/chatting.py`: what it counts is right, what it compares is the same, and it says so (no test times it)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import chatting  # noqa: E402
+from chatting import bench_engine  # noqa: E402
 from llamas import llama  # noqa: E402
 
-from minikv import CacheManager, Engine, InvariantError, KVStore, cli  # noqa: E402
-from minikv.measure import chatting  # noqa: E402
-from minikv.measure.chatting import bench_engine  # noqa: E402
+from minikv import CacheManager, Engine, InvariantError, KVStore  # noqa: E402
 from minikv.measure.results import Spread  # noqa: E402
 from minikv.serving.chat_format import INSTRUCTIONS  # noqa: E402
 
@@ -81,7 +81,7 @@ def test_an_answer_that_differs_stops_it(small, monkeypatch):
 @pytest.fixture(scope="module")
 def duels():
     pytest.importorskip("transformers")
-    from minikv.measure.generating import race_transformers
+    from generating import race_transformers
 
     return race_transformers(rounds=1, quick=True)
 
@@ -94,7 +94,7 @@ def test_a_peer_runs_the_same_workloads_with_the_same_tokens(duels):
 
 def test_a_peer_that_says_another_token_stops_the_race(monkeypatch):
     pytest.importorskip("transformers")
-    from minikv.measure import generating
+    import generating
 
     real = generating.Peer.generate
 
@@ -113,7 +113,7 @@ def test_a_peer_that_says_another_token_stops_the_race(monkeypatch):
 def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
     """Two rows of the output projection are equal but for 1e-6, the others are not."""
     pytest.importorskip("transformers")
-    from minikv.measure.generating import Sides
+    from generating import Sides
 
     sides = Sides(quick=True)
     weight = sides.peer._model.lm_head.weight.data
@@ -137,12 +137,12 @@ def test_threads_are_as_before(small):
 
 def test_the_command(small, monkeypatch, capsys):
     monkeypatch.setattr(chatting.Llama, "from_folder", lambda *_: small)
-    assert cli.main(["bench", "--engine", "--quick", "--rounds", "1"]) == 0
+    chatting.main(["--quick", "--rounds", "1"])
     out = capsys.readouterr().out
     assert "6 requests of a chat" in out
     assert "prompt tokens computed" in out
     assert "promised" not in out
-    assert cli.main(["bench", "--engine", "--quick", "--rounds", "1", "--json"]) == 0
+    chatting.main(["--quick", "--rounds", "1", "--json"])
     assert json.loads(capsys.readouterr().out)["requests"] == 6
 
 
@@ -150,11 +150,12 @@ def test_the_command_saves_its_figures_beside_those_of_another_device(small, tmp
     monkeypatch.setattr(chatting.Llama, "from_folder", lambda *_: small)
     path, other = tmp_path / "engine.json", {"first_token_ratio": {"median": 1.0}}
     path.write_text(json.dumps({"cuda": other}), "utf-8")
-    short = ["bench", "--engine", "--quick", "--rounds", "1", "--json", "--save", str(path)]
-    assert cli.main(short) == 0
+    short = ["--quick", "--rounds", "1", "--json", "--save", str(path)]
+    chatting.main(short)
     assert json.loads(path.read_text("utf-8")) == {"cpu": json.loads(capsys.readouterr().out), "cuda": other}
     path.write_text('{"cpu": {"memcpy": 1}}', "utf-8")
-    assert cli.main(short) == 2
+    with pytest.raises(SystemExit, match=r"^2$"):
+        chatting.main(short)
     assert "holds 'cpu', which is not the figures of a device" in capsys.readouterr().err
 
 
@@ -165,7 +166,8 @@ def test_on_a_gpu_the_tokens_that_are_saved_are_promised_and_no_time(figures):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so asking for one is right")
 def test_a_gpu_that_is_not_there_is_said(capsys):
-    assert cli.main(["bench", "--engine", "--device", "cuda"]) == 1
+    with pytest.raises(SystemExit, match=r"^2$"):
+        chatting.main(["--device", "cuda"])
     assert "device is 'cuda': expected cpu, or cuda where torch finds" in capsys.readouterr().err
 
 
@@ -185,16 +187,3 @@ def test_the_bench_runs_on_a_gpu():
     found = bench_engine(chatting.small_model("cuda"), rounds=1, quick=True)
     assert (found.device, found.duels) == ("cuda", [])
     assert found.saved > 0.4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--copy"], "--copy and --engine are two benches: name one of them"),
-        (["--only", "W1"], "do not go with --engine"),
-        (["--index", "hash", "--index", "trie"], "--engine serves with one --index"),
-    ],
-)
-def test_options_that_do_not_go_with_it(arguments, message, capsys):
-    assert cli.main(["bench", "--engine", *arguments]) == 2
-    assert message in capsys.readouterr().err

@@ -172,7 +172,7 @@ def test_ctrl_c_while_importing_is_no_traceback(trace):
         assert press(module, ["replay", trace]) == (130, "", "minikv: interrupted\n"), module
 
 
-@pytest.mark.parametrize("command", [["chat"], ["bench", "--copy"], ["bench", "--engine"], ["doctor"]])
+@pytest.mark.parametrize("command", [["chat"], ["doctor"]])
 def test_ctrl_c_while_torch_is_imported_is_no_traceback(command):
     pytest.importorskip("torch")
     assert press("torch._utils", command) == (130, "", "minikv: interrupted\n")
@@ -243,7 +243,7 @@ TYPED = [
     ["replay", "x", "--span", ODD], ["replay", "x", "--tokenizer", ODD], ["replay", "x", "--curve", ODD],
     ["replay", ODD], ["trace", ODD], ["trace", "x", "-o", ODD], ["trace", "x", "--block-size", ODD],
     ["sweep", ODD], ["sweep", "x", "--jobs", ODD], ["sweep", "a\0b"], ["sweep", "x", "--csv", ODD],
-    ["bench", "--only", ODD], ["bench", "--race", ODD], ["bench", "--copy", "--save", ODD], ["bench", "--trace", ODD],
+    ["bench", "--only", ODD], ["bench", "--race", ODD], ["bench", "--trace", ODD],
     ["chat", "--model", ODD], ["chat", "--temperature", ODD], ["chat", "--seed", ODD], ["chat", "--seed", "9" * 5000],
     ["chat", "--seed", "-1"], ["chat", "--max-new-tokens", "9" * 4000], [ODD],
 ]  # fmt: skip

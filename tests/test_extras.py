@@ -102,7 +102,6 @@ def test_the_commands_of_the_core_run_without_any_extra(tmp_path):
         (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv[serving]'"),
         (["doctor"], None, "✓ numpy"),
         (["chat"], 2, "pip install 'minikv[serving]'"),
-        (["bench", "--copy"], 2, "pip install 'minikv[serving]'"),
         (["lab"], 2, "pip install 'minikv[course]'"),
         (["verify", "minikv.prefix"], 2, "pip install 'minikv[testing]'"),
     ):
@@ -112,12 +111,10 @@ def test_the_commands_of_the_core_run_without_any_extra(tmp_path):
         assert done.returncode == status or status is None, command
 
 
-@pytest.mark.parametrize("command", [["chat"], ["bench", "--engine"]], ids=" ".join)
 @pytest.mark.parametrize(("lacked", "name"), [("torch", "PyTorch"), ("safetensors", "safetensors")])
-def test_a_half_installed_serving_is_one_line_that_says_what_to_install(command, lacked, name):
-    done = run(COMMANDS, *command, lacked={lacked})
-    what = "the chat" if command == ["chat"] else "--engine"
-    assert done.stderr == f"minikv: {what} needs {name}, which is not installed: pip install 'minikv[serving]'\n"
+def test_a_half_installed_serving_is_one_line_that_says_what_to_install(lacked, name):
+    done = run(COMMANDS, "chat", lacked={lacked})
+    assert done.stderr == f"minikv: the chat needs {name}, which is not installed: pip install 'minikv[serving]'\n"
     assert done.returncode == 2
 
 

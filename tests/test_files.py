@@ -412,9 +412,8 @@ def save_film(path):
 
 
 def save_figures(path):
+    from figures import save_figures
     from test_bench_copy import figures
-
-    from minikv.cli.bench import save_figures
 
     save_figures(figures(1.0), str(path), "memcpy")
 

@@ -214,7 +214,6 @@ def test_make_gpu_with_a_driver_that_finds_no_gpu_says_so_too(gpu_machine):
 def test_make_gpu_runs_what_waits_for_one(tmp_path):
     machine = Machine(tmp_path, gpu=True)
     machine.program(tmp_path / "programs" / "nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA T4'\n")
-    machine.program(tmp_path / ".venv" / "bin" / "minikv", '#!/bin/sh\necho "minikv $*" >> asked.txt\n')
     asked = machine.make("gpu")
     assert machine.status == 0
     assert [line for line in asked if line.startswith("install")] == [ANY_TORCH, DEV]
@@ -223,8 +222,8 @@ def test_make_gpu_runs_what_waits_for_one(tmp_path):
     assert done[-5:] == [
         "-m pytest -q -rs -m gpu tests",
         "-m pytest -q --nbval notebooks/06_gpu_kv_copying.ipynb",
-        "minikv bench --copy --device cuda --save assets/copy.json",
-        "minikv bench --engine --device cuda --save assets/engine.json",
+        "assets/copying.py --device cuda --save assets/copy.json",
+        "assets/chatting.py --device cuda --save assets/engine.json",
         "notebooks/build.py 06",
     ]
 

@@ -1,10 +1,8 @@
-"""`minikv bench --engine`, where `transformers` is installed: our engine beside its `generate`, on the same weights.
+"""Our engine beside `generate` of `transformers`, on the same weights: `chatting.py` runs it where that is installed.
 
 Three workloads: many prompts at once; many requests that share one long prefix, which both sides have computed already;
 and one long prompt. A random Llama of about 30 million parameters in float32, one thread, one process; the sides take
 turns round by round, and must say the same greedy tokens, unless two have the same logits but for rounding.
-
-It imports torch, and `minikv.measure` does not import it.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from copying import one_thread
 
 from minikv.errors import InvariantError
 from minikv.manager import CacheManager
-from minikv.measure.copying import one_thread
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
 from minikv.progress_bar import Tick, quiet

@@ -1,15 +1,16 @@
-"""`minikv bench --engine`: the same chats served with and without the prefix cache, side by side in one process.
+"""The same chats served with and without the prefix cache, side by side in one process.
+
+    python assets/chatting.py     a few minutes; where transformers is installed, it races our engine as well
 
 A few users talk to one assistant: all prompts begin with its instructions, and every turn of a user begins with all
 that was said before. Two engines differ in one object, a prefix cache or `NoCache`, and take turns request by request,
 so that whatever else the machine does falls on both. The output must be the same, token by token. On a CPU both
 compute on one thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
-
-It imports torch, with the model, and `minikv.measure` does not import it.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from copying import device_here, one_thread, where
+from figures import for_a_device, tell
+from generating import Duel, answer, race_transformers
 
+from minikv.cli.command import option
 from minikv.errors import InvariantError
 from minikv.files import asset
 from minikv.manager import CacheManager
-from minikv.measure.copying import device_here, one_thread, where
-from minikv.measure.generating import Duel, answer
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured, Promise, Spread, today
-from minikv.prefix import NoCache, PrefixCache, index_named
-from minikv.progress_bar import Tick, quiet
+from minikv.prefix import INDEXES, NoCache, PrefixCache, index_named
+from minikv.progress_bar import Progress, Tick, quiet
 from minikv.serving import Engine
 from minikv.serving.chat_format import INSTRUCTIONS
 from minikv.serving.llama import Llama
@@ -46,7 +49,7 @@ ONE = "a random Llama in float32, one thread"
 
 @dataclass
 class EngineFigures(Measured):
-    """Everything that `minikv bench --engine` measures.
+    """Everything that is measured on one device.
 
     `prompt_tokens` are those of all prompts, `computed_without` and `computed_with` how many of them were computed; the
     first token's times are means in milliseconds, `first_token_ratio` and `whole_ratio` without the cache to with it.
@@ -129,7 +132,7 @@ def small_model(device: str) -> Llama:
     >>> small_model("cpu").dtype
     torch.float32
     """
-    return Llama.from_folder(asset("model"), device_here(device), torch.float32)
+    return Llama.from_folder(asset("model"), device, torch.float32)
 
 
 def _served(engines: Sequence[Engine], users: int, turns: int, new: int, first: int) -> npt.NDArray[np.float64]:
@@ -153,3 +156,21 @@ def _engine(model: Any, cache: PrefixCache) -> Engine:
     pages = NUM_SLOTS // PAGE
     store = KVStore(model.shape, pages, PAGE, dtype=model.dtype, device=model.device)
     return Engine(model, CacheManager(pages, PAGE, prefix_cache=cache, store=store))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what `arguments` say, print it, and save it where they name a file."""
+    parser = for_a_device(__doc__, "first_token_ratio")
+    parser.add_argument("--device", type=option(device_here), default="cpu", help="cpu (default) or cuda")
+    parser.add_argument("--index", choices=INDEXES, default="radix", help="the cache (default radix)")
+    options = parser.parse_args(arguments)
+    with Progress(command="chatting") as tick:
+        model = small_model(options.device)
+        found = bench_engine(model, options.rounds, options.quick, tick, options.index)
+        if options.device == "cpu" and importlib.util.find_spec("transformers") is not None:
+            found.duels = race_transformers(options.rounds, options.quick, tick)
+    tell(found, options)
+
+
+if __name__ == "__main__":
+    main()

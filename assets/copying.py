@@ -1,10 +1,10 @@
-"""`minikv bench --copy`: what a copy of cached tokens costs, as a ratio to one warm memcpy of the same bytes.
+"""What a copy of cached tokens costs, as a ratio to one warm memcpy of the same bytes: `copy.json`, for chapter 06.
+
+    python assets/copying.py --save assets/copy.json     a few minutes; on the GPU where there is one
 
 All methods copy as many tokens: whole pages of 16, scattered, to other scattered pages. Each lap of a method has laps
 of the memcpy on both sides of it, so that whatever else the machine does falls on both; a figure is the median over the
 rounds, with the smallest and the largest beside it. On a GPU the memcpy is the device's own.
-
-It imports torch, and `minikv.measure` does not import it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ import collections
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from figures import for_a_device, tell
 from torch import Tensor
 
+from minikv.cli.command import option
 from minikv.errors import InvariantError, bounded
 from minikv.measure.results import Measured, Promise, Spread, today, turns
 from minikv.pools import page_slots
-from minikv.progress_bar import Tick, quiet
+from minikv.progress_bar import Progress, Tick, quiet
 from minikv.sizing import KVShape
 from minikv.store import KVStore
 from minikv.store.moves import move_by_index
@@ -51,7 +53,7 @@ class CopyResult:
 
 @dataclass
 class CopyFigures(Measured):
-    """Everything that `minikv bench --copy` measures on one device.
+    """Everything that is measured on one device.
 
     `memcpy` is in microseconds for each number of `tokens`; `device` is "cpu" or "cuda".
     """
@@ -260,3 +262,17 @@ def where(device: str) -> str:
     """
     name = torch.cuda.get_device_name() if device == "cuda" else "one thread"
     return f", torch {torch.__version__.split('+')[0]}, {name}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what `arguments` say, print it, and save it where they name a file."""
+    parser = for_a_device(__doc__, "memcpy")
+    parser.add_argument("--device", type=option(device_here), help="cpu or cuda (default: the GPU where there is one)")
+    options = parser.parse_args(arguments)
+    with Progress(command="copying") as tick:
+        found = bench_copy(options.device, options.rounds, options.quick, tick=tick)
+    tell(found, options)
+
+
+if __name__ == "__main__":
+    main()
