@@ -14,14 +14,14 @@ data this is.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from minikv.files import asset, replace
+from minikv.files import replace
 
 CHAT, CHAT_REQUESTS = "mooncake_conversation_trace.jsonl", 3000
 AGENTS, EVERY = "claude_code_sessions.jsonl.gz", 29
@@ -85,5 +85,7 @@ def cut(folder: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    for name, content in cut(Path(sys.argv[1])).items():
-        replace(asset("traffic") / name, gzip.compress(content, mtime=0))
+    parser = argparse.ArgumentParser(description="Cut the traffic of chapter 13 from two public traces.")
+    parser.add_argument("folder", type=Path, help=f"has {CHAT} and {AGENTS}")
+    for name, content in cut(parser.parse_args().folder).items():
+        replace(Path(__file__).resolve().parent / "traffic" / name, gzip.compress(content, mtime=0))

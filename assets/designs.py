@@ -11,18 +11,17 @@ cached and nothing has been evicted.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from figures import measure_into
 from memory import used_bytes
 
 from minikv import CopyOnWrite, RowCache
 from minikv.copy_on_write.page_values import PlainValues
-from minikv.files import asset, replace
 from minikv.measure.bench import QUICK
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife
@@ -30,7 +29,7 @@ from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Measured, Spread, today
 from minikv.measure.workloads import WORKLOADS, Workload
 from minikv.prefix import INDEXES, index_named
-from minikv.progress_bar import Progress, Tick, quiet
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens, pack
 
 COMPARED = ("W1", "W2", "W4")  # what has something to share
@@ -248,7 +247,4 @@ def _attached(num_pages: int, page_size: int, exchanges: Sequence[Any]) -> CopyO
 
 
 if __name__ == "__main__":
-    with Progress(command="designs") as tick:
-        found = compare_designs(tick=tick)
-    print(found.report())
-    replace(asset("designs.json"), json.dumps(dataclasses.asdict(found), indent=1) + "\n")
+    measure_into("designs.json", __doc__, compare_designs)

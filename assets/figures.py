@@ -15,6 +15,8 @@ from minikv.cli.command import positive
 from minikv.errors import bounded
 from minikv.files import destination, read_object, replace
 from minikv.measure.race import ROUNDS
+from minikv.measure.results import Measured
+from minikv.progress_bar import Progress
 
 
 def command_line(
@@ -40,6 +42,15 @@ def command_line(
     where = f"default: {save} beside this script" if save else "beside those of other devices"
     parser.add_argument("--save", metavar="FILE", type=file, default=default, help=f"put the figures there ({where})")
     return parser
+
+
+def measure_into(name: str, says: str | None, measure: Callable[..., Measured]) -> None:
+    """Run a script whose figures are all of the file `name`: measure them, print them, save them."""
+    options = command_line(says, name).parse_args()
+    with Progress(command=name) as tick:
+        found = measure(tick=tick)
+    print(found.report())
+    replace(options.save, json.dumps(dataclasses.asdict(found), indent=1) + "\n")
 
 
 def for_a_device(says: str | None, field: str) -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
 """How costs grow, and what a cached token takes in memory: the figures of `growth.json`, which chapter 05 shows.
 
-    python assets/growth.py     some ten minutes on a quiet machine; prints a report and writes growth.json
+    python assets/growth.py     half a minute on a quiet machine; prints a report and writes growth.json
 
 Times are medians in microseconds, if nothing else is said.
 """
@@ -8,7 +8,6 @@ Times are medians in microseconds, if nothing else is said.
 from __future__ import annotations
 
 import dataclasses
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +15,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from figures import measure_into
 from memory import memory_per_token, pauses, sequences
 
-from minikv.files import asset, replace
 from minikv.manager import CacheManager
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix import RadixCache
-from minikv.progress_bar import Progress, Tick, quiet
+from minikv.progress_bar import Tick, quiet
 from minikv.serving import Chunk, Engine
 from minikv.sizing import KVShape
 from minikv.tokens import PackedTokens
@@ -72,17 +71,17 @@ class Growth(Measured):
         """Costs that hardly grow, and few bytes per token."""
         run, memory = self.long_run, self.memory
         for name, now, then, bar in (
-            ("its last thousand requests against the second", run["last thousand"], run["second thousand"], 1.1),
-            ("a match against a rebuilt tree", run["match"], run["match, rebuilt"], 1.2),
-            ("nodes against a rebuilt tree", run["nodes"], run["nodes, rebuilt"], 1.1),
+            ("long run, its last thousand requests against the second", "last thousand", "second thousand", 1.1),
+            ("long run, a match against a rebuilt tree", "match", "match, rebuilt", 1.2),
+            ("long run, nodes against a rebuilt tree", "nodes", "nodes, rebuilt", 1.1),
         ):
-            yield Promise(f"long run, {name}", now / then, bar)
-        for name, times, first, bar in (
-            ("evict one leaf, of a million against of a thousand", self.evict["minikv"], 0, 2),
-            ("a step after 100,000 tokens against 1,000, pages of 1", self.step["pages of 1"], 0, 1.5),
-            ("a step after 100,000 tokens against 1,000, pages of 16", self.step["pages of 16"], 0, 1.5),
+            yield Promise(name, run[now] / run[then], bar)
+        for name, times, bar in (
+            ("evict one leaf, of a million against of a thousand", self.evict["minikv"], 2),
+            ("a step after 100,000 tokens against 1,000, pages of 1", self.step["pages of 1"], 1.5),
+            ("a step after 100,000 tokens against 1,000, pages of 16", self.step["pages of 16"], 1.5),
         ):
-            yield Promise(name, times[-1] / times[first], bar)
+            yield Promise(name, times[-1] / times[0], bar)
         for kind, page, most in (("long", 1, 9), ("chat", 1, 11), ("long", 16, 5), ("chat", 16, 7)):
             taken = memory[kind][memory["page size"].index(page)]
             yield Promise(f"bytes per cached token, {kind}, pages of {page}", taken, most)
@@ -233,7 +232,4 @@ def _median(nanoseconds: Iterable[int]) -> float:
 
 
 if __name__ == "__main__":
-    with Progress(command="growth") as tick:
-        found = measure(Scales(), rounds=5, tick=tick)
-    print(found.report())
-    replace(asset("growth.json"), json.dumps(dataclasses.asdict(found), indent=1) + "\n")
+    measure_into("growth.json", __doc__, partial(measure, Scales(), 5))

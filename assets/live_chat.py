@@ -1,12 +1,17 @@
-"""Every run of chapter 00's chat, for where torch is not installed: `python assets/live_chat.py` writes them."""
+"""Every run of chapter 00's chat, for where torch is not installed.
+
+python assets/live_chat.py     writes live_chat.json
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from figures import command_line
+
 from minikv.course.live_chat import live_chat, run_name
-from minikv.files import asset, replace
+from minikv.files import replace
 
 
 def stored_runs() -> dict[str, list[dict[str, Any]]]:
@@ -16,4 +21,5 @@ def stored_runs() -> dict[str, list[dict[str, Any]]]:
 
 
 if __name__ == "__main__":
-    replace(asset("live_chat.json"), json.dumps(stored_runs(), ensure_ascii=False, indent=1) + "\n")
+    options = command_line(__doc__, "live_chat.json").parse_args()
+    replace(options.save, json.dumps(stored_runs(), ensure_ascii=False, indent=1) + "\n")

@@ -8,9 +8,10 @@ Everything in it was written for this course.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from minikv.files import replace
@@ -50,8 +51,9 @@ def talk() -> list[dict[str, object]]:
     return pairs
 
 
-def main() -> None:
-    """Write `corpus.json`."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write `corpus.json`; `arguments` may only ask for help."""
+    argparse.ArgumentParser(description="Freeze what the small model is trained on.").parse_args(arguments)
     desk = json.loads((ROOT / "assets" / "chats.json").read_text("utf-8"))
     corpus = {
         "about": "What the small model in this folder was trained on, written for this course; made by corpus.py.",

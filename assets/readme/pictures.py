@@ -9,6 +9,7 @@ Playwright can start must be there; MINIKV_CHROME names another one.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import importlib
 import io
@@ -181,8 +182,10 @@ def rows_of(table: Path) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        photograph_reports(os.path.abspath(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Make the pictures of the README and of the site.")
+    parser.add_argument("trace", nargs="?", help="Mooncake's hour: make the pictures of what the commands find in it")
+    if trace := parser.parse_args().trace:
+        photograph_reports(os.path.abspath(trace))
     else:
         files.replace(HERE / "share.gif", gif_of(film_of_sharing(), 1.5))
         photograph_chapter(HERE / "chapter_00.png")
