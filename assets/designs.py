@@ -247,4 +247,4 @@ def _attached(num_pages: int, page_size: int, exchanges: Sequence[Any]) -> CopyO
 
 
 if __name__ == "__main__":
-    measure_into("designs.json", __doc__, compare_designs)
+    measure_into("designs", __doc__, compare_designs)

@@ -45,8 +45,8 @@ def command_line(
 
 
 def measure_into(name: str, says: str | None, measure: Callable[..., Measured]) -> None:
-    """Run a script whose figures are all of the file `name`: measure them, print them, save them."""
-    options = command_line(says, name).parse_args()
+    """Run a script whose figures are all of the file `name`.json: measure them, print them, save them."""
+    options = command_line(says, f"{name}.json").parse_args()
     with Progress(command=name) as tick:
         found = measure(tick=tick)
     print(found.report())

@@ -1,6 +1,6 @@
 """How costs grow, and what a cached token takes in memory: the figures of `growth.json`, which chapter 05 shows.
 
-    python assets/growth.py     half a minute on a quiet machine; prints a report and writes growth.json
+    python assets/growth.py     under a minute on a quiet machine; prints a report and writes growth.json
 
 Times are medians in microseconds, if nothing else is said.
 """
@@ -232,4 +232,4 @@ def _median(nanoseconds: Iterable[int]) -> float:
 
 
 if __name__ == "__main__":
-    measure_into("growth.json", __doc__, partial(measure, Scales(), 5))
+    measure_into("growth", __doc__, partial(measure, Scales(), 5))

@@ -40,7 +40,7 @@ def test_a_script_that_is_asked_for_help_gives_it_and_changes_nothing(script, mo
 def test_figures_are_printed_and_kept_in_the_file_that_save_names(tmp_path, monkeypatch, capsys):
     path = tmp_path / "there.json"
     monkeypatch.setattr(sys, "argv", ["growth.py", "--save", str(path)])
-    measure_into("growth.json", "Measures nothing.", lambda tick: Measured("here", "2026-11-24", 3, quick=True))
+    measure_into("growth", "Measures nothing.", lambda tick: Measured("here", "2026-11-24", 3, quick=True))
     assert json.loads(path.read_text("utf-8")) == {"machine": "here", "date": "2026-11-24", "rounds": 3, "quick": True}
     assert capsys.readouterr().out == "2026-11-24, here; medians of 3 rounds (smallest to largest)\n"
 
@@ -54,5 +54,5 @@ def test_by_default_figures_go_beside_the_scripts_and_not_into_an_installed_pack
 def test_a_place_that_takes_no_figures_is_said_before_anything_is_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["growth.py", "--save", str(tmp_path / "no" / "growth.json")])
     with pytest.raises(SystemExit, match=r"^2$"):
-        measure_into("growth.json", "Measures nothing.", lambda tick: pytest.fail("measured"))
+        measure_into("growth", "Measures nothing.", lambda tick: pytest.fail("measured"))
     assert "argument --save: cannot save the figures: [Errno 2] Its folder does not exist: " in capsys.readouterr().err
