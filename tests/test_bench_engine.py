@@ -87,7 +87,7 @@ def duels():
 
 
 def test_a_peer_runs_the_same_workloads_with_the_same_tokens(duels):
-    assert [duel.promised for duel in duels] == [1.15, 2, 2, 1.1]
+    assert [duel.promised for duel in duels] == [0.9, 2, 2, 1.1]
     assert all(duel.seconds.low > 0 and duel.ratio.low > 0 for duel in duels)
     assert duels[0].workload == "4 prompts of 16, 4 new tokens"
 
@@ -123,9 +123,13 @@ def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
 
 
 def test_a_race_is_reported_and_promised(figures, duels):
-    whole = dataclasses.replace(figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(1.16, 0.9, 2))])
+    whole = dataclasses.replace(
+        figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(0.91, 0.85, 2))]
+    )
     assert list(whole.promises())[-1].kept
-    assert "x 1.16 (0.90 to 2.00)" in whole.report()
+    assert "x 0.91 (0.85 to 2.00)" in whole.report()
+    slow = dataclasses.replace(whole, duels=[dataclasses.replace(duels[0], ratio=Spread(0.89, 0.85, 2))])
+    assert not list(slow.promises())[-1].kept
     assert "beside a peer" not in figures.report()
 
 
