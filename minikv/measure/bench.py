@@ -107,10 +107,10 @@ def bench(
     found = Figures(*today(rounds, quick))
     workloads = _workloads(_names(only, trace), trace or (), quick)
     contenders = [*CONTENDERS, *guests]
-    expect(2 * (1 + rounds * len(contenders)) * sum(len(_shares(workload.name, quick)) for workload in workloads))
+    expect(2 * (1 + rounds * len(contenders)) * sum(len(shares) for _, shares in workloads))
     while workloads:
-        workload = workloads.pop(0)
-        for share in _shares(workload.name, quick):
+        workload, shares = workloads.pop(0)
+        for share in shares:
             for publish in (False, True):
                 found.races.append(race(workload, contenders, share, publish, rounds, tick))
     return found
@@ -149,16 +149,13 @@ def _names(only: Any, trace: Sequence[Any] | None) -> list[str]:
     return list(dict.fromkeys(only)) or [name for name in SHARES if name != "W6" or trace is not None]
 
 
-def _workloads(names: Sequence[str], trace: Sequence[Any], quick: bool) -> list[Workload]:
-    """All workloads, made before the first race, so that a bad trace costs no figures."""
+def _workloads(names: Sequence[str], trace: Sequence[Any], quick: bool) -> list[tuple[Workload, tuple[int, ...]]]:
+    """All workloads with the shares to race at, made before the first race, so that a bad trace costs no figures."""
     found = []
     for name in names:
         count = {"count": QUICK[name]} if quick else {}
-        found.append(w6_mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
-        if not found[-1].exchanges:
+        workload = w6_mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count)
+        if not workload.exchanges:
             raise ValueError(f"workload {name} has no requests to race with")
+        found.append((workload, SHARES[name][: 1 if quick else None]))
     return found
-
-
-def _shares(name: str, quick: bool) -> tuple[int, ...]:
-    return SHARES[name][: 1 if quick else None]

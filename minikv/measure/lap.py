@@ -36,12 +36,12 @@ class Lap:
     @property
     def mean(self) -> float:
         """Microseconds a request, on average."""
-        return sum(self.times) / len(self.times) / 1000
+        return round(sum(self.times) / len(self.times) / 1000, 3)
 
     @property
     def p50(self) -> float:
         """Microseconds of the median request."""
-        return float(np.median(self.times)) / 1000
+        return round(float(np.median(self.times)) / 1000, 3)
 
 
 @dataclass

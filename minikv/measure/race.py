@@ -102,10 +102,12 @@ def race(
             tick(f"{where}, round {turn + 1}, {contender.name}")
             laps[contender.name].append(_lap(contender, workload, capacity, publish))
             floors.append(limit.run())
-    floor = usual(floors)
-    results = [_result(name, own, workload.num_tokens) for name, own in laps.items()]
-    head = workload.name, workload.title, share, room, publish, len(workload.exchanges)
-    return Race(*head, floor.p50, floor.mean, results)
+    floor, requests = usual(floors), len(workload.exchanges)
+    found = Race(workload.name, workload.title, share, room, publish, requests, floor.p50, floor.mean)
+    for name, own in laps.items():
+        hit_rate = round(sum(own[0].hits) / workload.num_tokens, 3)
+        found.results.append(Result(name, [lap.p50 for lap in own], [lap.mean for lap in own], hit_rate))
+    return found
 
 
 def _require(workload: Any, contenders: Any) -> None:
@@ -134,11 +136,6 @@ def _capacity(workload: Workload, share: int) -> tuple[int, int]:
     everything = working_set(workload)
     capacity = max(everything * share // 100, IN_FLIGHT * (max(workload.lengths) + 16))
     return capacity, round(100 * capacity / everything)
-
-
-def _result(name: str, laps: list[Lap], num_tokens: int) -> Result:
-    p50, mean = [round(lap.p50, 3) for lap in laps], [round(lap.mean, 3) for lap in laps]
-    return Result(name, p50, mean, round(sum(laps[0].hits) / num_tokens, 3))
 
 
 def usual(laps: Sequence[Lap]) -> Lap:

@@ -105,7 +105,7 @@ def w2_documents(count: int = 512) -> Workload:
     asked = writer.random.choice(64, writer.count, p=weights / weights.sum())
     exchanges = [
         writer.exchange(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
-        for paper in asked.tolist()
+        for paper in asked
     ]
     return Workload("W2", "documents", exchanges)
 
@@ -149,7 +149,7 @@ def w5_cuts(count: int = 2000) -> Workload:
     """
     writer = _Writer(5, count)
     base = writer.text(8000)
-    places = writer.random.randint(1, 8000, writer.count).tolist()
+    places = writer.random.randint(1, 8000, writer.count)
     return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
