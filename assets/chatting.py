@@ -119,11 +119,11 @@ def bench_engine(
         with one_thread():
             laps.append(_served(engines, *talk, first=number % 2))
     (first, whole, prompted, computed), (sooner, shorter, _, left) = np.array(laps).transpose(1, 2, 0)
-    counts = [int(each[0]) for each in (prompted, computed, left)]
+    found: list[Any] = [int(each[0]) for each in (prompted, computed, left)]
     times = first * 1000 / requests, sooner * 1000 / requests, first / sooner, whole / shorter
-    spreads = [Spread.of(each.tolist()) for each in times]
+    found += [Spread.of(each.tolist()) for each in times]
     device = model.device.type
-    return EngineFigures(*today(rounds, quick, where(device)), device, repr(model), requests, *counts, *spreads)
+    return EngineFigures(*today(rounds, quick, where(device)), device, repr(model), requests, *found)
 
 
 def small_model(device: str) -> Llama:
