@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from copying import device_here, one_thread, where
+from copying import device_here, where
 from figures import for_a_device, tell
 from generating import Duel, answer, race_transformers
 
@@ -41,10 +41,8 @@ QUESTIONS = (
     "What is a radix tree?", "What does a lock protect?", "How many tokens fit?", "What is a page table?",
     "What is a namespace?", "What is prefill?", "What is a duplicate?", "When is a page freed?",
 )  # fmt: skip
-USERS, TURNS, NEW_TOKENS = 6, 4, 24
-QUICK = (3, 2, 4)  # the same of a quick run
+FULL, QUICK = (6, 4, 24), (3, 2, 4)  # users, turns of each, and new tokens in a turn
 NUM_SLOTS, PAGE = 8192, 16
-ONE = "a random Llama in float32, one thread"
 
 
 @dataclass
@@ -87,7 +85,11 @@ class EngineFigures(Measured):
         ):
             yield f"  {name:<34}{without!s:<26}{cached!s:<26}".rstrip()
         if self.duels:
-            yield from ("", f"beside a peer with the same weights and the same tokens: its time divided by ours, {ONE}")
+            random = "a random Llama in float32, one thread"
+            yield from (
+                "",
+                f"beside a peer with the same weights and the same tokens: its time divided by ours, {random}",
+            )
         for duel in self.duels:
             ratio = duel.ratio
             fine = f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
@@ -110,14 +112,13 @@ def bench_engine(
 
     The cache is the design `index` of `INDEXES`. `InvariantError` when one token differs.
     """
-    talk = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
+    talk = QUICK if quick else FULL
     requests = talk[0] * talk[1]
     laps = []
     for number in range(rounds):
         tick(f"round {number + 1}")
         engines = [_engine(model, cache) for cache in (NoCache(PAGE), index_named(index, PAGE))]
-        with one_thread():
-            laps.append(_served(engines, *talk, first=number % 2))
+        laps.append(_served(engines, *talk, first=number % 2))
     (first, whole, prompted, computed), (sooner, shorter, _, left) = np.array(laps).transpose(1, 2, 0)
     found: list[Any] = [int(each[0]) for each in (prompted, computed, left)]
     times = first * 1000 / requests, sooner * 1000 / requests, first / sooner, whole / shorter
@@ -164,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", type=option(device_here), default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--index", choices=INDEXES, default="radix", help="the cache (default radix)")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
     with Progress(command="chatting") as tick:
         model = small_model(options.device)
         found = bench_engine(model, options.rounds, options.quick, tick, options.index)

@@ -10,7 +10,6 @@ rounds, with the smallest and the largest beside it. On a GPU the memcpy is the 
 from __future__ import annotations
 
 import collections
-import contextlib
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,7 @@ from minikv.store import KVStore
 from minikv.store.moves import move_by_index
 
 TOKENS = (16, 128, 1024, 4096)
-QUICK_TOKENS = (16, 128)
+QUICK_TOKENS = TOKENS[:2]
 PAGE = 16
 SHAPES = {"cpu": KVShape(16, num_kv_heads=4, head_dim=64), "cuda": KVShape(32, num_kv_heads=8, head_dim=128)}
 LAP = 2e-3  # seconds that a lap takes, about
@@ -166,7 +165,7 @@ def bench_copy(
     shape: KVShape | None = None,
     tick: Tick = quiet,
 ) -> CopyFigures:
-    """Measure every method on `device` ("cpu" or "cuda"; by default the GPU where there is one), on one thread.
+    """Measure every method on `device` ("cpu" or "cuda"; by default the GPU where there is one).
 
     >>> found = bench_copy("cpu", rounds=1, quick=True, shape=KVShape(2, num_kv_heads=1, head_dim=8))
     >>> found.tokens, len(found.results), found.of(INDEXED_LOOP, "layer").to_memcpy[0].median > 0
@@ -174,15 +173,15 @@ def bench_copy(
     """
     device = device_here(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     shape, tokens = shape or SHAPES[device], QUICK_TOKENS if quick else TOKENS
-    with one_thread():
-        field_of = Bench(shape, device, tokens[-1])
-        found = CopyFigures(
-            *today(rounds, quick, where(device)), device, shape.num_layers, shape.num_kv_heads,
-            shape.head_dim, field_of.stores["page"].slot_bytes, list(tokens),
-        )  # fmt: skip
-        for count in tokens:
-            field_of.prove(count)
-            _race(field_of, count, rounds, found, tick)
+    field_of = Bench(shape, device, tokens[-1])
+    found = CopyFigures(
+        *today(rounds, quick, where(device)), device, shape.num_layers, shape.num_kv_heads,
+        shape.head_dim, field_of.stores["page"].slot_bytes, list(tokens),
+    )  # fmt: skip
+    found.results = [CopyResult(name, layout) for name, layout, _ in field_of.methods(PAGE)]
+    for count in tokens:
+        field_of.prove(count)
+        _race(field_of, count, rounds, found, tick)
     return found
 
 
@@ -197,10 +196,8 @@ def _race(field_of: Bench, count: int, rounds: int, found: CopyFigures, tick: Ti
         floors.append(lap(memcpy, field_of.device))
         ratios[name, layout].append(took / statistics.mean(floors[-2:]))
     found.memcpy.append(Spread.of([floor * 1e6 for floor in floors]))
-    for (name, layout), own in ratios.items():
-        if count == found.tokens[0]:
-            found.results.append(CopyResult(name, layout))
-        found.of(name, layout).to_memcpy.append(Spread.of(own))
+    for result in found.results:
+        result.to_memcpy.append(Spread.of(ratios[result.name, result.layout]))
 
 
 def lap(act: Act, device: str) -> float:
@@ -224,22 +221,6 @@ def lap(act: Act, device: str) -> float:
     seconds(1)
     count = max(7, min(200, round(LAP / max(seconds(1), 1e-7))))
     return seconds(count) if device == "cuda" else min(seconds(1) for _ in range(count))
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread while it lasts: what a copy costs must not depend on other users of the cores.
-
-    >>> with one_thread():
-    ...     torch.get_num_threads()
-    1
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def device_here(device: str) -> str:
@@ -269,6 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = for_a_device(__doc__, "memcpy")
     parser.add_argument("--device", type=option(device_here), help="cpu or cuda (default: the GPU where there is one)")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # what a copy costs must not depend on other users of the cores
     with Progress(command="copying") as tick:
         found = bench_copy(options.device, options.rounds, options.quick, tick=tick)
     tell(found, options)

@@ -44,17 +44,6 @@ def test_a_method_that_copies_nothing_is_named_though_another_has_copied_the_sam
         bench_copy("cpu", rounds=1, quick=True, shape=SMALL)
 
 
-def test_torch_is_given_back_its_threads_even_when_the_bench_fails():
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        with pytest.raises(RuntimeError, match=r"^1$"), copying.one_thread():
-            raise RuntimeError(torch.get_num_threads())
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_a_lap_is_its_quickest_call_and_the_first_two_only_warm_up(monkeypatch):
     """The calls take 9, 1, then 7, 6, 8, 6, 8, ... seconds; with calls as long as that, a lap is seven of them."""
     now, takes = [0.0], iter([9.0, 1.0, 7.0, 6.0, 8.0, 6.0, 8.0, 6.0, 8.0])

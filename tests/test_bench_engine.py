@@ -47,7 +47,7 @@ def test_every_design_saves_as_much(small, figures):
 
 def test_a_whole_bench_would_save_four_fifths(small, monkeypatch):
     """The counts of the full workload do not depend on the machine: the first promise can be kept here."""
-    monkeypatch.setattr(chatting, "NEW_TOKENS", 2)
+    monkeypatch.setattr(chatting, "FULL", (6, 4, 2))
     found = bench_engine(small, rounds=1)
     promise, _ = found.promises()
     assert (promise.kept, promise.found) == (True, found.saved)
@@ -88,7 +88,7 @@ def duels():
 
 def test_a_peer_runs_the_same_workloads_with_the_same_tokens(duels):
     assert [duel.promised for duel in duels] == [0.9, 2, 2, 1.1]
-    assert all(duel.seconds.low > 0 and duel.ratio.low > 0 for duel in duels)
+    assert all(duel.ratio.low > 0 for duel in duels)
     assert duels[0].workload == "4 prompts of 16, 4 new tokens"
 
 
@@ -131,12 +131,6 @@ def test_a_race_is_reported_and_promised(figures, duels):
     slow = dataclasses.replace(whole, duels=[dataclasses.replace(duels[0], ratio=Spread(0.89, 0.85, 2))])
     assert not list(slow.promises())[-1].kept
     assert "beside a peer" not in figures.report()
-
-
-def test_threads_are_as_before(small):
-    before = torch.get_num_threads()
-    bench_engine(small, rounds=1, quick=True)
-    assert torch.get_num_threads() == before
 
 
 def test_the_command(small, monkeypatch, capsys):
