@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
 
 def _missing(name: str, error: ModuleNotFoundError) -> ImportError:
     """Return the error text for a `name` that needs a missing package: the package, and the extra that installs it."""
-    from minikv.doctor import remedy
+    from minikv.cli.command import remedy
 
     module = (error.name or "").split(".")[0]
     if module in ("minikv", ""):

@@ -25,7 +25,7 @@ INNER = [path for path in FILES if path != HOME / "__init__.py"]
 # From the ground up; a part may import itself and the parts on lower floors.
 FLOORS = [["errors", "interrupts", "palette", "progress_bar"], ["tokens", "untrusted"], ["files"], ["model_types"],
           ["sizing", "pools", "break_even"], ["layers", "prefix", "store"], ["manager", "copy_on_write"], ["serving"],
-          ["engine"], ["measure", "traffic", "doctor"], ["testing"], ["course"], ["cli", "pytest_plugin"],
+          ["engine"], ["measure", "traffic"], ["testing"], ["course"], ["cli", "pytest_plugin"],
           ["__main__"]]  # fmt: skip
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from project import ROOT
 
-from minikv import __version__, cli, doctor
-from minikv.cli import lab
+from minikv import __version__, cli
+from minikv.cli import doctor, lab
 from minikv.cli.command import COMMANDS, _parser
 from minikv.files import asset
 
@@ -196,7 +196,7 @@ def test_a_command_imports_no_other_commands_module():
     code = "from minikv.cli import main; main(['doctor']); import sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(run.stdout.splitlines()[-1].split())
-    assert {command for command in COMMANDS if f"minikv.cli.{command}" in imported} == {"lab"}
+    assert {command for command in COMMANDS if f"minikv.cli.{command}" in imported} == {"doctor"}
 
 
 # -- streams and paths that are not what they should be ---------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_an_error_of_another_file_is_not_one_of_the_result(monkeypatch, capsys):
     def missing(options):
         raise FileNotFoundError(2, "No such file or directory", "bench.json")
 
-    monkeypatch.setattr("minikv.cli.lab.run_doctor", missing)
+    monkeypatch.setattr("minikv.cli.doctor.run_doctor", missing)
     assert cli.main(["doctor"]) == 1
     said = capsys.readouterr().err
     assert said == "minikv: doctor cannot continue: [Errno 2] No such file or directory: 'bench.json'\n"

@@ -8,7 +8,8 @@ import sys
 import pytest
 from project import EXTRAS, PROJECT
 
-from minikv import cli, doctor
+from minikv import cli
+from minikv.cli import doctor
 
 pytestmark = pytest.mark.core
 

@@ -30,7 +30,15 @@ COMMANDS = {
     "progress": "say which pieces and exercises of the course are solved",
     "classroom": "judge the files of a class: who solved what, and the most frequent mistakes",
 }
-_HOMES = {"doctor": "lab", "progress": "classroom"}  # the module of a command that has none of its own
+_HOMES = {"progress": "classroom"}  # the module of a command that has none of its own
+# What pyproject.toml asks for with each extra.
+EXTRAS = {
+    "testing": ("hypothesis",),
+    "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
+    "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
+    "sweep": ("joblib",),
+    "cluster": ("dask", "distributed"),
+}
 _Value = TypeVar("_Value")
 
 
@@ -187,8 +195,18 @@ def lacking(what: str, *packages: str) -> str | None:
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            from minikv.doctor import remedy
-
             name = "PyTorch" if package == "torch" else package
             return f"{what} needs {name}, which is not installed: {remedy(package)}"
     return None
+
+
+def remedy(package: str) -> str:
+    """The command that installs a missing package: with the extra that it belongs to, where there is one.
+
+    >>> remedy("torch"), remedy("tqdm")
+    ("pip install 'minikv[serving]'", 'pip install tqdm')
+    """
+    for extra, names in EXTRAS.items():
+        if package.replace("_", "-") in names:
+            return f"pip install 'minikv[{extra}]'"
+    return f"pip install {package}"

@@ -1,4 +1,4 @@
-"""The commands `minikv lab` and `minikv doctor`: open the course, and say what is installed."""
+"""The command `minikv lab`: open the course in JupyterLab."""
 
 from __future__ import annotations
 
@@ -120,24 +120,3 @@ def _become(command: list[str], environment: dict[str, str]) -> int:
     process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return process.wait()
-
-
-def run_doctor(options: argparse.Namespace) -> int:
-    """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
-    from minikv.doctor import EXTRAS, FOR_THE_COURSE, examine, seems_installed
-
-    findings = examine()  # imports torch to see the GPU
-    width = max(len(finding.name) for finding in findings)
-    for finding, after in zip(findings, [*findings[1:], None]):
-        say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
-        if finding.advice and (after is None or after.advice != finding.advice):  # one advice for several in a row
-            say(f"  {'':<{width}}  -> {finding.advice}")
-    broken = [finding.name for finding in findings if finding.mark == "✗"]
-    absent = [extra for extra in EXTRAS if not seems_installed(extra)]
-    if broken:
-        say(f"\nMissing: {', '.join(broken)}")
-    else:
-        lacks = [extra for extra in FOR_THE_COURSE if extra in absent]
-        here = "The core is complete." if lacks else "Everything that the course needs is installed."
-        say(f"\n{here}" + (f" Extras that are not installed: {', '.join(absent)}" if absent else ""))
-    return 1 if broken else 0

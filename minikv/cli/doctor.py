@@ -1,22 +1,18 @@
-"""The findings of `minikv doctor`: installed packages, missing ones, and what to do about them."""
+"""The command `minikv doctor`: installed packages, missing ones, and what to do about them."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import platform
 import shutil
 from importlib import metadata
 from typing import NamedTuple
 
-# What pyproject.toml asks for, with each extra and without one; `course` brings `testing` with it, `cluster` `sweep`.
+from minikv.cli.command import EXTRAS, remedy, say
+
+# What pyproject.toml asks for without an extra; `course` brings `testing` with it, `cluster` `sweep`.
 CORE = ("numpy", "tqdm")
-EXTRAS = {
-    "testing": ("hypothesis",),
-    "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
-    "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
-    "sweep": ("joblib",),
-    "cluster": ("dask", "distributed"),
-}
 FOR_THE_COURSE = ("testing", "course", "serving")
 
 
@@ -57,18 +53,6 @@ def seems_installed(extra: str) -> bool:
     return 2 * len(there) > len(EXTRAS[extra])
 
 
-def remedy(package: str) -> str:
-    """The command that installs a missing package: with the extra that it belongs to, where there is one.
-
-    >>> remedy("torch"), remedy("tqdm")
-    ("pip install 'minikv[serving]'", 'pip install tqdm')
-    """
-    for extra, names in EXTRAS.items():
-        if package.replace("_", "-") in names:
-            return f"pip install 'minikv[{extra}]'"
-    return f"pip install {package}"
-
-
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -107,3 +91,22 @@ def _gpu() -> Finding:
     if torch.cuda.is_available():
         return Finding("✓", "gpu", torch.cuda.get_device_name(0))
     return Finding("·", "gpu", "none: every chapter runs on the CPU")
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
+    findings = examine()  # imports torch to see the GPU
+    width = max(len(finding.name) for finding in findings)
+    for finding, after in zip(findings, [*findings[1:], None]):
+        say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
+        if finding.advice and (after is None or after.advice != finding.advice):  # one advice for several in a row
+            say(f"  {'':<{width}}  -> {finding.advice}")
+    broken = [finding.name for finding in findings if finding.mark == "✗"]
+    absent = [extra for extra in EXTRAS if not seems_installed(extra)]
+    if broken:
+        say(f"\nMissing: {', '.join(broken)}")
+    else:
+        lacks = [extra for extra in FOR_THE_COURSE if extra in absent]
+        here = "The core is complete." if lacks else "Everything that the course needs is installed."
+        say(f"\n{here}" + (f" Extras that are not installed: {', '.join(absent)}" if absent else ""))
+    return 1 if broken else 0
