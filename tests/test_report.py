@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.traffic.report import ReportPart, csv_text, document, escape, section_html, text_lines
+from minikv.palette import BOTH, LINES
+from minikv.traffic.report import EDGE, MARK, ReportPart, csv_text, document, escape, section_html, text_lines
 
 pytestmark = pytest.mark.core
 
@@ -85,3 +86,7 @@ def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
     rows = ("1", "a"), ("10,000", "longer"), ("5", "")
     found = lines(ReportPart("One", (), ("size", "note"), rows, words=("note",)))
     assert found[2:] == ["      size  note", "         1  a", "    10,000  longer", "         5"]
+
+
+def test_the_colors_of_a_page_are_those_of_the_pictures():
+    assert (LINES[0], BOTH) == (MARK, EDGE)

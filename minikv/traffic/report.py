@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minikv.palette import BOTH, LINES
+MARK, EDGE = "#3b82d6", "#70767d"  # can be seen on a light page and on a dark one: two colors of the pictures
 
 _STYLE = f"""
 :root {{ color-scheme: light dark;
@@ -27,7 +27,7 @@ h1 {{ font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; }}
 h2 {{ font-size: 1.2rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--rule); padding-bottom: .2rem; }}
 p, li, figcaption {{ max-width: 46rem; }}
 .scroll {{ overflow-x: auto; }}
-.scroll:focus-visible {{ outline: 2px solid {LINES[0]}; }}
+.scroll:focus-visible {{ outline: 2px solid {MARK}; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
 th, td {{ padding: .25rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
 th {{ background: var(--soft); font-weight: 600; }}
@@ -39,7 +39,7 @@ figure {{ margin: 1rem 0; }}
 svg {{ max-width: 100%; height: auto; }}
 code, pre {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: .9em; }}
 .facts {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; padding: 0; }}
-.facts > div {{ border: 1px solid {BOTH}; border-radius: 6px; padding: .6rem .8rem; }}
+.facts > div {{ border: 1px solid {EDGE}; border-radius: 6px; padding: .6rem .8rem; }}
 .facts dt {{ font-size: .9rem; }}
 .facts dd {{ margin: 0; font-size: 1.5rem; font-weight: 650; }}
 .facts dd + dd {{ font-size: .9rem; font-weight: 400; }}

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from minikv.palette import LINES
 from minikv.traffic.logs import Units
-from minikv.traffic.report import ReportPart, aligned, document, escape, facts, section_html
+from minikv.traffic.report import MARK, ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv.traffic.why.fixes import Share
 from minikv.traffic.why.log import BreakingPlace, LogReport
@@ -31,7 +30,7 @@ _STYLE = f"""
 .tree ul {{ border-left: 2px solid var(--rule); }}
 .tree li {{ padding: .3rem 0 0 .5rem; max-width: none; }}
 .tree .bar {{ display: block; width: 10rem; height: .4rem; margin: .1rem 0; background: var(--soft); }}
-.tree .bar span {{ display: block; height: 100%; background: {LINES[0]}; }}
+.tree .bar span {{ display: block; height: 100%; background: {MARK}; }}
 .tree code {{ display: block; white-space: pre-wrap; }}
 """
 
