@@ -11,8 +11,9 @@ import pytest
 from test_report import Tags
 from traffic import trace
 
+from minikv.cli.plan import plan_curves, plan_picture
 from minikv.traffic.plan import Terms
-from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
+from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan
 from minikv.traffic.trace_tree import TraceTree
@@ -62,7 +63,8 @@ def test_the_curves_are_over_gib_or_over_tokens():
 
 def page(about="day.jsonl", **terms):
     plan = make_plan(TraceTree(trace([1, 2], [3], [1, 2])), Terms(512, **terms))
-    return plan, plan_page(PlanWords(plan), about)
+    words = PlanWords(plan)
+    return plan, plan_page(words, about, plan_picture(words))
 
 
 def test_every_section_of_the_text_is_on_the_page():

@@ -17,10 +17,11 @@ from traffic import CUTS, random_prompts, trace
 from two_tiers import SESSIONS, SHARED, arrivals, bought, served, sessions_in
 
 from minikv import cli, plan
+from minikv.cli.plan import hours_chart, plan_picture
 from minikv.tokens import PackedTokens
 from minikv.traffic import TraceRequest, reuse
 from minikv.traffic.plan import Terms
-from minikv.traffic.plan.plan_files import curve_csv, hours_chart, plan_object, plan_page, plan_picture
+from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan
 from minikv.traffic.plan.prefill_cost import PrefillCost
@@ -289,8 +290,9 @@ def test_the_picture_has_both_charts_with_a_mark_for_each_tier():
     assert list(chart.marks) == ["gpu", "host", "disk"]
     assert list(chart.marks.values()) == [1, 4, 8]
     assert chart.lines["loading"][0] is None
-    assert plan_picture(words) in plan_page(words, "day.jsonl")
-    seen = Tags(plan_page(words, "day.jsonl"))
+    page = plan_page(words, "day.jsonl", plan_picture(words))
+    assert plan_picture(words) in page
+    seen = Tags(page)
     assert seen.open == []
 
 

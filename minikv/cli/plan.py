@@ -20,10 +20,11 @@ from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
+from minikv.traffic.chart import Chart, below_each_other, chart_svg
 from minikv.traffic.journal import open_journal
 from minikv.traffic.plan import Plan, Terms
-from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page, plan_picture
-from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page
+from minikv.traffic.plan.plan_words import GIB, PlanWords, hours
 from minikv.traffic.plan.planning import make_plan, replay_policies
 from minikv.traffic.plan.tiering import memory_size, read_tiers
 from minikv.traffic.trace_tree import TraceTree
@@ -198,4 +199,58 @@ def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
 
         replace(options.png, svg_to_png(plan_picture(words)) or b"")
     if options.html:
-        replace(options.html, plan_page(words, about))
+        replace(options.html, plan_page(words, about, plan_picture(words)))
+
+
+# -- the picture ------------------------------------------------------------------------------------------------------
+
+
+def plan_curves(words: PlanWords) -> Chart:
+    """The curve of the plan, to be drawn.
+
+    >>> from minikv.traffic.plan import Terms
+    >>> from minikv.traffic.plan.planning import TraceTree, make_plan
+    >>> list(plan_curves(PlanWords(make_plan(TraceTree(), Terms(16)))).lines)
+    ['LRU', 'bound of any eviction']
+    """
+    plan, ceiling = words.plan, words.plan.ceiling
+    scale = words.block_bytes / GIB if words.block_bytes else plan.block_size
+    lines = {
+        "LRU": [100 * point.hit_rate for point in plan.points],
+        "bound of any eviction": [100 * point.bound_rate for point in plan.points],
+    }
+    named = {"knee": plan.knee.blocks, words.memory_name: plan.at_memory and plan.at_memory.blocks}
+    named |= {tier.name: tier.blocks for tier in plan.tiers}
+    marks = {name: blocks * scale for name, blocks in named.items() if blocks}
+    axis = f"GiB of cache{words.each}" if words.block_bytes else f"{plan.unit} of cache"
+    level = (f"ceiling {words.share(ceiling.hits)}", 100 * ceiling.hit_rate)
+    sizes = [point.blocks * scale for point in plan.points]
+    return Chart("Share of blocks that hit, by size", axis, sizes, lines, " %", "x", marks, level)
+
+
+def hours_chart(words: PlanWords) -> Chart:
+    """The hours of a plan with tiers, by size, to be drawn: loading pays as long as it is below computing.
+
+    >>> from minikv import plan
+    >>> tiers = plan("synthetic:chat?requests=9", "llama-3.1-8b", tiers="gpu=1GiB,host=4GiB@50GB/s")
+    >>> list(hours_chart(PlanWords(tiers)).lines)
+    ['prefill left', 'loading', 'computing what is loaded']
+    """
+    curve, times, without = plan_curves(words), words.plan.hours, words.plan.hours_without_cache
+    fields = {"prefill left": "prefill_hours", "loading": "load_hours", "computing what is loaded": "loaded_hours"}
+    lines = {name: [getattr(at, field) or None for at in times] for name, field in fields.items()}
+    marks = {name: at for name, at in curve.marks.items() if name != "knee"}
+    level = f"no cache {hours(without)}", without
+    return Chart("Hours of prefill and of loading, by size", curve.axis, curve.xs, lines, " h", "xy", marks, level)
+
+
+def plan_picture(words: PlanWords) -> str:
+    """The curve of the plan as a picture in SVG, and with tiers the hours below it.
+
+    >>> from minikv.traffic.plan import Terms
+    >>> from minikv.traffic.plan.planning import TraceTree, make_plan
+    >>> plan_picture(PlanWords(make_plan(TraceTree(), Terms(16)))).count("<svg")
+    1
+    """
+    charts = [plan_curves, hours_chart] if words.plan.tiers else [plan_curves]
+    return below_each_other([chart_svg(chart(words)) for chart in charts])
