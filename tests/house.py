@@ -23,7 +23,7 @@ TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 INNER = [path for path in FILES if path != HOME / "__init__.py"]
 
 # From the ground up; a part may import itself and the parts on lower floors.
-FLOORS = [["errors", "interrupts", "palette", "progress_bar"], ["tokens", "untrusted"], ["files"], ["model_types"],
+FLOORS = [["errors", "interrupts", "progress_bar"], ["tokens", "untrusted"], ["files"], ["model_types"],
           ["sizing", "pools", "break_even"], ["layers", "prefix", "store"], ["manager", "copy_on_write"], ["serving"],
           ["engine"], ["measure", "traffic"], ["testing"], ["course"], ["cli", "pytest_plugin"],
           ["__main__"]]  # fmt: skip

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from minikv.palette import LINES
-from minikv.traffic.chart import Chart, chart_svg
+from minikv.course.pictures.chart import Chart, chart_svg
+from minikv.course.pictures.palette import LINES
 
 pytestmark = pytest.mark.core
 

@@ -36,10 +36,10 @@ from minikv import (
 from minikv.course.pictures import tree
 from minikv.course.pictures.boxes import legend_html, legend_svg
 from minikv.course.pictures.cells import word_rows
+from minikv.course.pictures.palette import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.course.pictures.picture import MOST_WIDE
 from minikv.course.pictures.svg import MOST_PIXELS, markup, svg_size
 from minikv.course.pictures.tree import BROAD, READABLE, tree_parts
-from minikv.palette import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.testing.snapshot import MARKS, legible, snapshot
 
 needs_graphviz = pytest.mark.skipif(tree.graphviz_way() is None, reason="no way to run Graphviz here")

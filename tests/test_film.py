@@ -26,8 +26,8 @@ from minikv import (
 from minikv.course.film.layout import BROAD, FilmLayout, breadth
 from minikv.course.pictures import tree
 from minikv.course.pictures.cells import pool_rows
+from minikv.course.pictures.palette import SIZES
 from minikv.course.pictures.svg import Paper, svg_size
-from minikv.palette import SIZES
 from minikv.testing.model import NaiveCache
 from minikv.testing.watch import watch
 

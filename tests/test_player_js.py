@@ -8,9 +8,9 @@ import pytest
 from browser import Page, serious_findings
 
 from minikv import CacheManager, FreeListPool, LockError, RadixCache, draw, play, record
+from minikv.course.pictures.palette import size_words
 from minikv.course.pictures.tree import graphviz_way
 from minikv.course.reel import script, style_sheet
-from minikv.palette import size_words
 
 pytestmark = [
     pytest.mark.browser,

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.palette import BOTH, LINES
+from minikv.course.pictures.palette import BOTH, LINES
 from minikv.traffic.report import EDGE, MARK, ReportPart, csv_text, document, escape, section_html, text_lines
 
 pytestmark = pytest.mark.core

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 from minikv import __version__
 from minikv.cli.command import complain, lacking, option, say
 from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.course.pictures.chart import Chart, below_each_other, chart_svg
 from minikv.errors import bounded
 from minikv.files import destination, replace
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
-from minikv.traffic.chart import Chart, below_each_other, chart_svg
 from minikv.traffic.journal import open_journal
 from minikv.traffic.plan import Plan, Terms
 from minikv.traffic.plan.plan_files import curve_csv, plan_object, plan_page

@@ -16,9 +16,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from minikv.course.pictures.palette import state_css
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
-from minikv.palette import state_css
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

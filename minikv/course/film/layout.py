@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from minikv.course.film.view import Frame
 from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
 from minikv.course.pictures.cells import MOST_CELLS
+from minikv.course.pictures.palette import SIZES, size_words, sorted_words
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
 from minikv.course.reel import Reel
-from minikv.palette import SIZES, size_words, sorted_words
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
 GAP, LINE, BROAD = 24, 22, 1000

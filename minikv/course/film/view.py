@@ -11,10 +11,10 @@ from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_v
 from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
+from minikv.course.pictures.palette import LETTERS, size_words, text_legend
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tiers import HostCell, two_tiers
 from minikv.course.pictures.tree import tiers_of, tree_text
-from minikv.palette import LETTERS, size_words, text_legend
 from minikv.testing.snapshot import Label, NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from minikv.course.pictures.palette import INK, LETTERS, STATES, sorted_words, style, text_legend
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup, words_drawing
-from minikv.palette import INK, LETTERS, STATES, sorted_words, style, text_legend
 
 TOP, GAP = 28, 6
 _SIDE, _LINE, _LETTER = 16, 22, 7.2  # of a legend

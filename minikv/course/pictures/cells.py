@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from minikv.course.pictures.boxes import Box, BoxRows
+from minikv.course.pictures.palette import LETTERS, STATES, text_legend
 from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
-from minikv.palette import LETTERS, STATES, text_legend
 from minikv.testing.snapshot import legible, plain
 
 MOST_CELLS, MOST_PIECES, MOST_SEQUENCES, MOST_LETTERS = 512, 400, 32, 4

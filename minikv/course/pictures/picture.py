@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from minikv.course.pictures.chart import MOST_LINES, Chart, chart_svg
 from minikv.course.pictures.svg import canvas, place, svg_size, svg_to_png
 from minikv.course.pictures.tree import HOW_TO_GET_PICTURES, graphviz_way
 from minikv.errors import bounded
 from minikv.testing.snapshot import legible
-from minikv.traffic.chart import MOST_LINES, Chart, chart_svg
 
 MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side continue on a new line
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # what a notebook shows by its kind, and how

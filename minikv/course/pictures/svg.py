@@ -14,8 +14,8 @@ from functools import lru_cache
 from html import escape
 from typing import NamedTuple
 
+from minikv.course.pictures.palette import BOTH
 from minikv.files import asset
-from minikv.palette import BOTH
 from minikv.testing.snapshot import legible
 
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text

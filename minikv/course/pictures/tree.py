@@ -20,9 +20,9 @@ from importlib import resources
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
+from minikv.course.pictures.palette import INK, TIERS, first_of, style, text_legend
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
-from minikv.palette import INK, TIERS, first_of, style, text_legend
 from minikv.testing.snapshot import NodeView
 
 MOST_NODES, READABLE = 200, 60  # of a larger tree, so much is shown that one can read it

@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from minikv.palette import BOTH, LINES
-from minikv.traffic.report import escape
+from minikv.course.pictures.palette import BOTH, LINES
+from minikv.course.pictures.svg import FONTS, markup
 
 _DASHES = ("", "7 4", "2 4", "9 3 2 3", "1 3", "12 4", "5 2")
 MOST_LINES = len(_DASHES)
 _WIDE, _HIGH, _LEFT, _RIGHT, _FOOT = 588, 360, 88, 574, 308
 _LETTER, _LINE = 7.9, 20  # the width of a letter, and the height of a line of them
-_FONT = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ def chart_svg(chart: Chart) -> str:
     content += [*_rules(chart, x, y, top), *_lines(chart, x, y)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {_HIGH}" width="{_WIDE}" height="{_HIGH}" '
-        f'role="img" aria-label="{escape(chart.title)}" fill="currentColor" color="{BOTH}" font-size="13" '
-        f'font-family="{_FONT}">{"".join(content)}</svg>'
+        f'role="img" aria-label="{markup(chart.title)}" fill="currentColor" color="{BOTH}" font-size="13" '
+        f'font-family="{FONTS}">{"".join(content)}</svg>'
     )
 
 
@@ -97,7 +96,7 @@ def below_each_other(pictures: Sequence[str]) -> str:
 
 
 def _text(x: float, y: float, words: str, more: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}"{more}>{escape(words)}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{more}>{markup(words)}</text>'
 
 
 def _path(way: str, stroke: str) -> str:
@@ -163,7 +162,7 @@ def _lines(chart: Chart, x: _Axis, y: _Axis) -> list[str]:
                 pen = "M"
                 continue
             way, pen = f"{way}{pen}{x(at)} {y(value)}", "L"
-            says = escape(f"{at:,.6g} {chart.axis}, {name}: {value:,.6g}{chart.unit}")
+            says = markup(f"{at:,.6g} {chart.axis}, {name}: {value:,.6g}{chart.unit}")
             place = f'cx="{x(at)}" cy="{y(value)}" r="3" fill="{LINES[number]}"'
             found.append(f"<circle {place}><title>{says}</title></circle>")
         found.append(_path(way, f'{_stroke(number)} class="line"'))
