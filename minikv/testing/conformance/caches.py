@@ -13,11 +13,12 @@ from minikv.pools.contract import Pages
 from minikv.prefix.contract import require_wanted
 from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
+from minikv.testing.conformance.evictions import EvictingRun, look_for_scars, wrong_eviction
 from minikv.testing.conformance.generate import scenarios
-from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
+from minikv.testing.conformance.playing import read_number, read_pages, reader
 from minikv.testing.conformance.script import Breach, Change, Readers, Reply, Scenario
 from minikv.testing.model import NaiveCache
+from minikv.testing.snapshot import plain
 from minikv.tokens import pack
 
 SIZES = ("evictable_size", "protected_size", "total_size")
@@ -44,8 +45,8 @@ class FollowingModel(NaiveCache):
         return super().evict(0)
 
 
-class CacheRun(SideBySide):
-    """One scenario on a new cache, at whose end all is evicted; `offered` and `evicted` are pages not to be seen.
+class CacheRun(EvictingRun):
+    """One scenario on a new cache, at whose end all is evicted.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.subject import subject_of
@@ -67,13 +68,6 @@ class CacheRun(SideBySide):
     needs = frozenset(["insert", "match_prefix"])
     examples = 1000
     scenarios = staticmethod(scenarios)
-    scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run continues
-
-    def begin(self) -> None:
-        """No page was offered or evicted yet."""
-        self.rule_of_making = 15 if self.page_size > 1 else 1
-        self.offered: set[int] = set()
-        self.evicted: set[int] = set()
 
     def new_model(self) -> FollowingModel:
         """A naive cache, which evicts as this one does."""
@@ -97,14 +91,6 @@ class CacheRun(SideBySide):
         """Evict all that is left, bit by bit."""
         while self.model.unlocked_leaves() and "evict" not in self.subject.lacks:
             yield f"cache.evict({self.page_size})"
-
-    def at_the_end(self) -> Breach | None:
-        """A node that was not joined."""
-        return self.scar
-
-    def scarred(self, words: str) -> None:
-        """A node is not joined; the first such counts."""
-        self.scar = self.scar or self.end(14, words)
 
     def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
         """A call that must be refused: with a `LockError`, or as bad input."""
@@ -150,7 +136,9 @@ class CacheRun(SideBySide):
     def _insertion(self, got: dict[str, Any], expected: Reply) -> Breach | None:
         """An index that does not claim rule 4 may store less, and the model then stores as much."""
         want, size = expected.value, self.page_size
-        tokens, pages = pack(expected.args[0]).tolist(), [int(page) for page in _listed(expected.args[1])]
+        tokens = pack(expected.args[0]).tolist()
+        # those before a start may be anything
+        pages = [int(page) if isinstance(page, int) else -1 for page in plain(expected.args[1])]
         if got != want and (4 in self.subject.claims or got["length"] > want["length"]):
             return self.end(4, f"gives {_in_words(got)}, expected {_in_words(want)}")
         there = want["prefix_length"] // size
@@ -237,11 +225,6 @@ class CacheRun(SideBySide):
             lines.append(f"cache.insert({branch}, {pages}{options})")
             page += len(pages)
         return dataclasses.replace(scenario, lines=(*lines, *scenario.lines))
-
-
-def _listed(pages: Any) -> list[Any]:
-    """Pages as a list; those before a start may be anything."""
-    return [page if isinstance(page, int) else -1 for page in (pages.tolist() if hasattr(pages, "tolist") else pages)]
 
 
 def _in_words(seen: dict[str, Any]) -> str:

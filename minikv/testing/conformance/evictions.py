@@ -8,17 +8,37 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from minikv.testing.attempt import attempt
+from minikv.testing.conformance.playing import SideBySide
 from minikv.testing.conformance.script import Breach, Reply
 from minikv.testing.model import NaiveCache, PageKey
 
-if TYPE_CHECKING:
-    from minikv.testing.conformance.caches import CacheRun
+
+class EvictingRun(SideBySide):
+    """A run that evicts: pages that were `offered` and not taken, or `evicted`, are not to be seen again.
+
+    A `scar` is a node that is not joined. It counts if nothing else is wrong, so the run continues.
+    """
+
+    scar: Breach | None = None
+
+    def begin(self) -> None:
+        """No page was offered or evicted yet; a cache that takes only single tokens breaks rule 15."""
+        self.rule_of_making = 15 if self.page_size > 1 else 1
+        self.offered: set[int] = set()
+        self.evicted: set[int] = set()
+
+    def at_the_end(self) -> Breach | None:
+        """A node that was not joined."""
+        return self.scar
+
+    def scarred(self, words: str) -> None:
+        """A node is not joined; the first such counts."""
+        self.scar = self.scar or self.end(14, words)
 
 
-def wrong_eviction(run: CacheRun, reply: Reply) -> Breach | None:
+def wrong_eviction(run: EvictingRun, reply: Reply) -> Breach | None:
     """The rule that an eviction broke and how, or `None`; the model then forgets the same pages."""
     model, numbers, wanted = run.model, reply.value, int(reply.args[0])
     keys = {page.number: key for key, page in model.pages.items()}
@@ -34,7 +54,7 @@ def wrong_eviction(run: CacheRun, reply: Reply) -> Breach | None:
     return found
 
 
-def _unknown(run: CacheRun, numbers: list[int], keys: dict[int, PageKey], wanted: int) -> Breach | None:
+def _unknown(run: EvictingRun, numbers: list[int], keys: dict[int, PageKey], wanted: int) -> Breach | None:
     """A page that is not cached, or is given twice."""
     for place, number in enumerate(numbers):
         if number in numbers[:place]:
@@ -46,14 +66,14 @@ def _unknown(run: CacheRun, numbers: list[int], keys: dict[int, PageKey], wanted
     return None
 
 
-def _are_slots(run: CacheRun, numbers: list[int], keys: dict[int, PageKey]) -> bool:
+def _are_slots(run: EvictingRun, numbers: list[int], keys: dict[int, PageKey]) -> bool:
     """Return whether these are not pages, but the slots of pages that are cached."""
     pages, size = {number // run.page_size for number in numbers}, run.page_size
     slots = {page * size + place for page in pages for place in range(size)}
     return size > 1 and pages <= keys.keys() and slots == set(numbers)
 
 
-def _torn(run: CacheRun, gone: list[PageKey]) -> Iterator[Breach]:
+def _torn(run: EvictingRun, gone: list[PageKey]) -> Iterator[Breach]:
     """Each page that is evicted although it is locked, then each that is evicted while a later page stays."""
     pages, model = run.model.pages, run.model
     for key in filter(model.locked, gone):
@@ -65,7 +85,7 @@ def _torn(run: CacheRun, gone: list[PageKey]) -> Iterator[Breach]:
                 yield run.end(9, f"evicts page {first}, and keeps page {then}, which comes after it")
 
 
-def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:
+def _amount(run: EvictingRun, gone: list[PageKey], wanted: int) -> Breach | None:
     """Enough, and of the last leaf at most too much."""
     size, freed = run.page_size, len(gone) * run.page_size
     least = min(-(-wanted // size) * size, run.model.evictable_size)
@@ -79,7 +99,7 @@ def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:
     return None
 
 
-def _run_of(run: CacheRun, key: PageKey, gone: list[PageKey]) -> int:
+def _run_of(run: EvictingRun, key: PageKey, gone: list[PageKey]) -> int:
     """How many of the pages that went end at `key` in one unbroken run that was used together: at most one node."""
     model, count = run.model, 1
     above = (key[0], key[1][: -run.page_size])
@@ -88,7 +108,7 @@ def _run_of(run: CacheRun, key: PageKey, gone: list[PageKey]) -> int:
     return count
 
 
-def _recency(run: CacheRun, gone: list[PageKey]) -> Breach | None:
+def _recency(run: EvictingRun, gone: list[PageKey]) -> Breach | None:
     """Of what went, nothing was used later than a leaf that stays."""
     if not gone:
         return None
@@ -105,7 +125,7 @@ def _recency(run: CacheRun, gone: list[PageKey]) -> Breach | None:
     return run.end(8, f"evicts page {pages[latest].number}, although page {pages[stays].number} was used less recently")
 
 
-def _scars(run: CacheRun, numbers: list[int], wanted: int) -> None:
+def _scars(run: EvictingRun, numbers: list[int], wanted: int) -> None:
     """By whole nodes, as much goes as if what is used together had been joined; else the run has a scar."""
     if 14 in run.subject.claims and evicts_whole_nodes(run):
         expected = NaiveCache.evict(copy.deepcopy(run.model), wanted).tolist()
@@ -114,7 +134,7 @@ def _scars(run: CacheRun, numbers: list[int], wanted: int) -> None:
         run.reach({14: run.model.cuts})
 
 
-def evicts_whole_nodes(run: CacheRun) -> bool:
+def evicts_whole_nodes(run: EvictingRun) -> bool:
     """Whether this index evicts the whole of a leaf when one token is wanted; found out once for each way to make it.
 
     >>> from minikv import RadixCache
@@ -132,7 +152,7 @@ def evicts_whole_nodes(run: CacheRun) -> bool:
     return known[way]
 
 
-def look_for_scars(run: CacheRun) -> None:
+def look_for_scars(run: EvictingRun) -> None:
     """Tell the run when the index has more nodes than there are where all that is used together is joined."""
     if 14 in run.subject.claims and callable(getattr(run.index, "nodes", None)):
         model = run.model
