@@ -86,7 +86,6 @@ from minikv.testing import CanaryModel as CanaryModel
 from minikv.testing import Ledger as Ledger
 from minikv.testing import LedgerError as LedgerError
 from minikv.testing import WindowCanaryModel as WindowCanaryModel
-from minikv.testing import assert_prefix_stable as assert_prefix_stable
 from minikv.testing import explore as explore
 from minikv.tokens import PackedTokens as PackedTokens
 from minikv.tokens import common_prefix as common_prefix
@@ -99,5 +98,6 @@ from minikv.traffic.why import Explanation as Explanation
 from minikv.traffic.why import explain as explain
 from minikv.traffic.why.log import LogReport as LogReport
 from minikv.traffic.why.log import survey as survey
+from minikv.traffic.why.stable import assert_prefix_stable as assert_prefix_stable
 
 __version__: str

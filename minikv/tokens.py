@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NoReturn, SupportsIndex, Union, overload
 
 import numpy as np
 
-from minikv.errors import bounded, brief
+from minikv.errors import bounded, brief, whole_number
 
 Array = np.ndarray[Any, Any]
 TOKEN_BYTES = 4
@@ -207,6 +207,28 @@ def refuse_values(values: Sequence[Any], name: str, rule: str, limit: int) -> No
         if not 0 <= number < limit:
             raise ValueError(f"{name}[{i}] is {bounded(number)}: {rule}")
     raise TypeError(f"{name} are a {type(values).__name__} that cannot be packed: {rule}")
+
+
+def end_tokens(eos: Collection[int]) -> frozenset[int]:
+    """`eos` as a set of token ids, or an error if it is not a collection of them.
+
+    >>> sorted(end_tokens([2, 7, 2]))
+    [2, 7]
+    """
+    if not isinstance(eos, Collection) or isinstance(eos, (str, bytes)):
+        raise TypeError(f"eos is {bounded(eos)}: expected a collection of token ids")
+    return frozenset(map(token_id, eos))
+
+
+def token_id(token: int) -> int:
+    """`token` as an int, or an error if it cannot be a token.
+
+    >>> token_id(-1)
+    Traceback (most recent call last):
+    ValueError: token is -1: a token is an integer in [0, 2**32)
+    """
+    _, rule, limit = _TOKEN
+    return whole_number("token", token, 0, rule, limit)
 
 
 def _pack_array(values: Array) -> bytes:

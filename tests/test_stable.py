@@ -398,3 +398,9 @@ def test_the_plugin_imports_nothing_until_it_is_used(tmp_path):
     assert (status, "2 passed" in output) == (0, True), output
     assert "assert_prefix_stable -- " in pytest_in(tmp_path, "--fixtures")[1]
     assert "assert_prefix_stable" in minikv.testing.__all__
+
+
+def test_the_room_of_checks_offers_it_and_says_what_it_lacks():
+    assert minikv.testing.assert_prefix_stable is minikv.assert_prefix_stable is assert_prefix_stable
+    with pytest.raises(AttributeError, match=r"^module 'minikv\.testing' has no attribute 'nothing'$"):
+        _ = minikv.testing.nothing

@@ -10,11 +10,11 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.manager import RunningSequence
 from minikv.prefix.contract import require_hashable
 from minikv.serving.model import Params, Sampler, SamplingParams
-from minikv.tokens import TOKEN_LIMIT, PackedTokens, TokensLike, pack
+from minikv.tokens import PackedTokens, TokensLike, end_tokens, pack, token_id
 
 STOP, LENGTH, ABORTED = "stop", "length", "aborted"
 
@@ -110,27 +110,6 @@ class Request:
         state = self.reason or ("waiting" if self.sequence is None else "running")
         new = f"{len(self.output)} of {self.max_new_tokens} new tokens"
         return f"Request({self.number}, {state}, {len(self.prompt)} prompt + {new})"
-
-
-def end_tokens(eos: Collection[int]) -> frozenset[int]:
-    """`eos` as a set of token ids, or an error if it is not a collection of them.
-
-    >>> sorted(end_tokens([2, 7, 2]))
-    [2, 7]
-    """
-    if not isinstance(eos, Collection) or isinstance(eos, (str, bytes)):
-        raise TypeError(f"eos is {bounded(eos)}: expected a collection of token ids")
-    return frozenset(map(token_id, eos))
-
-
-def token_id(token: int) -> int:
-    """`token` as an int, or an error if it cannot be a token.
-
-    >>> token_id(-1)
-    Traceback (most recent call last):
-    ValueError: token is -1: a token is an integer in [0, 2**32)
-    """
-    return whole_number("token", token, 0, "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
 
 
 class Event(NamedTuple):

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 from minikv.errors import bounded, whole_number
 from minikv.manager import RunningSequence
 from minikv.manager.sequence import RUNNING
-from minikv.serving.request import Request, token_id
+from minikv.serving.request import Request
+from minikv.tokens import token_id
 
 Sampled = int | Sequence[int] | None  # after a chunk; nothing in the middle of a prompt, several with a draft
 

@@ -22,12 +22,11 @@ import numpy.typing as npt
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools import WindowedPool, page_slots
-from minikv.serving.request import end_tokens
 from minikv.sizing import KVShape
 from minikv.testing.ledger import CACHE_VERBS, call_words, given_pages
 from minikv.testing.snapshot import plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
-from minikv.tokens import TOKEN_LIMIT, integers, pack
+from minikv.tokens import TOKEN_LIMIT, end_tokens, integers, pack
 
 
 class CanaryError(InvariantError):
