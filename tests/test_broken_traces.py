@@ -150,3 +150,23 @@ def test_blank_lines_are_passed_over_up_to_a_limit(monkeypatch):
     assert list(located("t", ["", "{}", " ", "", "{}"], dict)) == [{}, {}]
     with pytest.raises(TraceError, match="t, line 5: over 3 lines are blank"):
         list(located("t", ["", "", "", "{}", "", "{}"], dict))
+
+
+PROMPTS = {
+    "blank lines without end": (b"\n" * (MOST_BLANK_LINES + 1), MOST_BLANK_LINES + 1),
+    "a list with blank lines without end": (b"[\n" + b" \n" * (MOST_BLANK_LINES + 1), MOST_BLANK_LINES + 2),
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_that_unpacks_to_blank_lines_is_one_line_as_a_log_of_them_is(name, tmp_path, capsys):
+    content, line = PROMPTS[name]
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(content, mtime=0))
+    assert path.stat().st_size < 10_000
+    said = []
+    for files in ([str(path)], [str(path), str(path)]):
+        assert cli.main(["why", *files]) == 2
+        said += [each for each in capsys.readouterr().err.splitlines() if each.startswith("minikv: ")]
+    assert len(said) == 2
+    assert all(each.endswith(f", line {line}: over {MOST_BLANK_LINES:,} lines are blank") for each in said), said
