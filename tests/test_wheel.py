@@ -281,6 +281,19 @@ def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(home, packag
     assert notebook("second") == contents(home)[name]
 
 
+@pytest.mark.parametrize("leads_to", ["nowhere/01.ipynb", "01.ipynb"], ids=["dangling", "looping"])
+def test_a_link_that_leads_nowhere_is_named_and_the_others_are_copied(tmp_path, package, leads_to):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "01.ipynb").symlink_to(leads_to)
+    (line,) = renew(home, package)
+    assert re.fullmatch(r"01\.ipynb is not renewed: .*01\.ipynb'", line)
+    assert (home / "02.ipynb").read_text("utf-8") == notebook("first of 02.ipynb")
+    (home / "01.ipynb").unlink()
+    assert renew(home, package) == []
+    assert (home / "01.ipynb").read_text("utf-8") == notebook("first of 01.ipynb")
+
+
 def test_one_that_cannot_be_read_does_not_keep_the_course_from_opening(wheel, tmp_path):
     (tmp_path / "minikv-course" / "03_radix_splitting.ipynb").mkdir(parents=True)
     done = lab(wheel, tmp_path, "--where")

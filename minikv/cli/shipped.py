@@ -7,6 +7,7 @@ do not count: they change when a cell runs.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import json
@@ -19,6 +20,7 @@ from minikv.files import locked, read_object, replace
 
 FOLDER = "minikv-course"  # in the current folder
 RECORD = ".minikv.json"
+_OF_ONE_FILE = {errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP}  # the others are copied
 SHIPPED = Path(__file__).resolve().parents[1] / "notebooks"  # in an installed package; a checkout has none there
 
 
@@ -26,8 +28,8 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
     """Copy each notebook of `shipped` that `folder` lacks or has in an older version; yields what to tell the learner.
 
     One that the learner changed stays as it is, and the new version of it goes into a file beside it, once. One that
-    may not be read or written is named, and the others are copied. `OSError` where the disk fails, say: those before it
-    are complete, and the next call continues.
+    may not be read or written, or is a link that leads nowhere, is named, and the others are copied. `OSError` where
+    the disk fails, say: those before it are complete, and the next call continues.
 
     >>> import tempfile
     >>> home, new = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
@@ -47,7 +49,9 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
         for source in sorted(shipped.glob("*.ipynb")):
             try:
                 yield from _renew_one(source, folder, offered)
-            except (IsADirectoryError, PermissionError) as error:
+            except OSError as error:
+                if error.errno not in _OF_ONE_FILE:
+                    raise
                 yield f"{source.name} is not renewed: {error}"
 
 
