@@ -419,3 +419,23 @@ def test_what_the_guide_names_is_there():
     assert f"after {teachers.link(teachers.TYPED)} | `{typed}`" in GUIDE
     assert f"gets {classroom.MOST_BYTES // 2**30} GiB of memory" in GUIDE
     assert len(find_piece("3.1").hints) == 3  # "helps in three steps"
+
+
+def test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MINIKV_PROGRESS", "")  # as if it were not set; the command may set it
+    monkeypatch.delenv("MINIKV_MINE")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "minikv-course").mkdir()
+
+    def solved():
+        monkeypatch.setenv("MINIKV_PROGRESS", "")
+        assert cli.main(["progress", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["solved"]
+
+    assert solved() == 0
+    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.2": "✅"}', "utf-8")
+    assert solved() == 2
+    (tmp_path / "progress.json").write_text('{"1.1": "✅"}', "utf-8")
+    assert solved() == 1
+    monkeypatch.setenv("MINIKV_MINE", os.devnull)
+    assert solved() == 0

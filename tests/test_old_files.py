@@ -10,8 +10,10 @@ import re
 
 import pytest
 from project import ROOT
+from test_pieces import Notebook
 
 from minikv import mine, progress
+from minikv.course.classroom import judge_student
 from minikv.course.pieces import begin
 from minikv.course.pieces.mine import kept_sections, load
 from minikv.course.pieces.piece import CHAPTERS, all_pieces, find_piece
@@ -59,3 +61,33 @@ def test_an_old_record_still_counts(monkeypatch, capsys):
     assert solved >= {"✓ 0.1", "✓ 3.5", "✓ 5.5", "✓ 12.5"}
     assert "✗ 4.6" in said
     assert re.search(r"^52 of \d+ solved\n1 of 2 predictions right; look again at 4.a\n$", said, re.MULTILINE)
+
+
+NUMBERED = "# numbering of the pieces: {}\n"
+
+
+def test_an_old_file_says_its_numbering_as_soon_as_something_is_kept_in_it(old_file, tmp_path, capsys):
+    assert NUMBERED.format(1) not in TEXT
+    Notebook(tmp_path, chapter=3).answer(find_piece("3.3"), find_piece("3.3").solution)
+    said = capsys.readouterr().out
+    assert "Not saved" not in said
+    assert said.count("Your previous version is saved") == 1  # with the old answer to 3.3
+    text = (tmp_path / "my_minikv.py").read_text("utf-8")
+    assert text.count(NUMBERED.format(1)) == 1
+    assert set(kept_sections(text)) >= set(kept_sections(TEXT)) - {"3.3"}
+
+
+def test_a_file_of_another_numbering_is_neither_used_nor_changed(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "my_minikv.py"
+    text = NUMBERED.format(2) + TEXT
+    file.write_text(text, "utf-8")
+    monkeypatch.setenv("MINIKV_MINE", str(file))
+    notebook = Notebook(tmp_path, chapter=3)
+    said = capsys.readouterr().out
+    why = "the file has numbering 2 of the pieces; this version of minikv has 1"
+    assert f"my_minikv.py can't be read, so the package's versions are used: {why}" in said
+    assert "From your my_minikv.py" not in said
+    notebook.answer(find_piece("3.1"), find_piece("3.1").solution)
+    assert f"Not saved yet: {why}." in capsys.readouterr().out
+    assert file.read_text("utf-8") == text
+    assert why in judge_student("ada", file).trouble

@@ -14,7 +14,7 @@ from faults import at_line, fails
 
 from minikv import check, files, progress
 from minikv.course.pieces.piece import find_exercise
-from minikv.course.pieces.record import RIGHT, WRONG, recall, remember
+from minikv.course.pieces.record import RIGHT, WRONG, missed, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
 BROKEN = '{"1.1": "✅", "1.2": "✅",}'
@@ -29,11 +29,13 @@ def named(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def at_home(tmp_path, monkeypatch):
-    """The record in the home folder."""
+def here(tmp_path, monkeypatch):
+    """The record beside `my_minikv.py`, in the working folder."""
     monkeypatch.delenv("MINIKV_PROGRESS")
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    return tmp_path / ".minikv" / "progress.json"
+    monkeypatch.delenv("MINIKV_MINE")
+    (tmp_path / "course").mkdir()
+    monkeypatch.chdir(tmp_path / "course")
+    return Path("progress.json")
 
 
 def write(path, content):
@@ -46,7 +48,7 @@ def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
         remember("1.1", mark)
     remember("0.1", WRONG)
     assert recall() == {"0.1": WRONG, "1.1": RIGHT}
-    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅"\n}\n'
+    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅",\n "numbering": 1\n}\n'
     assert os.listdir(named.parent) == ["marks.json"]
     assert capsys.readouterr().out == ""
 
@@ -64,7 +66,9 @@ def test_what_a_newer_version_wrote_stays(named):
     write(named, {"1.1": "great", "1.2": RIGHT, "seen": [1]})
     remember("1.3", RIGHT)
     assert recall() == {"1.2": RIGHT, "1.3": RIGHT}
-    assert json.loads(named.read_text("utf-8")) == {"1.1": "great", "1.2": RIGHT, "1.3": RIGHT, "seen": [1]}
+    assert json.loads(named.read_text("utf-8")) == {
+        "1.1": "great", "1.2": RIGHT, "1.3": RIGHT, "numbering": 1, "seen": [1],
+    }  # fmt: skip
 
 
 TWO = """
@@ -124,12 +128,12 @@ def test_an_interrupt_at_any_line_takes_no_mark_away(named):
 # -- a record that cannot be read -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("content", [BROKEN, "no json", "[1]", '{"title": "x"}', "[" * 100_000])
-def test_at_home_it_is_kept_under_another_name_and_said(content, at_home, capsys):
+@pytest.mark.parametrize("content", [BROKEN, "no json", "[1]", "[" * 100_000])
+def test_it_is_kept_under_another_name_and_said(content, here, capsys):
     for number, mark in enumerate((WRONG, RIGHT), start=1):
-        write(at_home, content)
+        write(here, content)
         remember("1.3", mark)
-        kept = f"{at_home}.bad" + (".2" if number == 2 else "")
+        kept = f"{here.resolve()}.bad" + (".2" if number == 2 else "")
         said = capsys.readouterr().out
         assert said.count("\n") == 1
         assert f"It was renamed to {kept!r}, and a new record was started." in said
@@ -149,6 +153,25 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
     assert os.listdir(named.parent) == ["marks.json"]
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"title": "x"}, "is not a record of marks: it holds other things"),
+        ({"1.1": RIGHT, "numbering": 2}, "has numbering 2 of the pieces; this version of minikv has 1"),
+        ({"numbering": "new"}, "has numbering 'new' of the pieces; this version of minikv has 1"),
+    ],
+)
+def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(content, why, here, capsys):
+    """The folder is the learner's: `progress.json` may be anybody's there."""
+    write(here, content)
+    remember("1.3", RIGHT)
+    assert capsys.readouterr().out == f"  This mark was not saved: 'progress.json' {why}\n"
+    progress([1])
+    assert capsys.readouterr().out.startswith(f"✗ your record of marks can't be read: 'progress.json' {why}\n")
+    assert json.loads(here.read_text("utf-8")) == content
+    assert os.listdir() == ["progress.json"]
+
+
 @pytest.mark.parametrize("content", ["", "{}", " "])
 def test_an_empty_file_is_an_empty_record(content, named, capsys):
     write(named, content)
@@ -157,13 +180,13 @@ def test_an_empty_file_is_an_empty_record(content, named, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsys):
-    write(at_home, BROKEN)
+def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
+    write(here, BROKEN)
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"✗ your record of marks can't be read: {str(at_home)!r} is not JSON: ")
+    assert said.startswith(f"✗ your record of marks can't be read: {str(here)!r} is not JSON: ")
     assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.7   □ 1.3   □ 1.4", "0 of 7 solved")
-    assert at_home.read_text("utf-8") == BROKEN
+    assert here.read_text("utf-8") == BROKEN
 
 
 # -- a record that cannot be ------------------------------------------------------------------------------------------
@@ -189,13 +212,26 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     assert "your record of marks can't be read" in capsys.readouterr().out
 
 
-def test_a_machine_without_a_home_folder_does_not_stop_check(at_home, monkeypatch, capsys):
-    def none():
-        raise RuntimeError("Could not determine home directory.")
+def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_folder(here, tmp_path, monkeypatch):
+    old = tmp_path / ".minikv" / "progress.json"
+    write(old, {"1.1": RIGHT, "2.a": {"question": "how many?", "said": "3"}})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert (recall(), missed()) == ({}, {})
+    remember("1.2", RIGHT)
+    assert here.exists()
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert recall() == {}
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
+    assert recall() == {"1.2": RIGHT}
+    assert list(json.loads(old.read_text("utf-8"))) == ["1.1", "2.a"]
 
-    monkeypatch.setattr(Path, "home", none)
-    check("1.3", find_exercise("1.3").reference)
-    assert "This mark was not saved: Could not determine home directory." in capsys.readouterr().out
+
+def test_where_no_answer_is_kept_no_mark_is(here, monkeypatch, capsys):
+    monkeypatch.setenv("MINIKV_MINE", os.devnull)
+    remember("1.1", RIGHT)
+    assert (recall(), os.listdir(), capsys.readouterr().out) == ({}, [], "")
 
 
 def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch, capsys):

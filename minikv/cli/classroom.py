@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
 from minikv.cli.command import complain, lacking, say
+from minikv.cli.shipped import FOLDER
 from minikv.errors import shown
 from minikv.progress_bar import Progress, quiet
 
@@ -20,7 +22,7 @@ examples:
   minikv classroom homework --csv > marks.csv     for a spreadsheet
   minikv classroom homework --json                everything, with the smallest failing case of each wrong function"""
 
-_RECORD = """The record is .minikv/progress.json in the home folder, or the file that MINIKV_PROGRESS names.
+_RECORD = """The record is progress.json here or in minikv-course, or the file that MINIKV_PROGRESS names.
 
 examples:
   minikv progress
@@ -85,6 +87,9 @@ def run_progress(options: argparse.Namespace) -> int:
     from minikv.course.pieces.piece import find_exercise, find_piece
     from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, corrected, missed, predictions, standing
 
+    is_named = os.environ.get("MINIKV_PROGRESS") or os.environ.get("MINIKV_MINE")
+    if not is_named and not Path("progress.json").exists():
+        os.environ["MINIKV_PROGRESS"] = f"{FOLDER}/progress.json"
     if not options.json:
         progress()
         return 0

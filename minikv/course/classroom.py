@@ -161,10 +161,10 @@ def _loaded(path: Path) -> tuple[dict[str, str], dict[str, str], World]:
     """The student's answers, those that failed, and what the file defines; `NothingToJudgeError` if there are none."""
     try:
         text = read_text(path, LARGEST_FILE)
+        kept, failed = kept_sections(text), failed_sections(text)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
         raise NothingToJudgeError(f"cannot be read: {said}") from None
-    kept, failed = kept_sections(text), failed_sections(text)
     with suppress(ImportError):
         engine_world(
             *{int(id.split(".")[0]) for id in (*kept, *failed)}

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.mine import bring, mine_path
-from minikv.course.pieces.record import WRONG, sign
+from minikv.course.pieces.mine import bring
+from minikv.course.pieces.record import WRONG, mine_path, sign
 
 advised: set[str] = set()  # the advice that was given in this session
 ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
@@ -67,13 +67,13 @@ def _upload(path: Path) -> None:
     fresh = f"{path.stem}.minikv-tmp"
     try:
         _files().upload_file(fresh)
-        text = Path(fresh).read_text("utf-8-sig")
-    except (ValueError, OSError) as error:  # nothing was chosen, or it is no text
+        said = bring(path, Path(fresh).read_text("utf-8-sig"))
+    except (ValueError, OSError) as error:  # nothing was chosen, or it cannot be read
         print(f"  Nothing has changed: {error}")
         return
     finally:
         Path(fresh).unlink(missing_ok=True)
-    print(*bring(path, text), sep="\n")
+    print(*said, sep="\n")
 
 
 def _files() -> Any:

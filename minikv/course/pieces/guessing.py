@@ -254,9 +254,9 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
     """Print which pieces and exercises of a chapter, or of several, are solved (✓), tried (✗) and not tried (□).
 
     Without an argument it lists the chapters up to yours. The best `check` of each counts, so a solved
-    one stays solved when another answer fails later. The record is the file `.minikv/progress.json` in the home folder,
-    or the one that `MINIKV_PROGRESS` names. Delete it to start over. An unreadable record is reported and left as it
-    is. Predictions count too, once you have seen their answers; those that you corrected after a miss are named.
+    one stays solved when another answer fails later. The record is `progress.json` beside your `my_minikv.py`, or the
+    file that `MINIKV_PROGRESS` names. Delete it to start over. An unreadable record is reported and left as it is.
+    Predictions count too, once you have seen their answers; those that you corrected after a miss are named.
 
     >>> progress([])
     0 of 0 solved

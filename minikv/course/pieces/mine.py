@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,14 +18,16 @@ from typing import Any
 
 from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts, lines_of
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
+from minikv.course.pieces.record import NUMBERING, mine_path, require_numbering
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
 
-HEAD = '''"""My own engine: the pieces that I wrote in the course, and the package's versions of the others.
+HEAD = f'''"""My own engine: the pieces that I wrote in the course, and the package's versions of the others.
 
 A section begins with `# %%`. Edit your sections here or in their chapter; `check` saves a version that passes.
 """
+# numbering of the pieces: {NUMBERING}
 from minikv.course.pieces import given, ours
 
 given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as the chapters show them
@@ -34,15 +35,10 @@ given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as 
 MINE, OURS = " · mine", " · the package's, until mine passes"
 FAILED = " · my last failing answer, as a comment, until one passes"
 _FAILED = re.compile(rf"# %% (\S+) \w+{FAILED}")
+_NUMBERING = re.compile(r"^# numbering of the pieces: (\d+)\s*$", re.MULTILINE)
 _END = "# -- end of the failing answer"
 _LONGEST_FAILED = 20_000  # characters; a longer one is data rather than code
 _waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
-
-
-def mine_path() -> Path | None:
-    """Return the path of the file: `MINIKV_MINE` or `my_minikv.py` in the working folder; `None` for no file."""
-    named = os.environ.get("MINIKV_MINE")
-    return None if named == os.devnull else Path(named or "my_minikv.py")
 
 
 def _text_of(path: Path | None) -> str:
@@ -51,7 +47,12 @@ def _text_of(path: Path | None) -> str:
 
 
 def kept_sections(text: str) -> dict[str, str]:
-    """The text of each section of the learner's own, by the id of its piece."""
+    """The text of each section of the learner's own, by the id of its piece.
+
+    `NotOursError` for a file of another numbering: its ids may mean other pieces.
+    """
+    said = _NUMBERING.search(text)
+    require_numbering(int(said[1]) if said else 1, "the file")
     return {s.id: s.text for s in sections(text) if s.remark.rstrip() == MINE and find_piece(s.id)}
 
 
@@ -268,6 +269,6 @@ def recalled() -> dict[str, str]:
     path = mine_path()
     try:
         return kept_sections(_text_of(path))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         print(f"  {path} can't be read, so the package's versions are used: {error}")
         return {}

@@ -1,7 +1,7 @@
 """The record of a learner's marks: one small JSON file, in which no mark is lost, even if two programs write it.
 
 It holds the mark of each piece, exercise and prediction by its id; of a prediction that was missed, what was asked and
-said.
+said. It is `progress.json` beside the learner's `my_minikv.py`, and both say which numbering of the pieces they use.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from minikv.testing.attempt import short_repr
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
 CORRECTED = "☑"  # a prediction that was missed, and right later
+NUMBERING = 1  # of the pieces, exercises and predictions; a file that does not say is of the first
 MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
@@ -44,6 +45,39 @@ class Guess:
 
 
 guesses: dict[str, Guess] = {}  # of this session, by label
+
+
+class NotOursError(ValueError):
+    """A file that stays as it is: another program's, or one of another numbering of the pieces."""
+
+
+def mine_path() -> Path | None:
+    """Return the path of the learner's own file; `None` for no file.
+
+    It is `MINIKV_MINE`, or `my_minikv.py` in the working folder.
+    """
+    named = os.environ.get("MINIKV_MINE")
+    return None if named == os.devnull else Path(named or "my_minikv.py")
+
+
+def record_path() -> Path | None:
+    """Return the path of the record: `MINIKV_PROGRESS`, or beside the learner's file; `None` for no record."""
+    if named := os.environ.get("MINIKV_PROGRESS"):
+        return None if named == os.devnull else Path(named)
+    mine = mine_path()
+    return mine and mine.with_name("progress.json")
+
+
+def require_numbering(said: object, name: str) -> None:
+    """Raise `NotOursError` for a file, called `name`, whose ids may mean other pieces than the same ids here.
+
+    >>> require_numbering(2, "the file")
+    Traceback (most recent call last):
+    minikv.course.pieces.record.NotOursError: the file has numbering 2 of the pieces; this version of minikv has 1
+    """
+    if said != NUMBERING:
+        ours = f"this version of minikv has {NUMBERING}"
+        raise NotOursError(f"{name} has numbering {bounded(said)} of the pieces; {ours}")
 
 
 def sign(mark: str) -> str:
@@ -128,9 +162,9 @@ def corrected() -> list[str]:
 
 def _recalled(aloud: bool) -> dict[str, Any]:
     try:
-        record = _record()
+        record = record_path()
         return {} if record is None else _entries(record)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         if aloud:
             print(f"{sign(WRONG)} your record of marks can't be read: {error}")
         return {}
@@ -141,14 +175,14 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
 
     A prediction that was missed has for its mark the "question" and what was "said"; once corrected, `CORRECTED`.
 
-    Several processes may do so at once. A record in the home folder that cannot be read is kept as `progress.json.bad`,
-    and a new one begins. A file that `MINIKV_PROGRESS` names may be something else, so it is left as it is.
+    Several processes may do so at once. A record that cannot be read is kept as `progress.json.bad`, and a new one
+    begins. A file that holds something else is left as it is, and so is any that `MINIKV_PROGRESS` names.
 
     >>> remember("1.1", RIGHT); remember("1.1", WRONG); recall()["1.1"]
     '✅'
     """
     try:
-        record = _record()
+        record = record_path()
         if record is None:
             return
         record.parent.mkdir(parents=True, exist_ok=True)
@@ -157,18 +191,10 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
             before = entries.get(exercise)
             if before not in (RIGHT, CORRECTED, mark):
                 kept = CORRECTED if mark == RIGHT and isinstance(before, dict) else mark
-                marks = dict(sorted({**entries, exercise: kept}.items()))
+                marks = dict(sorted({**entries, "numbering": NUMBERING, exercise: kept}.items()))
                 replace(record, json.dumps(marks, ensure_ascii=False, indent=1) + "\n")
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         print(f"  This mark was not saved: {error}")
-
-
-def _record() -> Path | None:
-    """The file, or `None` where there is to be none; `RuntimeError` on a machine without a home folder."""
-    named = os.environ.get("MINIKV_PROGRESS")
-    if named == os.devnull:
-        return None
-    return Path(named) if named else Path.home() / ".minikv" / "progress.json"
 
 
 def _marks(entries: dict[str, Any]) -> dict[str, str]:
@@ -183,8 +209,9 @@ def _missed(entries: dict[str, Any]) -> dict[str, dict[str, str]]:
 def _entries(record: Path) -> dict[str, Any]:
     """All that the record holds, what a newer version wrote as well; `ValueError` where it is something else."""
     entries = read_object(record)
-    if entries and not _marks(entries) and not _missed(entries):
-        raise ValueError(f"{str(record)!r} is not a record of marks: it holds other things")
+    if entries and not _marks(entries) and not _missed(entries) and "numbering" not in entries:
+        raise NotOursError(f"{str(record)!r} is not a record of marks: it holds other things")
+    require_numbering(entries.get("numbering", 1), repr(str(record)))
     return entries
 
 
@@ -194,5 +221,7 @@ def _entries_or_new(record: Path) -> dict[str, Any]:
     except ValueError as error:
         if os.environ.get("MINIKV_PROGRESS"):
             raise ValueError(f"{error} (MINIKV_PROGRESS names it: name another file, or remove this one)") from None
+        if isinstance(error, NotOursError):
+            raise
         print(f"  {error}. It was renamed to {str(set_aside(record))!r}, and a new record was started.")
         return {}
