@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -195,6 +196,40 @@ def test_what_a_learner_meets_is_importable_from_minikv():
     assert set(minikv.__all__) <= set(dir(minikv))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = minikv.nothing
+
+
+def names_in(stub):
+    """The names that a stub offers, each with its module, read by Python's own parser; other lines are named."""
+    docstring, *statements = ast.parse(stub).body
+    assert isinstance(docstring, ast.Expr)
+    homes, other = {}, []
+    for statement in statements:
+        if isinstance(statement, ast.ImportFrom) and all(alias.name == alias.asname for alias in statement.names):
+            homes.update({alias.name: statement.module for alias in statement.names})
+        else:
+            other.append(ast.unparse(statement))
+    return homes, other
+
+
+def homes_read_from(stub, folder):
+    """The names that the package finds in a stub when it is imported: it reads the file line by line."""
+    for name, text in (("__init__.py", (HOME / "__init__.py").read_text("utf-8")), ("__init__.pyi", stub)):
+        (folder / name).write_text(text, "utf-8")
+    spec = importlib.util.spec_from_file_location("face", folder / "__init__.py")
+    face = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(face)
+    return face._HOME_OF
+
+
+def test_the_package_reads_every_line_of_its_stub(tmp_path):
+    """A library would parse the stub at each import, reads relative imports only, and cannot say what to install."""
+    stub = (HOME / "__init__.pyi").read_text("utf-8")
+    assert names_in(stub) == (minikv._HOME_OF, ["__version__: str"])
+    for more in ("from minikv.pools import (\n    Pages as Pages,\n)\n", "from minikv.pools import Pages as P\n",
+                 "from minikv.pools import Pages as Pages, Pool as Pool\n", "import minikv.pools\n"):  # fmt: skip
+        assert names_in(stub + more) != (homes_read_from(stub + more, tmp_path), ["__version__: str"]), more
+    one = "from minikv.pools import Pages as Pages\n"
+    assert names_in(stub + one)[0] == homes_read_from(stub + one, tmp_path)
 
 
 def public_names():
