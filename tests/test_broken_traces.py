@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import cli
-from minikv.traffic import TraceError, open_traffic
-from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, located
+from minikv.traffic import TraceError, exports, open_traffic
+from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, located, open_trace
+from minikv.traffic.why.places import read_prompt
 
 pytestmark = pytest.mark.core
 
@@ -170,3 +173,17 @@ def test_a_prompt_that_unpacks_to_blank_lines_is_one_line_as_a_log_of_them_is(na
         said += [each for each in capsys.readouterr().err.splitlines() if each.startswith("minikv: ")]
     assert len(said) == 2
     assert all(each.endswith(f", line {line}: over {MOST_BLANK_LINES:,} lines are blank") for each in said), said
+
+
+@pytest.mark.parametrize("begins", [b"", b"[\n"], ids=["a prompt", "a list"])
+def test_many_short_lines_take_little_more_memory_than_their_bytes(begins, tmp_path):
+    content = begins + b"1\n" * 200_000
+    path = tmp_path / "short.gz"
+    path.write_bytes(gzip.compress(content, mtime=0))
+    tracemalloc.start()
+    with contextlib.suppress(TraceError), open_trace(str(path)) as file:
+        for _ in exports.request_lines(file) if begins else [read_prompt(str(path))]:
+            pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(content)

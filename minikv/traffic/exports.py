@@ -26,7 +26,7 @@ from minikv.errors import bounded
 from minikv.files import FileName
 from minikv.traffic.bodies import Body, read_body
 from minikv.traffic.formats import fields_of, left_out
-from minikv.traffic.trace_file import TraceError, joined, located, open_trace
+from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
@@ -198,8 +198,12 @@ def _expanded(text: bytes) -> Iterator[bytes]:
 
 
 def _listed(lines: Iterable[bytes]) -> Iterator[bytes]:
-    rule = "the most that one JSON value may have: write one request per line"
-    yield from _expanded(joined("the file", lines, LARGEST_LIST, rule))
+    content = bytearray()  # a list of short lines would take far more
+    for line in lines:
+        content += line
+        if len(content) > LARGEST_LIST:
+            raise TraceError(f"the file is one JSON value of over {LARGEST_LIST} bytes: write one request per line")
+    yield from _expanded(bytes(content))
 
 
 def _batches(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -29,7 +29,6 @@ LARGEST = 2**53  # up to which a float holds every integer
 MOST_BLANK_LINES = 2**20  # of a trace: more would take time, and say nothing
 LONGEST_NAME = 200  # characters of the name of a session
 _Parsed = TypeVar("_Parsed")
-_Line = TypeVar("_Line", bound="bytes | str")
 
 
 class TraceError(ValueError):
@@ -88,8 +87,11 @@ def located(
     Traceback (most recent call last):
     minikv.traffic.trace_file.TraceError: t.jsonl, line 3: the line is not JSON: Expecting value at column 1
     """
-    for number, line in _numbered(name, lines, start):
+    blank = 0
+    for number, line in enumerate(lines, start):
         if not line.strip():
+            if (blank := blank + 1) > MOST_BLANK_LINES:
+                raise _too_blank(name, number)
             continue
         try:
             if len(line) > LONGEST_LINE:
@@ -104,28 +106,8 @@ def located(
             yield found
 
 
-def _numbered(name: str, lines: Iterable[_Line], start: int = 1) -> Iterator[tuple[int, _Line]]:
-    """The lines with their numbers; `TraceError` where too many are blank."""
-    blank = 0
-    for number, line in enumerate(lines, start):
-        if not line.strip() and (blank := blank + 1) > MOST_BLANK_LINES:
-            raise TraceError(f"{name}, line {number}: over {MOST_BLANK_LINES:,} lines are blank")
-        yield number, line
-
-
-def joined(name: str, lines: Iterable[bytes], most: int, rule: str) -> bytes:
-    """All lines as one text of at most `most` bytes; `TraceError` gives the `rule`, or says that too many are blank.
-
-    >>> joined("a.txt", [b"one\\n", b"two\\n"], 6, "which is too long")
-    Traceback (most recent call last):
-    minikv.traffic.trace_file.TraceError: a.txt has more than 6 bytes, which is too long
-    """
-    found = bytearray()  # a list of many short lines would take far more memory
-    for _, line in _numbered(name, lines):
-        found += line
-        if len(found) > most:
-            raise TraceError(f"{name} has more than {most} bytes, {rule}")
-    return bytes(found)
+def _too_blank(name: str, number: int) -> TraceError:
+    return TraceError(f"{name}, line {number}: over {MOST_BLANK_LINES:,} lines are blank")
 
 
 def number_field(entry: dict[str, Any], key: str, fraction: bool = False) -> Any:
@@ -164,9 +146,14 @@ class TraceFile:
         self.size = _size(raw)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The lines, unpacked; `TraceError` where the file cannot be read to its end."""
+        """The lines, unpacked; `TraceError` where the file cannot be read to its end, or very many are blank."""
+        blank, lines = 0, iter(functools.partial(self._file.readline, LONGEST_LINE + 1), b"")
         try:
-            yield from iter(functools.partial(self._file.readline, LONGEST_LINE + 1), b"")
+            for number, line in enumerate(lines, 1):
+                blank += not line.strip()
+                if blank > MOST_BLANK_LINES:
+                    raise _too_blank(self.name, number)
+                yield line
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise TraceError(f"{self.name} cannot be unpacked to its end: {str(error)[:100]}") from None
         except OSError as error:

@@ -14,7 +14,7 @@ from minikv.errors import bounded, shown
 from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
 from minikv.traffic.exports import entries_of, request_lines
 from minikv.traffic.logs import time_of
-from minikv.traffic.trace_file import LONGEST_LINE, TraceError, joined, open_trace
+from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.traffic.usage import read_usage
 from minikv.untrusted import json_object, parse_json
 
@@ -35,8 +35,12 @@ def read_prompt(name: str) -> Body:
     if found and "\0" not in name and not Path(name).exists():
         return _line(found[1], int(found[2]))
     with open_trace(name) as file:
-        content = joined(file.name, file, LARGEST_PROMPT, "the most that a prompt may have")
-        return _whole(content, file.name)
+        content = bytearray()  # a list of short lines would take far more
+        for line in file:
+            content += line
+            if len(content) > LARGEST_PROMPT:
+                raise TraceError(f"{file.name} has more than {LARGEST_PROMPT} bytes, the most that a prompt may have")
+        return _whole(bytes(content), file.name)
 
 
 def text_body(text: str) -> Body:
