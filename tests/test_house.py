@@ -99,7 +99,7 @@ BUDGETS = {
     # How answers are judged.
     "course: pieces": 66_391,
     # How a cache is shown.
-    "course: pictures, film, player": 27_727,
+    "course: pictures, film, player": 27_721,
     # The playground, the chat and the class report.
     "course: the rest": 10_458,
     # What makes the figures and pictures of the chapters.

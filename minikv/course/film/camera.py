@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from minikv.course.film.captions import caption, operation, slot_lists
 from minikv.course.film.changes import Changes, compare
+from minikv.course.film.layout import Frame
 from minikv.course.film.state import (
     VERBS,
     State,
@@ -21,7 +22,6 @@ from minikv.course.film.state import (
     thing_kind,
     with_parts,
 )
-from minikv.course.film.view import Frame
 from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
 from minikv.testing.snapshot import Label, legible, nodes_of

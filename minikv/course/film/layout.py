@@ -8,13 +8,15 @@ from __future__ import annotations
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.film.view import Frame
+from minikv.course.film.view import View
 from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.palette import SIZES, size_words, sorted_words
+from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
 from minikv.course.reel import Reel
@@ -32,11 +34,11 @@ class Panel(NamedTuple):
 
     kind: str
     paper: Paper
-    parts: Callable[[Frame], list[Part]]
+    parts: Callable[[View], list[Part]]
     grid: dict[str, int]
 
 
-def breadth(view: Frame) -> float:
+def breadth(view: View) -> float:
     """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
     above = {node.parent for node in view.nodes}
     leaves = [node for i, node in enumerate(view.nodes) if i not in above]
@@ -46,7 +48,7 @@ def breadth(view: Frame) -> float:
 class FilmLayout:
     """The `panels` of some views, the tree first, and the `legend` of all of them."""
 
-    def __init__(self, views: Sequence[Frame]):
+    def __init__(self, views: Sequence[View]):
         self._sideways = max(map(breadth, views)) > BROAD  # such a tree could not be read on a slide
         self._trees = {id(view): self._tree(view) for view in views}
         self.panels = [*self._tree_panel(views), *_panels(views)]
@@ -57,14 +59,14 @@ class FilmLayout:
         self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
         self._lines = max(len(self._caption_lines(view)) for view in views)
 
-    def _tree(self, view: Frame) -> PlacedTree | None:
+    def _tree(self, view: View) -> PlacedTree | None:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
         if not view.nodes or len(view.nodes) > MOST_NODES:
             return None
         keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
         return tree_parts(view.nodes, self._sideways, keys)
 
-    def _tree_panel(self, views: Sequence[Frame]) -> list[Panel]:
+    def _tree_panel(self, views: Sequence[View]) -> list[Panel]:
         sizes = [found[1][:2] for found in self._trees.values() if found]
         sizes += [svg_size(_words(view)) for view in views if view.nodes and not self._trees[id(view)]]
         if not sizes:
@@ -72,7 +74,7 @@ class FilmLayout:
         wide, high = (max(numbers) for numbers in zip(*sizes))
         return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
 
-    def _tree_parts(self, width: float, view: Frame) -> list[Part]:
+    def _tree_parts(self, width: float, view: View) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
         found = self._trees[id(view)]
         if found is None:
@@ -81,12 +83,12 @@ class FilmLayout:
         aside = 0 if self._sideways else round((width - paper.width) / 2)
         return [part._replace(x=part.x + aside) for part in parts]
 
-    def _caption_lines(self, view: Frame) -> list[str]:
+    def _caption_lines(self, view: View) -> list[str]:
         """The caption and the changes, wrapped."""
         most = max(20, int((self.width - 8) / 9.1))
         return textwrap.wrap(view.caption, most) + textwrap.wrap("; ".join(view.changes.words), most)
 
-    def svg(self, view: Frame) -> str | None:
+    def svg(self, view: View) -> str | None:
         """A whole view: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
         if view.nodes and self._trees[id(view)] is None:
             return None
@@ -111,11 +113,11 @@ class FilmLayout:
         return canvas(content, self.width, bottom)
 
 
-def _words(view: Frame) -> str:
+def _words(view: View) -> str:
     return words_svg(tree_text(view.nodes))
 
 
-def _panels(views: Sequence[Frame]) -> Iterator[Panel]:
+def _panels(views: Sequence[View]) -> Iterator[Panel]:
     """The pools and the rows of the views, each with room for the most rows and the longest of them."""
     for i in range(max(len(view.panels) for view in views)):
         found = [view.panels[i] for view in views if i < len(view.panels)]
@@ -125,7 +127,7 @@ def _panels(views: Sequence[Frame]) -> Iterator[Panel]:
         yield Panel(kind, paper, partial(_parts, i, extent), found[0].grid)
 
 
-def _parts(which: int, extent: tuple[int, ...], view: Frame) -> list[Part]:
+def _parts(which: int, extent: tuple[int, ...], view: View) -> list[Part]:
     return view.panels[which].parts(extent) if which < len(view.panels) else []
 
 
@@ -141,7 +143,24 @@ def _bar(sizes: dict[str, int], width: float) -> str:
     return bar.paper(bar.extent).svg(bar.parts(bar.extent))
 
 
-def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
+class Frame(View):
+    """A view that draws itself, also in a notebook."""
+
+    @property
+    def without_idle_requests(self) -> Frame:
+        """The same, but where no request runs or waits, nothing is said of requests."""
+        return replace(self, state=replace(self.state, requests=self.state.requests or None))
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
+
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
+        return self.picture._repr_mimebundle_()
+
+
+def reel_of(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
     layout, reel = FilmLayout(frames), Reel(0, [frame.caption for frame in frames])
     for panel in layout.panels:
@@ -163,7 +182,7 @@ def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel
     return reel
 
 
-def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
+def _stories(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
     """The sentences about operations, nodes and slots, as numbers, because many are used several times."""
     sentences: dict[str, int] = {}
 
@@ -180,7 +199,7 @@ def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dic
     }
 
 
-def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
+def _nodes(frames: Sequence[View], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
     """For every node, the facts about it that changed, with the step, and the events of its story."""
     nodes: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"was": [], "events": []})
     known: dict[int, dict[str, Any]] = {}

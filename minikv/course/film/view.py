@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
 
 from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
 from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
-from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tiers import HostCell, two_tiers
 from minikv.course.pictures.tree import tiers_of, tree_text
 from minikv.testing.snapshot import Label, NodeView
@@ -24,8 +22,8 @@ _cell = cache(Box)  # a long film has a few cells, over and over
 
 
 @dataclass(frozen=True)
-class Frame:
-    """A state as it is drawn, with what changed since the one `before`, as plain data; it draws itself in a notebook.
+class View:
+    """A state as it is drawn, with what changed since the one `before`, as plain data; `Frame` draws it.
 
     `path` has the nodes that matches and insertions went along, and `label` turns tokens into what is written on them.
     In a film, `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called
@@ -130,11 +128,6 @@ class Frame:
         return [*self.pools, *self.rows]
 
     @property
-    def without_idle_requests(self) -> Frame:
-        """The same, but where no request runs or waits, nothing is said of requests."""
-        return replace(self, state=replace(self.state, requests=self.state.requests or None))
-
-    @property
     def shows_something(self) -> bool:
         """Return whether a node is in its tree or, where there is no tree, an id of a pool in use."""
         if self.nodes:
@@ -170,18 +163,8 @@ class Frame:
             lines.append(f"   ({changes})")
         return "\n".join([*lines, self.contents])
 
-    @property
-    def picture(self) -> Picture:
-        """The frame as a picture on a canvas of its own size."""
-        from minikv.course.film.layout import FilmLayout
-
-        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
-
     def __repr__(self) -> str:
         return self.text
-
-    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
-        return self.picture._repr_mimebundle_()
 
 
 def first_and_last(lines: Sequence[str], most: int) -> list[str]:
