@@ -81,19 +81,19 @@ for exercise in sys.argv[1:]:
 """
 
 
-def test_two_processes_that_remember_at_once_lose_no_mark(named):
-    for _ in range(2):
-        named.unlink(missing_ok=True)
-        shares = sorted(MANY)[::2], sorted(MANY)[1::2]
-        runs = [
-            subprocess.Popen([sys.executable, "-c", TWO, *share], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            for share in shares
-        ]
-        for run in runs:
-            assert run.stdout.readline().strip() == b"ready"
-        assert [run.communicate(b"go\n")[0] for run in runs] == [b"", b""]
-        assert recall() == MANY
-        assert os.listdir(named.parent) == ["marks.json"]
+@pytest.mark.parametrize("place", ["named", "here"])
+def test_two_processes_that_remember_at_once_lose_no_mark(place, request):
+    record = request.getfixturevalue(place)
+    shares = sorted(MANY)[::2], sorted(MANY)[1::2]
+    runs = [
+        subprocess.Popen([sys.executable, "-c", TWO, *share], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for share in shares
+    ]
+    for run in runs:
+        assert run.stdout.readline().strip() == b"ready"
+    assert [run.communicate(b"go\n")[0] for run in runs] == [b"", b""]
+    assert recall() == MANY
+    assert os.listdir(record.parent) == [record.name]
 
 
 def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):

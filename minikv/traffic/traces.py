@@ -12,7 +12,6 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from os import fspath
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
@@ -23,7 +22,7 @@ from minikv.traffic.exports import request_lines
 from minikv.traffic.logs import Units, read_log, time_of, units_for, units_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
-from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
+from minikv.traffic.trace_file import TraceError, TraceFile, TraceRequest, located, open_trace
 from minikv.untrusted import float_field, int_field
 
 __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]
@@ -102,7 +101,7 @@ def open_traffic(
     if block_size is not None:
         block_size = int_field("block_size", block_size, "a block has at least 1 token", most=LARGEST_BLOCK)
     span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-    units, name = units_of(tokenizer), fspath(path)
+    units, name = units_of(tokenizer), os.fspath(path)
     if name.startswith(SYNTHETIC):
         _refuse_units(shown(name), units)
         yield _synthetic(name, block_size or SYNTHETIC_BLOCK)
@@ -127,7 +126,7 @@ def _synthetic(name: str, size: int) -> Traffic:
 def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[bytes], int]:
     """Look at the first lines of a trace; `TraceError` where there is none, or where the first is no JSON object."""
     lines, start, sample, total = request_lines(file), 1, list[bytes](), 0
-    for line in itertools.islice(lines, MOST_BLANK_LINES):
+    for line in lines:
         if not sample and not line.strip():
             start += 1
             continue
