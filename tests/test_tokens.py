@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import deque
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import PackedTokens, common_prefix, pack
-from minikv.tokens import TOKEN_BYTES, common_bytes, integers
+from minikv.tokens import TOKEN_BYTES, common_bytes, end_tokens, integers, token_id
 
 pytestmark = pytest.mark.core
 
@@ -155,3 +156,27 @@ def test_what_is_put_together_is_equal_to_what_was_never_apart():
     assert (joined[:1] + range(9, 10)).tolist() == [1, 9]
     with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
         _ = pack([1]) + range(-1, 0)
+
+
+def test_end_tokens_are_a_set_of_tokens_whatever_holds_them():
+    assert end_tokens((7, 2, 7)) == end_tokens({2, 7}) == end_tokens(np.array([2, 7]).tolist()) == frozenset({2, 7})
+    assert end_tokens([]) == frozenset()
+    assert [token_id(0), token_id(np.int64(2**32 - 1))] == [0, 2**32 - 1]
+
+
+@pytest.mark.parametrize("eos", ["ab", b"ab", 2, None, iter([2])])
+def test_what_is_no_collection_is_no_end_tokens(eos):
+    with pytest.raises(TypeError, match=r"^eos is .*: expected a collection of token ids$"):
+        end_tokens(eos)
+
+
+@pytest.mark.parametrize(
+    ("token", "error", "says"),
+    [
+        (-1, ValueError, "token is -1"), (2**32, ValueError, "token is 4294967296"),
+        (2.0, TypeError, "token is 2.0 (float), not a whole number"), (True, TypeError, "token is True (bool)"),
+    ],
+)  # fmt: skip
+def test_a_token_outside_of_its_range_is_named(token, error, says):
+    with pytest.raises(error, match=rf"^{re.escape(says)}.*: a token is an integer in \[0, 2\*\*32\)$"):
+        end_tokens([1, token])
