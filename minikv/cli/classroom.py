@@ -87,9 +87,7 @@ def run_progress(options: argparse.Namespace) -> int:
     from minikv.course.pieces.piece import find_exercise, find_piece
     from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, corrected, missed, predictions, standing
 
-    is_named = os.environ.get("MINIKV_PROGRESS") or os.environ.get("MINIKV_MINE")
-    if not is_named and not Path("progress.json").exists():
-        os.environ["MINIKV_PROGRESS"] = f"{FOLDER}/progress.json"
+    _find_record()
     if not options.json:
         progress()
         return 0
@@ -108,3 +106,10 @@ def run_progress(options: argparse.Namespace) -> int:
     guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
     say(json.dumps({"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}))
     return 0
+
+
+def _find_record() -> None:
+    """Name the record of the course's folder where this one has none, and no other place is named."""
+    is_named = os.environ.get("MINIKV_PROGRESS") or os.environ.get("MINIKV_MINE")
+    if not is_named and not Path("progress.json").exists():
+        os.environ["MINIKV_PROGRESS"] = f"{FOLDER}/progress.json"
