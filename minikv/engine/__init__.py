@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
 class Section(NamedTuple):
     """A section: its id ("3.1", or "given"), its name ("split", or the chapter), the rest of its line, its text.
 
-    `line` is the number of the first line of the text in its file.
+    `line` is the number of the first line of the text in its `file`.
     """
 
     id: str
@@ -46,6 +46,7 @@ class Section(NamedTuple):
     remark: str
     text: str
     line: int
+    file: str
 
     @property
     def chapter(self) -> int:
@@ -53,41 +54,40 @@ class Section(NamedTuple):
         return int(self.name if self.id == "given" else self.id.split(".")[0])
 
 
-def sections(text: str) -> list[Section]:
+def sections(text: str, file: str = "") -> list[Section]:
     """The sections of a file, in order; text before the first section belongs to none.
 
     >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
-    [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3)]
+    [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3, file='')]
     """
     heads = list(_HEAD.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    return [
-        Section(
-            head[1], head[2], head[3], text[head.end() + 1 : end].rstrip() + "\n", text[: head.end()].count("\n") + 2
-        )
-        for head, end in zip(heads, ends)
-    ]
+    found = []
+    for head, end in zip(heads, ends):
+        line = text[: head.end()].count("\n") + 2
+        own = text[head.end() + 1 : end].rstrip() + "\n"
+        found.append(Section(head[1], head[2], head[3], own, line, file))
+    return found
 
 
-@lru_cache
-def engine_files() -> dict[str, tuple[Section, ...]]:
-    """The files of the engine, in the order of their chapters, and the sections of each.
+@cache
+def engine_files() -> list[str]:
+    """The files of the engine, in the order of their chapters.
 
     >>> [Path(file).name for file in engine_files()][:2]
     ['ch01_02_pool.py', 'ch03_tree.py']
     """
-    files = sorted(Path(__file__).parent.glob("ch[0-9][0-9]_*.py"))
-    return {str(file): tuple(sections(file.read_text("utf-8"))) for file in files}
+    return sorted(map(str, Path(__file__).parent.glob("ch[0-9][0-9]_*.py")))
 
 
-@lru_cache
+@cache
 def engine_sections() -> tuple[Section, ...]:
     """The sections of the course's engine, followed by those of the other designs.
 
     >>> [section.name for section in engine_sections() if section.chapter == 2]
     ['2', 'alloc', 'guard', 'free', 'cached_row', 'respond', 'take_back']
     """
-    return tuple(section for found in engine_files().values() for section in found)
+    return tuple(section for file in engine_files() for section in sections(Path(file).read_text("utf-8"), file))
 
 
 def classes_for(chapter: int) -> tuple[int, ...]:
@@ -104,16 +104,11 @@ def _compiled(section: Section, file: str) -> Any:
     return compile("\n" * (section.line - 1) + section.text, file, "exec")
 
 
-def run_section(section: Section, world: World, file: str | None = None) -> World:
+def run_section(section: Section, world: World, file: str = "") -> World:
     """Run a section whose functions find everything in `world`; what it defines is returned, and not put there."""
     made: World = {}
-    exec(_compiled(section, file or _file_of(section)), world, made)
+    exec(_compiled(section, file or section.file), world, made)
     return made
-
-
-@cache
-def _file_of(section: Section) -> str:
-    return next(file for file, found in engine_files().items() if section in found)
 
 
 @cache
@@ -131,14 +126,14 @@ def last_for(chapter: int) -> int:
     return 5 if chapter == 4 else chapter
 
 
-def pieces_up_to(chapter: int) -> list[Section]:
-    """Return the sections of the pieces that a chapter uses: those of the engine, and its own.
+def pieces_up_to(*chapters: int) -> list[Section]:
+    """Return the sections of the pieces that these chapters use: those of the engine, and their own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
     ('5.9', '3.10')
     """
-    last = min(last_for(chapter), LAST)
-    return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]
+    last = min(max(map(last_for, chapters)), LAST)
+    return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter in chapters)]
 
 
 def ours(piece: str, world: World) -> Callable[..., Any]:
@@ -167,7 +162,7 @@ def given(world: World, *chapters: int) -> None:
     """
     for section in engine_sections():
         if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
-            exec(_compiled(section, _file_of(section)), world)
+            world.update(run_section(section, world))
         elif section.id != "given" and section.chapter in (chapters or range(LAST + 1)):
             world.setdefault(section.name, ours(section.id, world))
 
@@ -176,7 +171,6 @@ def engine_world(*chapters: int) -> World:
     """A whole engine of our own pieces, with the classes of `given`: what is expected."""
     world: World = {"__name__": ENGINE}
     given(world, *chapters)
-    for section in engine_sections():
-        if section.id != "given" and (section.chapter <= LAST or section.chapter in chapters):
-            world[section.name] = ours(section.id, world)
+    for section in pieces_up_to(LAST, *chapters):
+        world[section.name] = ours(section.id, world)
     return world

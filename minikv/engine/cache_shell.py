@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_hashable, require_limit, require_wanted
+from minikv.prefix.contract import Handle, page_bytes, require_hashable, require_limit, require_wanted
 from minikv.tokens import TokensLike, pack
 
 
@@ -27,7 +27,7 @@ class CacheShell:
     evictable: int
     protected: int
     cut: Callable[[list[int]], list[Any]]
-    recounted: Callable[[], tuple[int, int]]
+    recounted: Any
 
     def __init__(self, page_size: int = 1):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
@@ -60,13 +60,10 @@ class CacheShell:
 
     # -- what goes in, and what comes out ---------------------------------------------------------------------------
 
-    def root_of(self, namespace: Hashable, keep: bool = False) -> Any:
-        """The root of a namespace; a new one is kept if asked for."""
+    def root_of(self, namespace: Hashable) -> Any:
+        """The root of a namespace, or a new one, which is not kept."""
         require_hashable(namespace)
-        root = self.roots[namespace] if namespace in self.roots else type(self.roots[None])([], [])
-        if keep:
-            self.roots[namespace] = root
-        return root
+        return self.roots[namespace] if namespace in self.roots else type(self.roots[None])([], [])
 
     def pages_of(self, tokens: TokensLike, limit: int | None = None) -> list[Any]:
         """The whole pages of the first `limit` of `tokens` (default: all)."""
@@ -77,20 +74,16 @@ class CacheShell:
         """Return how many pages hold `num_tokens` tokens."""
         return -(-require_wanted(num_tokens) // self.page_size)
 
-    def numbers(self, pages: Any, tokens: TokensLike, start: Handle | None, namespace: Hashable) -> list[int]:
-        """The number of each whole page; those before `start` are not read, and are 0."""
-        before = 0 if start is None else self._pages_before(start, tokens, namespace)
+    def numbers(self, pages: Any, tokens: TokensLike, start: Handle | None) -> list[int]:
+        """The number of each whole page; those before `start`, which must hold a lock, are not read, and are 0."""
+        before = 0
+        if start is not None:
+            self.require(start)
+            if start not in self.held:
+                raise LockError(f"the handle of length {start.length} holds no lock")
+            before = start.length // self.page_size
         packed = page_bytes(pages, len(pack(tokens)), self.page_size, before)
         return [0] * before + array("i", packed).tolist()
-
-    def matched(self, end: Any, pages: list[int], namespace: Hashable) -> Match:
-        """A match that ends at the node `end`."""
-        return Match(self.epoch, end, len(pages) * self.page_size, namespace, None, [array("i", pages).tobytes()])
-
-    def inserted(self, end: Any, keys: list[Any], there: int, namespace: Hashable) -> Insertion:
-        """An insertion that ends at the node `end`, of pages of which the first `there` were cached already."""
-        size = self.page_size
-        return Insertion(self.epoch, end, len(keys) * size, namespace, prefix_length=there * size)
 
     # -- handles ----------------------------------------------------------------------------------------------------
 
@@ -99,57 +92,43 @@ class CacheShell:
         self.require(handle)
         self.held[handle] = self.held.get(handle, 0) + 1
 
-    def _path(self, node: Any) -> list[Any] | None:
-        """The nodes down to `node`, without the root; `None` if they no longer hang together."""
-        found = []
-        while node.parent is not None:
-            if node.parent.children.get(node.tokens[0]) is not node:
-                return None
-            found.append(node)
-            node = node.parent
-        return found[::-1]
-
-    def require(self, handle: Handle, held: bool = False) -> None:
-        """Raise an error unless `handle` is of this cache and still in it; if `held`, it must also hold a lock."""
+    def require(self, handle: Handle) -> None:
+        """Raise an error unless `handle` is of this cache and still in it."""
         if not isinstance(handle, Handle):
             raise TypeError(f"{bounded(handle)} cannot be locked: expected the handle of a match or an insertion")
-        if handle.epoch is not self.epoch or self._path(handle.node) is None:
+        node, is_here = handle.node, handle.epoch is self.epoch
+        while is_here and node.parent is not None:
+            is_here = node.parent.children.get(node.tokens[0]) is node
+            node = node.parent
+        if not is_here:
             raise LockError(f"the handle of length {handle.length} is stale: evicted, reset or of another cache")
-        if held and handle not in self.held:
-            raise LockError(f"the handle of length {handle.length} holds no lock")
 
-    def _pages_before(self, start: Handle, tokens: TokensLike, namespace: Hashable) -> int:
-        """Return how many pages `start` covers, if it is a locked prefix of `tokens` in their namespace."""
-        self.require(start, held=True)
-        path = self._path(start.node) or []
-        before = [key for node in path for key in node.tokens]
-        if self.pages_of(tokens)[: len(before)] != before or (path and start.namespace != namespace):
-            raise ValueError(f"start is {start}: it must be a locked prefix of the tokens, in their namespace")
-        return len(before)
+    # -- looking at it ----------------------------------------------------------------------------------------------
 
     def nodes(self) -> list[Any]:
         """Every node but the roots, parents before their children."""
-        found = [child for root in self.roots.values() for child in root.children.values()]
+        found = list(self.roots.values())
         for node in found:  # which grows meanwhile
             found.extend(node.children.values())
-        return found
+        return found[len(self.roots) :]
 
     def check(self) -> None:
         """Recompute the sizes, links, locks, owners and the ring's order; raise `InvariantError` where one is wrong."""
         owners, counted = dict[int, str](), self.recounted()
         for node in self.nodes():
             name = f"node {bounded(node.tokens)}"
-            if self._path(node) is None or len(node.tokens) != len(node.slots):
+            is_linked = node.parent.children.get(node.tokens[0]) is node
+            if not is_linked or len(node.tokens) != len(node.slots):
                 raise InvariantError(f"{name}: its parent, its key or its slots do not fit")
             for page in node.slots:
                 if page in owners:
                     raise InvariantError(f"{name}: page {page} is cached twice, {owners[page]} has it too")
                 owners[page] = name
-            if node.locks < max((child.locks for child in node.children.values()), default=0):
-                raise InvariantError(f"{name}: {node.locks} locks, fewer than on a node below it")
-        if counted != (self.evictable, self.protected):
-            found = f"{counted[0]} evictable and {counted[1]} protected pages are counted"
-            raise InvariantError(f"{found}, {self.evictable} and {self.protected} recorded")
+            if node.parent.parent is not None and node.locks > node.parent.locks:
+                raise InvariantError(f"{name}: {node.locks} locks, more than on the node above it")
+        recorded = self.evictable, self.protected
+        if counted != recorded:
+            raise InvariantError(f"{counted} evictable and protected pages are counted, {recorded} recorded")
         if (early := self.ring.first_wrong()) is not None:
             raise InvariantError(f"node {bounded(early.tokens)} is older in the ring than one of its children")
 

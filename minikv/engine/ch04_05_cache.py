@@ -9,6 +9,7 @@ from array import array
 
 from minikv import LockError, OutOfPages
 from minikv.engine.cache_shell import CacheShell
+from minikv.prefix.contract import Insertion, Match
 
 
 class RadixCache(CacheShell):
@@ -22,7 +23,7 @@ class RadixCache(CacheShell):
     def match_prefix(self, tokens, *, limit=None, namespace=None):
         end, pages = match(self.root_of(namespace), self.pages_of(tokens, limit))
         touch(self.ring, end)
-        return self.matched(end, pages, namespace)
+        return Match(self.epoch, end, len(pages) * self.page_size, namespace, None, [array("i", pages).tobytes()])
 
     def acquire(self, tokens, *, limit=None, namespace=None):
         found = self.match_prefix(tokens, limit=limit, namespace=namespace)
@@ -30,11 +31,17 @@ class RadixCache(CacheShell):
         return found
 
     def insert(self, tokens, pages, *, namespace=None, start=None):
-        keys, root = self.pages_of(tokens), self.root_of(namespace, keep=True)
-        end, there = insert(root, keys, self.numbers(pages, tokens, start, namespace))
+        keys, root, size = self.pages_of(tokens), self.root_of(namespace), self.page_size
+        numbers = self.numbers(pages, tokens, start)
+        if start is not None and start.length:
+            end, _ = walk(root, keys[: start.length // size])
+            if end is not start.node:
+                raise ValueError(f"start is {start}: it must be a locked prefix of the tokens, in their namespace")
+        self.roots[namespace] = root
+        end, there = insert(root, keys, numbers)
         self.evictable += len(keys) - there
         touch(self.ring, end)
-        return self.inserted(end, keys, there, namespace)
+        return Insertion(self.epoch, end, len(keys) * size, namespace, prefix_length=there * size)
 
     def lock(self, handle):
         self.take_receipt(handle)

@@ -25,17 +25,13 @@ class AttentionShell:
         self.store.write(layer, self.new, k.to(self.store.dtype), v.to(self.store.dtype))
 
     def read(self, layer, slots, dtype):
-        """K and V of a whole sequence, (tokens, kv_heads, head_dim)."""
-        return [side.to(dtype) for side in self.gathered(layer, slots)]
-
-    def gathered(self, layer, slots):
-        """K and V of the slots, (tokens, kv_heads, head_dim), read run by run; good until the next call."""
+        """K and V of a whole sequence, (tokens, kv_heads, head_dim), read run by run; good until the next call."""
         sides, found = self.store.view(layer, self.all), self.runs[id(slots)]
-        return [gather(side, found, room) for side, room in zip(sides, self.room)]
+        return [gather(side, found, room).to(dtype) for side, room in zip(sides, self.room)]
 
     def together(self, parts):
         """Put the results of the chunks together, in the order of the rows."""
-        out = torch.empty(self.size, *parts[0].shape[1:], dtype=parts[0].dtype, device=parts[0].device)
+        out = parts[0].new_empty(self.size, *parts[0].shape[1:])
         for (rows, _), part in zip(self.chunks, parts):
             out[rows] = part
         return out
@@ -79,10 +75,9 @@ class Engine(serving.Engine):
             return super().step()
         with self._lock:
             requests = [*self.scheduler.running, *self.scheduler.waiting]
-            before = [len(request.output) for request in requests]
+            before = [(request, len(request.output)) for request in requests]
             run_step(self)
-            both = zip(requests, before)
-            return [serving.Event(request, token) for request, count in both for token in request.output[count:]]
+            return [serving.Event(request, token) for request, count in before for token in request.output[count:]]
 
     def forward(self, chunks):
         """The logits of the token after each chunk, a row of numbers for each."""

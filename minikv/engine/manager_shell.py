@@ -6,16 +6,13 @@ other reads it; with none it is lost. What a request reads from the cache must b
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.pools import Pages, page_slots
 from minikv.tokens import PackedTokens, TokensLike, pack
-
-CACHE = "the cache"
 
 
 class SequenceShell:
@@ -37,7 +34,7 @@ class SequenceShell:
     @property
     def slots(self) -> Pages:
         """The slot of each token, in order."""
-        found: Pages = page_slots(array("i", self.row), self.page_size)[: self.length]
+        found: Pages = page_slots(self.row, self.page_size)[: self.length]
         return found
 
     def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
@@ -54,13 +51,13 @@ class ManagerShell:
     """The part of a cache manager that no piece is about; the rest is `CacheManager` in `ch06_07_manager.py`."""
 
     pool: Any
-    cache: Any
+    cache: Any  # which refuses a wrong `page_size`
+    abort: Any
 
     def __init__(self, num_pages: int, page_size: int, store: Any):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        self.store, self.running = store, list[Any]()
-        self._count = 0
+        self.page_size, self.store = page_size, store
+        self.running, self._count = list[Any](), 0
 
     @property
     def available_size(self) -> int:
@@ -92,28 +89,17 @@ class ManagerShell:
             raise OutOfPages(spare, self.pool.num_free, self.cache.evictable_size // self.page_size)
         return sequence
 
-    def abort(self, sequence: Any) -> None:
-        """End the request badly."""
-        raise NotImplementedError
-
     def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now."""
         self.require(sequence)
         left = len(sequence.tokens) - sequence.computed
-        rule = "0 or more tokens are computed, at most those that are left"
-        count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule)
-        if count > left:
-            raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
-        sequence.computed += count
+        rule = f"0 or more tokens are computed, and {left} of sequence {sequence.number} are left"
+        sequence.computed += left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule, left + 1)
 
     def allowed(self, sequence: Any, length: int) -> int:
         """`length`, if `sequence` can be cut to it: at least 1 token, and what the cache has, stay."""
         rule = f"sequence {sequence.number} keeps at least 1 token, and the {sequence.shared} that the cache has"
         return whole_number("length", length, max(1, sequence.shared), rule, sequence.length + 1)
-
-    def make_room(self, num_pages: int) -> None:
-        """Evict until `num_pages` pages are free; `OutOfPages`, and nothing has changed, if that cannot be."""
-        raise NotImplementedError
 
     def require(self, sequence: Any) -> None:
         """`ValueError` unless `sequence` runs here."""
@@ -122,7 +108,8 @@ class ManagerShell:
 
     def audit(self, owners: Sequence[Sequence[str]]) -> None:
         """Raise `InvariantError` for the first page that has no owner or two, or is read or locked wrongly."""
-        audit(self, owners)
+        for fault in faults(self, owners):
+            raise InvariantError(fault)
         self.cache.check()
 
 
@@ -131,8 +118,8 @@ def name_of(sequence: Any) -> str:
     return f"request {sequence.number}"
 
 
-def audit(manager: Any, owners: Sequence[Sequence[str]]) -> None:
-    """Raise `InvariantError` for the first page that has no owner or two, or is read or locked wrongly.
+def faults(manager: Any, owners: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Say in words what is wrong: a page that has no owner or two, or is read or locked wrongly. Only the first counts.
 
     `owners` are the names of each page's owners.
 
@@ -141,46 +128,30 @@ def audit(manager: Any, owners: Sequence[Sequence[str]]) -> None:
     >>> manager = world["CacheManager"](4)
     >>> _ = manager.start([1, 2, 3])
     >>> manager.pool.free([2])
-    >>> audit(manager, world["owners"](manager))
-    Traceback (most recent call last):
-    minikv.errors.InvariantError: page 2 has two owners: the pool and request 1
+    >>> next(faults(manager, world["owners"](manager)))
+    'page 2 has two owners: the pool and request 1'
     """
     for page, names in enumerate(owners):
         if len(names) > 1:
-            raise InvariantError(f"page {page} has two owners: {names[0]} and {names[1]}")
+            yield f"page {page} has two owners: {names[0]} and {names[1]}"
     for page, names in enumerate(owners):
         if not names:
-            raise InvariantError(f"page {page} has no owner: it is lost")
-    _audit_readers(manager, owners)
-    _audit_locks(manager)
-
-
-def _audit_readers(manager: Any, owners: Sequence[Sequence[str]]) -> None:
-    """Check that the cached part of a request's row is in the cache, and that its lock covers exactly that."""
+            yield f"page {page} has no owner: it is lost"
+    readers = Counter[int]()
     for sequence in manager.running:
-        for page in _shared(manager, sequence):
-            if owners[page][0] != CACHE:
-                raise InvariantError(
-                    f"{name_of(sequence)} reads page {page} from the cache, but {owners[page][0]} has it"
-                )
-        locked = getattr(sequence.handle, "length", None)
+        name, locked = name_of(sequence), getattr(sequence.handle, "length", None)
+        shared = sequence.row[: sequence.shared // manager.page_size]
+        readers.update(shared)
+        for page in shared:
+            if (owner := owners[page][0]) != "the cache":
+                yield f"{name} reads page {page} from the cache, but {owner} has it"
         if locked != sequence.shared:
             its_lock = "it has no lock" if locked is None else f"its lock is on {locked}"
-            raise InvariantError(f"{name_of(sequence)} shares {sequence.shared} tokens, but {its_lock}")
-
-
-def _audit_locks(manager: Any) -> None:
-    """Each cached page has one lock for each of its readers."""
-    readers = Counter(page for sequence in manager.running for page in _shared(manager, sequence))
+            yield f"{name} shares {sequence.shared} tokens, but {its_lock}"
     for node in manager.cache.nodes():
         for page in node.slots:
             if node.locks != readers[page]:
-                locks, many = _count(node.locks, "lock"), _count(readers[page], "reader")
-                raise InvariantError(f"page {page} has {locks} and {many}")
-
-
-def _shared(manager: Any, sequence: Any) -> list[int]:
-    return [int(page) for page in sequence.row[: sequence.shared // manager.page_size]]
+                yield f"page {page} has {_count(node.locks, 'lock')} and {_count(readers[page], 'reader')}"
 
 
 def _count(number: int, what: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from minikv.course.pieces.identity import ALL_RIGHT, kept, shuffle
 from minikv.course.pieces.observe import bracketed, came_of, numbers, outline
 from minikv.engine import World, ours
-from minikv.engine.manager_shell import SequenceShell, audit, name_of
-from minikv.errors import InvariantError, OutOfPages
+from minikv.engine.manager_shell import SequenceShell, faults, name_of
+from minikv.errors import OutOfPages
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.snapshot import plain, ranges
 
@@ -87,7 +87,7 @@ class Desk:
         shuffle(self.manager.pool)  # in which order pages went back makes no difference
         owners = _owners(self.manager)
         return {
-            "the audit": _fault(self.manager, owners) or ALL_RIGHT,
+            "the audit": next(faults(self.manager, owners), ALL_RIGHT),
             "who owns what": _whose(owners),
             "what is cached": self.cached(),
             "the nodes that were there": kept(*self.manager.cache.roots.values()),
@@ -143,15 +143,7 @@ def fault_in(manager: Any) -> str:
     >>> fault_in(engine_world()["CacheManager"](4))
     ''
     """
-    return _fault(manager, _owners(manager))
-
-
-def _fault(manager: Any, owners: list[list[str]]) -> str:
-    try:
-        audit(manager, owners)
-    except InvariantError as error:
-        return str(error)
-    return ""
+    return next(faults(manager, _owners(manager)), "")
 
 
 # -- what chapter 07 uses in its cells --------------------------------------------------------------------------------

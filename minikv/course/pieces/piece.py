@@ -28,7 +28,7 @@ from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
-from minikv.engine import LAST, World, engine_files, section_of
+from minikv.engine import LAST, World, section_of
 from minikv.errors import bounded, whole_number
 from minikv.files import asset
 from minikv.testing.attempt import Outcome, agree, arguments
@@ -116,11 +116,11 @@ class Piece:
     @property
     def places(self) -> str:
         """Return where the package's version is, and the line of a real engine that does the same."""
-        file, section = next((file, s) for file, found in engine_files().items() for s in found if s.id == self.id)
+        section = section_of(self.id)
         line = section.line + section.text[: section.text.index(f"def {self.name}(")].count("\n")
         there = _real_engines().get(self.id)
         real = f"In {there[0]}: {there[1]}" if there else "No line of a real engine is known to do the same."
-        return f"The package's version: minikv/engine/{Path(file).name}, line {line}. {real}"
+        return f"The package's version: minikv/engine/{Path(section.file).name}, line {line}. {real}"
 
 
 @lru_cache

@@ -21,7 +21,7 @@ from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.observe import bracketed
 from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.course.pieces.trial import Parting, play_case, reference_world
-from minikv.engine import World, engine_files
+from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
 _INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
@@ -87,11 +87,10 @@ def _text_of(thing: Any) -> str:
         return str(thing)
     methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
     written = {method.__code__.co_filename for method in methods}
-    for file, found in engine_files().items():
-        for section in found if file in written else ():
-            for part in ast.parse(section.text).body:
-                if isinstance(part, ast.ClassDef) and part.name == thing.__name__:
-                    return "\n".join(section.text.splitlines()[part.lineno - 1 : part.end_lineno])
+    for section in engine_sections():
+        for part in ast.parse(section.text).body if section.file in written else ():
+            if isinstance(part, ast.ClassDef) and part.name == thing.__name__:
+                return "\n".join(section.text.splitlines()[part.lineno - 1 : part.end_lineno])
     return inspect.getsource(thing)
 
 
