@@ -8,7 +8,7 @@ with one number for each. The engine does not claim rule 14 of the contract: it 
 from array import array
 
 from minikv import LockError, OutOfPages
-from minikv.engine.cache_shell import CacheShell
+from minikv.engine.shells import CacheShell
 from minikv.prefix.contract import Insertion, Match
 
 

@@ -84,7 +84,7 @@ def gather(rows, found, room):
 
 # %% given 7
 from minikv import pack
-from minikv.engine.manager_shell import ManagerShell, SequenceShell
+from minikv.engine.shells import ManagerShell, SequenceShell
 
 
 class Sequence(SequenceShell):

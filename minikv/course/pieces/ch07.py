@@ -13,7 +13,7 @@ from minikv.course.pieces.observe import kind_of, steps_of
 from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, engine_world
-from minikv.engine.manager_shell import name_of
+from minikv.engine.shells import name_of
 
 _WHO = st.integers(0, 3)
 _TOKENS = st.one_of(st.text("01", min_size=1, max_size=7), st.text("01", max_size=3).map("0011".__add__))

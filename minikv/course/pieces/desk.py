@@ -9,7 +9,7 @@ from typing import Any
 from minikv.course.pieces.identity import ALL_RIGHT, kept, shuffle
 from minikv.course.pieces.observe import bracketed, came_of, numbers, outline
 from minikv.engine import World, ours
-from minikv.engine.manager_shell import SequenceShell, faults, name_of
+from minikv.engine.shells import SequenceShell, faults, name_of
 from minikv.errors import OutOfPages
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.snapshot import plain, ranges

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.course.pieces.checking import own_pieces
-from minikv.engine.cache_shell import CacheShell
+from minikv.engine.shells import CacheShell
 from minikv.prefix.base_index import way_to
 from minikv.serving import Engine, Generation
 from minikv.testing.watch import Call, watch
