@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
-ENGINE = "minikv.engine"  # the module that our own functions say they are from
 WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters of the engine whose classes need none
 LAST = 8  # the last chapter of the engine
 _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
@@ -60,13 +59,11 @@ def sections(text: str, file: str = "") -> list[Section]:
     >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
     [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3, file='')]
     """
-    heads = list(_HEAD.finditer(text))
-    ends = [*(head.start() for head in heads[1:]), len(text)]
-    found = []
-    for head, end in zip(heads, ends):
-        line = text[: head.end()].count("\n") + 2
-        own = text[head.end() + 1 : end].rstrip() + "\n"
-        found.append(Section(head[1], head[2], head[3], own, line, file))
+    before, *parts = _HEAD.split(text)
+    found, line = [], before.count("\n") + 2
+    for id, name, remark, own in zip(*[iter(parts)] * 4):
+        found.append(Section(id, name, remark, own[1:].rstrip() + "\n", line, file))
+        line += own.count("\n")
     return found
 
 
@@ -169,7 +166,7 @@ def given(world: World, *chapters: int) -> None:
 
 def engine_world(*chapters: int) -> World:
     """A whole engine of our own pieces, with the classes of `given`: what is expected."""
-    world: World = {"__name__": ENGINE}
+    world: World = {"__name__": __name__}
     given(world, *chapters)
     for section in pieces_up_to(LAST, *chapters):
         world[section.name] = ours(section.id, world)

@@ -123,8 +123,8 @@ class CacheShell:
         owners, counted = dict[int, str](), self.recounted()
         for node in self.nodes():
             name = f"node {bounded(node.tokens)}"
-            is_linked = node.parent.children.get(node.tokens[0]) is node
-            if not is_linked or len(node.tokens) != len(node.slots):
+            is_stray = node.parent.children.get(node.tokens[0]) is not node
+            if is_stray or len(node.tokens) != len(node.slots):
                 raise InvariantError(f"{name}: its parent, its key or its slots do not fit")
             for page in node.slots:
                 if page in owners:
@@ -204,7 +204,7 @@ class ManagerShell:
     def prompt(self, tokens: TokensLike) -> PackedTokens:
         """`tokens`, packed; `ValueError` if there are none."""
         packed = pack(tokens)
-        if not len(packed):
+        if not packed:
             raise ValueError("tokens are empty: a request has at least 1 token")
         return packed
 
@@ -231,7 +231,7 @@ class ManagerShell:
 
     def require(self, sequence: Any) -> None:
         """`ValueError` unless `sequence` runs here."""
-        if not any(sequence is running for running in self.running):
+        if sequence not in self.running:
             raise ValueError(f"{bounded(sequence)} does not run here: it is over, or another manager started it")
 
     def audit(self, owners: Sequence[Sequence[str]]) -> None:
