@@ -1,9 +1,9 @@
 """The engine that you build in the course: a small one, but all of it. A newcomer to minikv starts here.
 
-Read the files in the order of their chapters:
+Read the files in the order of their chapters. They are plain modules that import each other:
 
 - `ch01_02_pool`: how many pages fit into a GPU's memory, and which of them are free
-- `ch03_tree`: the radix tree
+- `ch03_tree`: the radix tree; `ch03_first_split` is how chapter 03 splits a node before there are locks
 - `ch04_05_cache`: the locks on its nodes, and the ring that sets the eviction order
 - `ch06_07_manager`: how keys and values are moved, and the life of a request
 - `ch08_serving`: attention through the slots, and what each step computes
@@ -11,21 +11,27 @@ Read the files in the order of their chapters:
 - `ch13_traffic`: what an eviction policy can be measured against
 - `ch14_tiers`: a second tier in host memory
 
-The shells hold what no chapter is about, such as checks of the input. The rest of `minikv` is the same again, faster,
+The `shells` hold what no chapter is about, such as checks of the input. The rest of `minikv` is the same again, faster,
 and what checks, measures and teaches it.
+
+>>> from minikv.engine.ch04_05_cache import RadixCache
+>>> cache = RadixCache()
+>>> cache.insert([1, 2, 3], [7, 8, 9]), cache.match_prefix([1, 2, 5])
+(Insertion(prefix_length=0, length=3), Match(length=2, pages=[7, 8]))
 
 A section of a file begins with `# %%`. Those of pieces ("3.1 split") are what a learner writes: `check` says whether
 their answer does the same, `solution` prints ours, and it runs where theirs is not right yet. Those that are given
-("given 3") join them. A section calls the others as globals, so any of them can run in the learner's own world, where
-the learner's pieces replace the package's. `my_minikv.py` is these files with the learner's pieces in them.
+("given 3") join them. A section calls the others as globals, so any of them can also run in the learner's own world,
+where the learner's pieces replace the package's. The imports before the first section of a file belong to none: only
+the module needs them. `my_minikv.py` is these files with the learner's pieces in them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
@@ -72,7 +78,7 @@ def engine_files() -> list[str]:
     """The files of the engine, in the order of their chapters.
 
     >>> [Path(file).name for file in engine_files()][:2]
-    ['ch01_02_pool.py', 'ch03_tree.py']
+    ['ch01_02_pool.py', 'ch03_first_split.py']
     """
     return sorted(map(str, Path(__file__).parent.glob("ch[0-9][0-9]_*.py")))
 
@@ -133,7 +139,7 @@ def pieces_up_to(*chapters: int) -> list[Section]:
     return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter in chapters)]
 
 
-def ours(piece: str, world: World) -> Callable[..., Any]:
+def ours(piece: str, world: World) -> FunctionType:
     """Our function for a piece, with `world` for its globals: it calls the learner's other pieces and classes.
 
     >>> world = {"guard": lambda pool, pages: pages[0]}
@@ -142,7 +148,7 @@ def ours(piece: str, world: World) -> Callable[..., Any]:
     ValueError: page 7 cannot be given back
     """
     section = section_of(piece)
-    made: Callable[..., Any] = run_section(section, world)[section.name]
+    made: FunctionType = run_section(section, world)[section.name]
     made.__module__ = world.get("__name__", __name__)
     return made
 

@@ -1,4 +1,7 @@
-"""Chapter 03: the radix tree, and the trie that it improves on. Chapter 04 adds locks to `split`."""
+"""Chapter 03: the radix tree, and the trie that it improves on.
+
+`split` is chapter 04's, which copies the locks too; the one without that line is in `ch03_first_split`.
+"""
 
 
 # %% given 3
@@ -19,14 +22,15 @@ class TrieNode:
         self.children = {}  # token -> node
 
 
-# %% 3.1 split
+# %% 4.3 split
 def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the new upper node."""
+    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
     upper = Node(node.tokens[:at], node.slots[:at], node.parent)
     upper.parent.children[upper.tokens[0]] = upper
     node.tokens, node.slots = node.tokens[at:], node.slots[at:]
     node.parent = upper
     upper.children[node.tokens[0]] = node
+    upper.locks = node.locks
     return upper
 
 

@@ -4,6 +4,9 @@ From here on, pages are the unit: a tree over pages of 16 tokens is the same tre
 with one number for each. The engine does not claim rule 14 of the contract: it never joins nodes.
 """
 
+from minikv.engine.ch03_tree import Node, insert, match, pages_of, walk
+
+# isort: split
 # %% given 4
 from array import array
 
@@ -31,17 +34,18 @@ class RadixCache(CacheShell):
         return found
 
     def insert(self, tokens, pages, *, namespace=None, start=None):
-        keys, root, size = self.pages_of(tokens), self.root_of(namespace), self.page_size
+        keys, root = self.pages_of(tokens), self.root_of(namespace)
         numbers = self.numbers(pages, tokens, start)
         if start is not None and start.length:
-            end, _ = walk(root, keys[: start.length // size])
+            end, _ = walk(root, keys[: start.length // self.page_size])
             if end is not start.node:
                 raise ValueError(f"start is {start}: it must be a locked prefix of the tokens, in their namespace")
         self.roots[namespace] = root
         end, there = insert(root, keys, numbers)
         self.evictable += len(keys) - there
         touch(self.ring, end)
-        return Insertion(self.epoch, end, len(keys) * size, namespace, prefix_length=there * size)
+        length, prefix_length = len(keys) * self.page_size, there * self.page_size
+        return Insertion(self.epoch, end, length, namespace, prefix_length=prefix_length)
 
     def lock(self, handle):
         self.take_receipt(handle)
@@ -98,18 +102,6 @@ def unlock(cache, node):
         if node.locks == 0:
             cache.expose(node)
         node = node.parent
-
-
-# %% 4.3 split
-def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
-    upper = Node(node.tokens[:at], node.slots[:at], node.parent)
-    upper.parent.children[upper.tokens[0]] = upper
-    node.tokens, node.slots = node.tokens[at:], node.slots[at:]
-    node.parent = upper
-    upper.children[node.tokens[0]] = node
-    upper.locks = node.locks
-    return upper
 
 
 # %% 4.4 admit

@@ -3,8 +3,8 @@
 `CacheManager` works with the pool of chapter 02 and the cache of chapters 04 and 05.
 """
 
-# %% given 6
-import torch  # noqa: F401  (what is gathered are tensors)
+from minikv.engine.ch01_02_pool import Pool
+from minikv.engine.ch04_05_cache import RadixCache, admit, make_room
 
 
 # %% 6.1 runs

@@ -1,5 +1,11 @@
-"""Chapter 08: attention through the slots, and what each step computes. The only chapter that needs torch."""
+"""Chapter 08: attention through the slots, and what each step computes.
 
+The only file that needs torch, so chapter 06, in which tensors are copied, takes it from here.
+"""
+
+from minikv.engine.ch06_07_manager import gather, runs
+
+# isort: split
 # %% given 8
 import torch
 
@@ -15,7 +21,7 @@ class AttentionShell:
 
     def __init__(self, batch, store):
         self.store, self.new, self.chunks = store, store.slots(batch.slots), batch.rows
-        self.size, self.all = len(batch.tokens), store.slots(range(store.num_slots))
+        self.all = store.slots(range(store.num_slots))
         self.runs = {id(slots): runs([*map(int, slots)]) for _, slots in self.chunks}
         longest = max(len(slots) for _, slots in self.chunks)
         self.room = [torch.empty_like(side[:longest]) for side in store.view(0, self.all)]
@@ -31,7 +37,7 @@ class AttentionShell:
 
     def together(self, parts):
         """Put the results of the chunks together, in the order of the rows."""
-        out = parts[0].new_empty(self.size, *parts[0].shape[1:])
+        out = parts[0].new_empty(sum(map(len, parts)), *parts[0].shape[1:])
         for (rows, _), part in zip(self.chunks, parts):
             out[rows] = part
         return out
@@ -167,3 +173,7 @@ def run_step(engine):
         token = each.request.sampler(logits) if each.samples else None
         tokens.append(token)
     engine.scheduler.update_from_output(scheduled, tokens)
+
+
+# %% given 6
+import torch  # noqa: F811  (what is gathered are tensors, and each section runs by itself)

@@ -4,6 +4,9 @@ A trie of tokens whose nodes say which row holds their prefix, with the locks an
 and a block pool with one dictionary instead of a tree, and one queue.
 """
 
+from minikv.engine.ch04_05_cache import RadixCache, Ring, evict, lock, touch, unlock
+
+# isort: split
 # %% given 9
 from minikv import BitmaskPool
 
@@ -13,13 +16,10 @@ class TokenNode:
 
     def __init__(self, token=None, parent=None):
         self.token, self.parent, self.children = token, parent, {}
+        self.tokens = [] if parent is None else [token]
         self.row, self.version = None, 0
         self.locks = 0  # as in chapter 04
         self.older = self.newer = self  # as in chapter 05
-
-    @property
-    def tokens(self):
-        return [] if self.parent is None else [self.token]
 
     @property
     def slots(self):
@@ -31,14 +31,11 @@ class RowRequest:
 
     def __init__(self, tokens, row, path, is_copy):
         self.tokens, self.row, self.path, self.is_copy = tokens, row, path, is_copy
-
-    @property
-    def found(self):
-        return len(self.path)
+        self.found = len(path)
 
     def __repr__(self):
         how = "copied" if self.is_copy else "reused"
-        found = f"{len(self.path)} tokens {how}" if self.path else "nothing found"
+        found = f"{self.found} tokens {how}" if self.path else "nothing found"
         return f"row {self.row}, {found}"
 
 
@@ -60,8 +57,8 @@ class RowTrie:
         path = self.find(tokens[:-1])  # the last token is always computed
         row, is_copy = take_row(self.pool, path)
         source = path[-1].row if is_copy else row
-        self.rows[row] = self.rows[source][: len(path)]
-        self.rows[row] += tokens[len(path) :]  # the rest is computed
+        # What is cached is there or copied, and the rest is computed.
+        self.rows[row] = self.rows[source][: len(path)] + tokens[len(path) :]
         if path:
             lock(self, path[-1])
         return RowRequest(tokens, row, path, is_copy)
@@ -76,13 +73,7 @@ class RowTrie:
         evict(self, self.evictable + self.protected - self.max_nodes)
         self.pool.free([request.row])
 
-    def protect(self, node):
-        self.evictable, self.protected = self.evictable - 1, self.protected + 1
-        unlink(node)
-
-    def expose(self, node):
-        self.evictable, self.protected = self.evictable + 1, self.protected - 1
-        link(self.ring, node)
+    protect, expose = RadixCache.protect, RadixCache.expose  # as in chapter 04
 
 
 # %% 9.1 trie_find

@@ -4,6 +4,9 @@ The shared pages take the pool of chapter 02. The windows are a map from the slo
 layers.
 """
 
+from minikv.engine.ch01_02_pool import Pool
+from minikv.engine.ch04_05_cache import RadixCache, in_order
+
 
 # %% given 11
 class Branch:
@@ -152,11 +155,8 @@ class WindowTree:
 
     def edges(self):
         """Return (slots, is a leaf) of each edge: locked edges first, then the least recently used."""
-        nodes = [n for n in self.cache.nodes() if n.locks]  # not in the ring; pins hold what is read
-        node = self.cache.ring.newer
-        while node is not self.cache.ring:
-            nodes.append(node)
-            node = node.newer
+        locked = [n for n in self.cache.nodes() if n.locks]  # not in the ring; pins hold what is read
+        nodes = locked + in_order(self.cache.ring)
         return [(list(n.slots), not n.children) for n in nodes]
 
     def free_windows(self, slots):
@@ -164,8 +164,8 @@ class WindowTree:
 
     def make_room(self, count):
         short = max(0, count - self.windows.num_free)
-        pins, window = self.pins, self.window
-        self.free_windows(spare(self.edges(), self.window_of, pins, window)[:short])
+        found = spare(self.edges(), self.window_of, self.pins, self.window)
+        self.free_windows(found[:short])
 
     def serve(self, tokens):
         """Serve a request from start to end; return how many of its tokens were found."""

@@ -4,8 +4,13 @@ The index is a dictionary as in chapter 10: the key of a block stands for everyt
 bytes of a block are its key, so a read can say whose they are.
 """
 
+from minikv.engine.ch01_02_pool import Pool
+from minikv.engine.ch06_07_manager import load_or_compute
+
+# isort: split
 # %% given 14
 from minikv import InvariantError
+from minikv.engine.ch09_10_rows_and_blocks import longest_hit
 
 
 class Block:
@@ -67,12 +72,7 @@ class Tiers:
 
     def find(self, keys):
         """The blocks of a prompt that are cached: first those on the device, then those only in host memory."""
-        path = []
-        for key in keys:
-            if key not in self.blocks:
-                break
-            path.append(self.blocks[key])
-        return path
+        return longest_hit(self.blocks, keys)
 
     def use(self, path, *tiers):
         """The blocks of `path` are the newest of these tiers now, a parent newer than its child."""
@@ -139,7 +139,8 @@ class Tiers:
 
     def forget(self, block):
         """Leave out a block that is in neither tier."""
-        if block.device is None and block.host is None and self.blocks.get(block.key) is block:
+        is_known = self.blocks.get(block.key) is block
+        if is_known and block.device is None and block.host is None:
             del self.blocks[block.key], block.parent.children[block.key]
 
     def copy(self, block, page):

@@ -120,7 +120,7 @@ class CacheShell:
 
     def check(self) -> None:
         """Recompute the sizes, links, locks, owners and the ring's order; raise `InvariantError` where one is wrong."""
-        owners, counted = dict[int, str](), self.recounted()
+        owners = dict[int, str]()
         for node in self.nodes():
             name = f"node {bounded(node.tokens)}"
             is_stray = node.parent.children.get(node.tokens[0]) is not node
@@ -132,7 +132,7 @@ class CacheShell:
                 owners[page] = name
             if node.parent.parent is not None and node.locks > node.parent.locks:
                 raise InvariantError(f"{name}: {node.locks} locks, more than on the node above it")
-        recorded = self.evictable, self.protected
+        counted, recorded = self.recounted(), (self.evictable, self.protected)
         if counted != recorded:
             raise InvariantError(f"{counted} evictable and protected pages are counted, {recorded} recorded")
         if (early := self.ring.first_wrong()) is not None:
@@ -162,8 +162,7 @@ class SequenceShell:
     @property
     def slots(self) -> Pages:
         """The slot of each token, in order."""
-        found: Pages = page_slots(self.row, self.page_size)[: self.length]
-        return found
+        return page_slots(self.row, self.page_size)[: self.length]
 
     def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
         """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end."""

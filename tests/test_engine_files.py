@@ -1,0 +1,154 @@
+"""The files of the engine are plain modules: each can be imported alone, and none changes another."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import minikv.engine
+
+pytestmark = pytest.mark.core
+
+FILES = sorted(path.stem for path in Path(minikv.engine.__file__).parent.glob("ch*.py"))
+TENSORS = {"ch08_serving"}  # the only file that imports torch
+# What is done with the classes of a file, and what must be printed.
+USES = {
+    "ch01_02_pool": ("pool = m.Pool(4); pool.free(pool.alloc(3)[1:]); print(pool.num_free, pool.alloc(2))", "3 [1, 2]"),
+    "ch03_first_split": (
+        """
+        from minikv.engine.ch03_tree import Node
+        node = Node([1, 2, 3], [7, 8, 9], Node([], []))
+        upper = m.split(node, 2)
+        print(upper.tokens, node.tokens, node.parent is upper)
+        """,
+        "[1, 2] [3] True",
+    ),
+    "ch03_tree": (
+        """
+        root = m.Node([], [])
+        end, _ = m.insert(root, [1, 2, 3], [7, 8, 9])
+        end.locks = 2
+        end, slots = m.match(root, [1, 2, 5])
+        print(end.tokens, slots, end.locks)
+        """,
+        "[1, 2] [7, 8] 2",
+    ),
+    "ch04_05_cache": (
+        """
+        cache = m.RadixCache()
+        cache.insert([1, 2, 3], [7, 8, 9])
+        held = cache.acquire([1, 2, 3])
+        cache.insert([1, 2, 4], [7, 8, 5])  # it splits a locked node
+        cache.check()
+        print(cache.evict(9).tolist(), cache.protected_size, cache)
+        """,
+        "[5] 3 RadixCache(page_size=1, evictable=0, protected=3)",
+    ),
+    "ch06_07_manager": (
+        """
+        manager = m.CacheManager(4, page_size=2)
+        for tokens in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 6, 7]):
+            sequence = manager.start(tokens)
+            manager.advance(sequence)
+            manager.finish(sequence)
+            manager.check()
+        print(sequence, manager.pool.num_free, m.runs([4, 5, 9]))
+        """,
+        "Sequence(2, finished, 6 tokens, cached=4, computed=6) 1 [(4, 2), (9, 1)]",
+    ),
+    "ch08_serving": (
+        """
+        from minikv import CanaryModel
+        from minikv.engine.ch06_07_manager import CacheManager
+        manager = CacheManager(40)
+        engine = m.Engine(CanaryModel(9), manager, m.Scheduler(manager, 16, 4))
+        print([len(found.tokens) for found in engine.generate([[1, 2, 3], [1, 2, 4]], 5)])
+        manager.check()
+        """,
+        "[5, 5]",
+    ),
+    "ch09_10_rows_and_blocks": (
+        """
+        trie = m.RowTrie(2, max_nodes=4)
+        trie.finish(trie.start([1, 2, 3]))
+        trie.finish(trie.start([7, 8, 9]))
+        print(trie.start([7, 8, 9, 4]), trie.evictable + trie.protected)
+        pool = m.BlockPool(4)
+        blocks, _ = m.open_request(pool, [1, 2, 3, 4], 2)
+        pool.give_back(blocks)
+        print(m.open_request(pool, [1, 2, 3, 4, 5], 2)[1])
+        """,
+        "row 0, 3 tokens reused 4\n2",
+    ),
+    "ch11_12_sharing_and_windows": (
+        """
+        pages = m.SharedPages(4, 2)
+        pages.attach("a", [1, 2])
+        pages.append("a", [1, 2, 3], ["x", "y", "z"])
+        pages.fork("a", "b")
+        pages.append("b", [4], ["w"])
+        print(pages.get("a"), pages.get("b"), pages.pool.num_free)
+        tree = m.WindowTree(8, 4, window=2)
+        print([tree.serve(tokens) for tokens in ([1, 2, 3], [1, 2, 3, 4])], tree.windows.num_free)
+        """,
+        "['x', 'y', 'z'] ['x', 'y', 'z', 'w'] 1\n[0, 3] 0",
+    ),
+    "ch13_traffic": (
+        "print(m.reuse_distances([['a', 'b'], ['a', 'c'], ['b']]), m.optimal_hits(['a', 'b', 'c', 'a'], 2))",
+        "[1, 3] 1",
+    ),
+    "ch14_tiers": (
+        """
+        tiers = m.Tiers(2, 4, worth=lambda count, cached: m.worth_loading(16, 0, 1, 10**9, 10**9, 1, 10**9))
+        print([tiers.serve(list(keys)) for keys in ("ab", "cd", "ab")])
+        """,
+        "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]",
+    ),
+}
+
+
+def test_each_file_is_used():
+    assert list(USES) == FILES
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_runs_when_it_is_imported_alone(name):
+    """The classes do their work, and only the file that holds tensors needs torch."""
+    if name in TENSORS and importlib.util.find_spec("torch") is None:
+        pytest.skip("needs torch")
+    code, expected = USES[name]
+    start = f"import sys, minikv.engine.{name} as m\nprint('torch' in sys.modules)\n"
+    assert run(start + textwrap.dedent(code)) == f"{name in TENSORS}\n{expected}"
+
+
+ORDERS = """
+import importlib, itertools, sys
+for names in itertools.permutations(sys.argv[1:], 2):
+    for name in [name for name in sys.modules if name.startswith("minikv.engine")]:
+        del sys.modules[name]
+    first = importlib.import_module(names[0])
+    before = dict(vars(first))
+    importlib.import_module(names[1])
+    assert vars(first) == before, names
+    print(*names)
+"""
+
+
+def test_importing_a_file_never_changes_another():
+    names = [f"minikv.engine.{name}" for name in FILES]
+    if importlib.util.find_spec("torch") is None:
+        names = [name for name in names if name.split(".")[-1] not in TENSORS]
+    done = subprocess.run([sys.executable, "-c", ORDERS, *names], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    assert len(done.stdout.splitlines()) == len(names) * (len(names) - 1)
