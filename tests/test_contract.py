@@ -40,6 +40,25 @@ def test_every_index_keeps_every_rule_that_it_claims(name):
     assert not {rule: found.script for rule, found in broken.items()}
 
 
+@every_index
+def test_an_index_that_lists_its_nodes_gives_a_list_of_the_callers_own(make):
+    """The optional part: parents before children, each page once, and no iterator that can be read only once."""
+    cache = make(2)
+    if not hasattr(cache, "nodes"):
+        assert type(cache).__name__ == "NaiveCache"
+        return
+    for number, prompt in enumerate(([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7, 8], [9, 9])):
+        cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // 2))
+    nodes = cache.nodes()
+    assert type(nodes) is list
+    place = {id(node): at for at, node in enumerate(nodes)}
+    assert all(place.get(id(node.parent), -1) < place[id(node)] for node in nodes)
+    pages = [page for node in nodes for page in getattr(node, "pages", node.slots)]
+    assert sorted(pages) == [0, 1, 2, 12, 20]
+    nodes.clear()
+    assert len(cache.nodes()) == len(place)
+
+
 # -- rule 1: what tokens and pages are ------------------------------------------------------------------------------
 
 BAD_TOKENS = {

@@ -9,7 +9,7 @@ for another reason, and which nodes a lock protects, each index knows itself.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -116,13 +116,14 @@ class BaseIndex:
         """The root of every namespace that holds something, and the default one; read only."""
         return MappingProxyType(self._roots)
 
-    def nodes(self) -> Iterator[Any]:
+    def nodes(self) -> list[Any]:
         """Every node but the roots, parents before children, in the order in which they came below each parent."""
+        found = []
         stack = [child for root in self._roots.values() for child in root.children.values()][::-1]
         while stack:
-            node = stack.pop()
-            yield node
+            found.append(node := stack.pop())
             stack.extend(reversed(node.children.values()))
+        return found
 
     # -- the verbs that are the same everywhere ---------------------------------------------------------------------
 

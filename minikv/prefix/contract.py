@@ -138,6 +138,10 @@ class PrefixCache(Protocol):
 
     An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps.
 
+    An index may also have `nodes()`. It returns a list that belongs to the caller: every node but the roots, each
+    parent before its children. A node has `parent`, `tokens`, and `pages` or `slots`. If an index lists its nodes,
+    a manager's audit names the owner of each page, `verify` looks for scars, and any design can be drawn and filmed.
+
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
     3. `match_prefix` gives the longest cached page-aligned prefix of at most `limit` tokens; it may split or join

@@ -227,10 +227,10 @@ class HashBlockCache(PageNodeCache):
             name = spelled((self.seed, None, number))
         return BlockRoot(number, namespace, sha256(name).digest())
 
-    def nodes(self) -> Iterator[Block]:
+    def nodes(self) -> list[Block]:
         """Every block, in the order in which they were cached: parents before children."""
         blocks = [block for first in self._table.values() for block in first.twins()]
-        return iter(sorted(blocks, key=attrgetter("id")))
+        return sorted(blocks, key=attrgetter("id"))
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.

@@ -27,7 +27,7 @@ def check_tree(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, clo
     Traceback (most recent call last):
     minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
     """
-    nodes = list(cache.nodes())
+    nodes = cache.nodes()
     for node in nodes:
         name, parent = f"node {node.id}", node.parent
         require(parent is not None, f"{name}: reachable from a root, but its parent is None")
@@ -53,7 +53,7 @@ def check_nodes(cache: Any, held: Mapping[Handle, int]) -> None:
     Traceback (most recent call last):
     minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
     """
-    nodes, roots = list(cache.nodes()), cache.roots
+    nodes, roots = cache.nodes(), cache.roots
     known = {*nodes, *roots.values()}
     for namespace, root in roots.items():
         _check_root(namespace, root)
