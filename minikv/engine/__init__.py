@@ -90,7 +90,7 @@ def engine_sections() -> tuple[Section, ...]:
     >>> [section.name for section in engine_sections() if section.chapter == 2]
     ['2', 'alloc', 'guard', 'free', 'cached_row', 'respond', 'take_back']
     """
-    return tuple(section for file in engine_files() for section in sections(Path(file).read_text("utf-8"), file))
+    return tuple(s for file in engine_files() for s in sections(Path(file).read_text("utf-8"), file))
 
 
 def classes_for(chapter: int) -> tuple[int, ...]:
@@ -135,8 +135,8 @@ def pieces_up_to(*chapters: int) -> list[Section]:
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
     ('5.9', '3.10')
     """
-    last = min(max(map(last_for, chapters)), LAST)
-    return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter in chapters)]
+    wanted = {*chapters, *range(1 + min(LAST, max(map(last_for, chapters))))}
+    return [s for s in engine_sections() if s.id != "given" and s.chapter in wanted]
 
 
 def ours(piece: str, world: World) -> FunctionType:

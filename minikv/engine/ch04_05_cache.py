@@ -26,7 +26,8 @@ class RadixCache(CacheShell):
     def match_prefix(self, tokens, *, limit=None, namespace=None):
         end, pages = match(self.root_of(namespace), self.pages_of(tokens, limit))
         touch(self.ring, end)
-        return Match(self.epoch, end, len(pages) * self.page_size, namespace, None, [array("i", pages).tobytes()])
+        parts = [array("i", pages).tobytes()]
+        return Match(self.epoch, end, len(pages) * self.page_size, namespace, None, parts)
 
     def acquire(self, tokens, *, limit=None, namespace=None):
         found = self.match_prefix(tokens, limit=limit, namespace=namespace)
@@ -34,18 +35,17 @@ class RadixCache(CacheShell):
         return found
 
     def insert(self, tokens, pages, *, namespace=None, start=None):
-        keys, root = self.pages_of(tokens), self.root_of(namespace)
+        keys, root, size = self.pages_of(tokens), self.root_of(namespace), self.page_size
         numbers = self.numbers(pages, tokens, start)
         if start is not None and start.length:
-            end, _ = walk(root, keys[: start.length // self.page_size])
+            end, _ = walk(root, keys[: start.length // size])
             if end is not start.node:
                 raise ValueError(f"start is {start}: it must be a locked prefix of the tokens, in their namespace")
         self.roots[namespace] = root
         end, there = insert(root, keys, numbers)
         self.evictable += len(keys) - there
         touch(self.ring, end)
-        length, prefix_length = len(keys) * self.page_size, there * self.page_size
-        return Insertion(self.epoch, end, length, namespace, prefix_length=prefix_length)
+        return Insertion(self.epoch, end, len(keys) * size, namespace, prefix_length=there * size)
 
     def lock(self, handle):
         self.take_receipt(handle)

@@ -83,7 +83,7 @@ class Engine(serving.Engine):
             requests = [*self.scheduler.running, *self.scheduler.waiting]
             before = [(request, len(request.output)) for request in requests]
             run_step(self)
-            return [serving.Event(request, token) for request, count in before for token in request.output[count:]]
+            return [serving.Event(one, token) for one, old in before for token in one.output[old:]]
 
     def forward(self, chunks):
         """The logits of the token after each chunk, a row of numbers for each."""

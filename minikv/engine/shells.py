@@ -32,7 +32,7 @@ class CacheShell:
     ring: Any
     evictable: int
     protected: int
-    cut: Callable[[list[int]], list[Any]]
+    cut: Callable[..., list[Any]]
     recounted: Any
 
     def __init__(self, page_size: int = 1):
@@ -81,7 +81,7 @@ class CacheShell:
         return -(-require_wanted(num_tokens) // self.page_size)
 
     def numbers(self, pages: Any, tokens: TokensLike, start: Handle | None) -> list[int]:
-        """The number of each whole page; those before `start`, which must hold a lock, are not read, and are 0."""
+        """The number of each whole page; those before `start`, which must be locked, are not read, and are 0."""
         before = 0
         if start is not None:
             self.require(start)
@@ -134,7 +134,7 @@ class CacheShell:
                 raise InvariantError(f"{name}: {node.locks} locks, more than on the node above it")
         counted, recorded = self.recounted(), (self.evictable, self.protected)
         if counted != recorded:
-            raise InvariantError(f"{counted} evictable and protected pages are counted, {recorded} recorded")
+            raise InvariantError(f"{counted} evictable and protected pages counted, {recorded} recorded")
         if (early := self.ring.first_wrong()) is not None:
             raise InvariantError(f"node {bounded(early.tokens)} is older in the ring than one of its children")
 
@@ -221,7 +221,8 @@ class ManagerShell:
         self.require(sequence)
         left = len(sequence.tokens) - sequence.computed
         rule = f"0 or more tokens are computed, and {left} of sequence {sequence.number} are left"
-        sequence.computed += left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule, left + 1)
+        count = left if num_tokens is None else num_tokens
+        sequence.computed += whole_number("num_tokens", count, 0, rule, left + 1)
 
     def allowed(self, sequence: Any, length: int) -> int:
         """`length`, if `sequence` can be cut to it: at least 1 token, and what the cache has, stay."""
