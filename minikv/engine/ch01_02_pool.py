@@ -1,6 +1,10 @@
 """Chapters 01 and 02: how many pages fit into a GPU's memory, which of them are free, and a first engine.
 
 A section begins with `# %%`: "given 2" is a class that the chapter shows, "2.1 alloc" a piece that the learner writes.
+
+Its twin in the package, faster and complete:
+
+    Pool    minikv.pools.FreeListPool
 """
 
 

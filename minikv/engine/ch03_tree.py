@@ -1,6 +1,10 @@
 """Chapter 03: the radix tree, and the trie that it improves on.
 
 `split` is chapter 04's, which copies the locks too; the one without that line is in `ch03_first_split`.
+
+Its twin in the package, faster and complete:
+
+    Node    minikv.prefix.radix.RadixNode
 """
 
 

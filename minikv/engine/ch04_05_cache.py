@@ -2,6 +2,11 @@
 
 From here on, pages are the unit: a tree over pages of 16 tokens is the same tree, whose "tokens" are tuples of 16,
 with one number for each. The engine does not claim rule 14 of the contract: it never joins nodes.
+
+Their twins in the package, faster and complete:
+
+    RadixCache    minikv.prefix.RadixCache
+    Ring          minikv.prefix.eviction.LeastRecentlyUsed
 """
 
 from minikv.engine.ch03_tree import Node, insert, match, pages_of, walk

@@ -1,6 +1,11 @@
 """Chapters 06 and 07: how keys and values are moved, and the life of a request from its start to its release.
 
 `CacheManager` works with the pool of chapter 02 and the cache of chapters 04 and 05.
+
+Their twins in the package, faster and complete:
+
+    Sequence        minikv.manager.Sequence
+    CacheManager    minikv.manager.CacheManager
 """
 
 from minikv.engine.ch01_02_pool import Pool

@@ -1,6 +1,10 @@
 """Chapter 08: attention through the slots, and what each step computes.
 
 The only file that needs torch, so chapter 06, in which tensors are copied, takes it from here.
+
+Its twin in the package, faster and complete:
+
+    SlotAttention    minikv.serving.attention.StepAttention
 """
 
 from minikv.engine.ch06_07_manager import gather, runs

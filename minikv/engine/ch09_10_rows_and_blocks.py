@@ -2,6 +2,11 @@
 
 A trie of tokens whose nodes say which row holds their prefix, with the locks and the eviction of chapters 04 and 05;
 and a block pool with one dictionary instead of a tree, and one queue.
+
+Their twins in the package, faster and complete:
+
+    BlockPool    minikv.prefix.HashBlockCache
+    FreeQueue    minikv.pools.QueuePool
 """
 
 from minikv.engine.ch04_05_cache import RadixCache, Ring, evict, lock, touch, unlock

@@ -2,6 +2,11 @@
 
 The shared pages take the pool of chapter 02. The windows are a map from the slots of the tree to those of the windowed
 layers.
+
+Their twins in the package, faster and complete:
+
+    SharedPages    minikv.copy_on_write.CopyOnWrite
+    WindowTree     minikv.manager.WindowedManager
 """
 
 from minikv.engine.ch01_02_pool import Pool

@@ -2,6 +2,10 @@
 
 The index is a dictionary as in chapter 10: the key of a block stands for everything up to the end of the block. The
 bytes of a block are its key, so a read can say whose they are.
+
+Its twin in the package, faster and complete:
+
+    Tiers    minikv.prefix.TieredCache
 """
 
 from minikv.engine.ch01_02_pool import Pool

@@ -25,6 +25,7 @@ class CacheShell:
     """The part of a prefix cache that no piece is about; the rest is `RadixCache` in `ch04_05_cache.py`.
 
     It claims every rule of the contract but 14: it never joins nodes, since a join may be left out and a split may not.
+    `minikv.prefix.base_index.BaseIndex` does the same for the package's indexes.
     """
 
     claims = (*range(1, 14), 15)

@@ -31,13 +31,19 @@ class HostMoves:
         self._coming: dict[Move, Any] = {}  # loads, each with the crossing that has layers to come
 
     def carry_out(self) -> None:
-        """Copy out the pages that the last insert or eviction asks for."""
+        """Copy out the pages that the last insert or eviction asks for.
+
+        Twin: `minikv.engine.ch14_tiers.copy_out`.
+        """
         self.look()
         while (move := self.cache.next_move()) is not None:
             self._copy(move)
 
     def bring_back(self, match: Match, row: memoryview) -> int:
-        """Load the pages after the locked `match` from host memory into those in `row`; return the number of tokens."""
+        """Load the pages after the locked `match` from host memory into those in `row`; return the number of tokens.
+
+        Twin: `minikv.engine.ch14_tiers.load_back`.
+        """
         self.look()
         move = self.cache.load(match, row)  # making room may have evicted some of it: only now is it locked
         if move is None:

@@ -45,6 +45,8 @@ class CacheManager(PageOwners):
     With 1,000,000 nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache
     is full makes that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
 
+    Twin: `minikv.engine.ch06_07_manager.CacheManager`.
+
     >>> manager = CacheManager(num_pages=8)
     >>> first = manager.start([1, 2, 3, 4])
     >>> manager.advance(first)                       # an engine has computed all of it
@@ -68,6 +70,8 @@ class CacheManager(PageOwners):
         its logits are what the request came for. `spare` pages are to remain available, for the next tokens of those
         that run. Raises `OutOfPages`, the spare ones among the needed, when there is no room; then nothing is held, and
         what was found of `tokens` counts as used. `ValueError` when there are no tokens.
+
+        Twin: `minikv.engine.ch06_07_manager.start`.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()
@@ -119,6 +123,8 @@ class CacheManager(PageOwners):
 
         Raises `ValueError` when the sequence is over or has not so many left.
 
+        Twin: `minikv.engine.shells.ManagerShell.advance`.
+
         >>> manager = CacheManager(num_pages=4)
         >>> sequence = manager.start([1, 2, 3])
         >>> manager.advance(sequence, 2); sequence
@@ -142,6 +148,8 @@ class CacheManager(PageOwners):
         It costs the same however long the sequence is. Raises `OutOfPages`, and nothing has changed, when there is no
         room.
 
+        Twin: `minikv.engine.ch06_07_manager.extend`.
+
         >>> manager = CacheManager(num_pages=4)
         >>> sequence = manager.start([1, 2])
         >>> manager.extend(sequence, [3]); sequence.slots.tolist()
@@ -164,6 +172,8 @@ class CacheManager(PageOwners):
         the first `sequence.shared` tokens do, and at least 1. Raises `ValueError`, and nothing has changed, for any
         other length.
 
+        Twin: `minikv.engine.ch06_07_manager.truncate`.
+
         >>> manager = CacheManager(num_pages=8)
         >>> sequence = manager.start([1, 2]); manager.extend(sequence, [3, 4, 5])
         >>> manager.truncate(sequence, 3); sequence.tokens.tolist(), manager.pool.num_free
@@ -184,6 +194,8 @@ class CacheManager(PageOwners):
 
         What the cache had already (another sequence was faster) is read from there from now on: the row is rewritten
         and our duplicates are freed. A failure in the middle of it ends the sequence.
+
+        Twin: `minikv.engine.ch06_07_manager.checkpoint`.
 
         >>> manager = CacheManager(num_pages=8)
         >>> a, b = manager.start([1, 2, 3]), manager.start([1, 2, 4])        # one batch: both compute 1 and 2
@@ -208,6 +220,8 @@ class CacheManager(PageOwners):
 
         If the cache fails to take that, the sequence continues. `ValueError`, and nothing changes, if it has finished.
 
+        Twin: `minikv.engine.ch06_07_manager.CacheManager.finish`.
+
         >>> manager = CacheManager(num_pages=8, page_size=2)
         >>> sequence = manager.start([1, 2, 3])
         >>> manager.advance(sequence); manager.finish(sequence)
@@ -228,6 +242,8 @@ class CacheManager(PageOwners):
         """End the request badly: publish nothing more, and give back everything that it holds.
 
         What a checkpoint published stays in the cache. Raises `ValueError`, and changes nothing, when it is over.
+
+        Twin: `minikv.engine.ch06_07_manager.CacheManager.abort`.
 
         >>> manager = CacheManager(num_pages=8)
         >>> manager.abort(manager.start([1, 2, 3])); manager.pool.num_free
@@ -259,6 +275,8 @@ class CacheManager(PageOwners):
     @exclusive
     def check(self) -> None:
         """Every page has exactly one owner, every row says so; `InvariantError` names both owners if not.
+
+        Twin: `minikv.engine.ch06_07_manager.CacheManager.check`.
 
         >>> manager = CacheManager(num_pages=4)
         >>> sequence = manager.start([1, 2])

@@ -111,6 +111,8 @@ class PageOwners(Exclusive):
         """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
 
         Lock first what you want to keep.
+
+        Twin: `minikv.engine.ch04_05_cache.make_room`.
         """
         if self._leaving or self._loose:
             self._give_back()
@@ -188,6 +190,8 @@ class PageOwners(Exclusive):
         """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once.
 
         Of what was just published the cache keeps [prefix_length, length), as `done` says.
+
+        Twin: `minikv.engine.ch06_07_manager.release`.
         """
         size, handle, row = self.page_size, sequence._handle, sequence._row
         shared, end = sequence.shared // size, sequence._num_pages
@@ -221,6 +225,8 @@ def check_manager(manager: PageOwners) -> None:
     """Raise `InvariantError` for the first page with two owners or none, or the first row that disagrees with them.
 
     A cache that can list its `nodes` (each with its `slots`) has its pages named; of any other they are counted.
+
+    Twin: `minikv.engine.ch06_07_manager.owners`.
 
     >>> from minikv import CacheManager
     >>> manager = CacheManager(num_pages=4)

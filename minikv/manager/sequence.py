@@ -33,6 +33,8 @@ class Sequence:
     have keys and values by now, from the first on. `shared` tokens lie in pages that the cache owns; the pages after
     them are the sequence's own. `state` is "running", "finished" or "aborted"; a sequence that is over has no pages.
 
+    Twin: `minikv.engine.ch06_07_manager.Sequence`.
+
     >>> from minikv import CacheManager
     >>> sequence = CacheManager(num_pages=8).start([5, 6, 7]); sequence
     Sequence(1, running, 3 tokens, cached=0, computed=0)

@@ -29,6 +29,8 @@ class WindowedManager(CacheManager):
     `pool` is new, or kept for this manager alone. `store` is what the model writes to, a `WindowedStore` of the same
     pool. Raises `OutOfPages` where pages of either kind are missing.
 
+    Twin: `minikv.engine.ch11_12_sharing_and_windows.WindowTree`.
+
     >>> pool = WindowedPool(16, num_window_pages=8)
     >>> manager = WindowedManager(pool, window=2)
     >>> sequence = manager.start([1, 2, 3, 4, 5, 6])

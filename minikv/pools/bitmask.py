@@ -41,7 +41,10 @@ class BitmaskPool(CountedPool):
             bits = words
 
     def alloc(self, num_pages: int) -> Pages:
-        """Take the `num_pages` lowest free pages, or none (`OutOfPages`), and count their versions up."""
+        """Take the `num_pages` lowest free pages, or none (`OutOfPages`), and count their versions up.
+
+        Twin: `minikv.engine.ch01_02_pool.alloc`.
+        """
         pages = np.empty(request(num_pages, self._num_free), np.int32)
         for i in range(len(pages)):
             pages[i] = page = self._lowest()
@@ -57,7 +60,10 @@ class BitmaskPool(CountedPool):
         self._versions[page] += bool(renew)
 
     def free(self, pages: Any) -> None:
-        """Give pages back, all or none; their versions stay until they are handed out again."""
+        """Give pages back, all or none; their versions stay until they are handed out again.
+
+        Twin: `minikv.engine.ch01_02_pool.free`.
+        """
         numbers = pages_to_free(pages, self.size, self.is_free)
         for page in numbers:
             for words in self._levels:
@@ -69,7 +75,7 @@ class BitmaskPool(CountedPool):
         self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
-        """Return whether `page` is free."""
+        """Return whether `page` is free. Twin: `minikv.engine.ch01_02_pool.Pool.is_free`."""
         word, bit = divmod(page_id(page, self.size), _BITS)
         return bool(self._levels[0][word] >> bit & 1)
 

@@ -85,6 +85,8 @@ def page_ids(pages: Any, size: int) -> Pages:
 def pages_to_free(pages: Any, size: int, is_free: Callable[[int], bool]) -> list[int]:
     """`pages` as ints, each in use and given once, or the error that names the first that is not.
 
+    Twin: `minikv.engine.ch01_02_pool.guard`.
+
     >>> pages_to_free([1, 2], 4, is_free=lambda page: page == 2)
     Traceback (most recent call last):
     ValueError: cannot free pages[1]: page 2 is already free

@@ -22,6 +22,8 @@ class FreeListPool(SlotPool):
     After the free lists of SGLang and mini-sglang, which slice and concatenate a tensor instead, so that theirs cost
     more the larger the pool is, and which do not notice a page that is freed twice.
 
+    Twin: `minikv.engine.ch01_02_pool.Pool`.
+
     >>> pool = FreeListPool(4)
     >>> pages = pool.alloc(3); pages.tolist(), pool.num_free
     ([0, 1, 2], 1)
@@ -45,7 +47,10 @@ class FreeListPool(SlotPool):
         return self.size - self._at
 
     def alloc(self, num_pages: int) -> Pages:
-        """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
+        """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer.
+
+        Twin: `minikv.engine.ch01_02_pool.alloc`.
+        """
         end = self._at + request(num_pages, self.size - self._at)
         pages = self._memory[self._at : end].copy()
         self._at = end
@@ -72,6 +77,8 @@ class FreeListPool(SlotPool):
         With `sure` the pool does not look at them, and it costs one copy. The caller answers for it that all of them
         are in use and each is given once, as a cache manager does for what its cache evicted. If that is wrong, a page
         is handed out twice, and only `check` finds it.
+
+        Twin: `minikv.engine.ch01_02_pool.free`.
         """
         kind = type(pages)
         plain = (kind is memoryview and pages.format == "i") or (kind is np.ndarray and pages.dtype is _INT32)
@@ -86,7 +93,7 @@ class FreeListPool(SlotPool):
             refuse_free(page_ids(pages, self.size), self.is_free)
 
     def is_free(self, page: int) -> bool:
-        """Return whether `page` is free."""
+        """Return whether `page` is free. Twin: `minikv.engine.ch01_02_pool.Pool.is_free`."""
         number = page_id(page, self.size)
         self._note()
         place = self._where[number]

@@ -120,6 +120,8 @@ def page_slots(pages: Any, page_size: int) -> Pages:
 
     Raises `ValueError` for a page whose slots are not all below 2**31, and for more than 2**28 slots.
 
+    Twin: `minikv.engine.ch01_02_pool.slots_of`.
+
     >>> page_slots([2, 0], page_size=3).tolist()
     [6, 7, 8, 0, 1, 2]
     """

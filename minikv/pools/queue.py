@@ -20,6 +20,8 @@ class QueuePool(CountedPool):
     request's pages last page first, and the end of its prefix is reused before the beginning. After vLLM's
     `FreeKVCacheBlockQueue`; here membership is checked, so a double free cannot bend the links.
 
+    Twin: `minikv.engine.ch09_10_rows_and_blocks.FreeQueue`.
+
     >>> pool = QueuePool(4)
     >>> pages = pool.alloc(3); pool.free(pages[::-1]); list(pool)
     [3, 2, 1, 0]
@@ -36,7 +38,10 @@ class QueuePool(CountedPool):
         self._previous[0] = self.size
 
     def alloc(self, num_pages: int) -> Pages:
-        """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`)."""
+        """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`).
+
+        Twin: `minikv.engine.ch09_10_rows_and_blocks.BlockPool.take`.
+        """
         pages = np.empty(request(num_pages, self._num_free), np.int32)
         for i in range(len(pages)):
             pages[i] = head = self._next[self.size]
@@ -44,11 +49,17 @@ class QueuePool(CountedPool):
         return pages
 
     def occupy(self, page: int) -> None:
-        """Take this page out of the queue, in O(1); `ValueError` if it is in use."""
+        """Take this page out of the queue, in O(1); `ValueError` if it is in use.
+
+        Twin: `minikv.engine.ch09_10_rows_and_blocks.BlockPool.touch`.
+        """
         self._unlink(self._free_page(page))
 
     def free(self, pages: Any) -> None:
-        """Append pages to the end of the queue in the given order, all or none."""
+        """Append pages to the end of the queue in the given order, all or none.
+
+        Twin: `minikv.engine.ch09_10_rows_and_blocks.give_back`.
+        """
         numbers = pages_to_free(pages, self.size, self.is_free)
         mark = self.size
         for page in numbers:
@@ -58,7 +69,10 @@ class QueuePool(CountedPool):
         self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
-        """Return whether `page` is in the queue."""
+        """Return whether `page` is in the queue.
+
+        Twin: `minikv.engine.ch09_10_rows_and_blocks.BlockPool.is_free`.
+        """
         return bool(self._next[page_id(page, self.size)] != IN_USE)
 
     def __iter__(self) -> Iterator[int]:

@@ -47,13 +47,19 @@ class WindowedPool(SlotPool):
         return min(self.full.num_free, self.windows.num_free)
 
     def alloc(self, num_pages: int) -> Pages:
-        """Take `num_pages` full pages, and a window page for each, or none: `OutOfPages`."""
+        """Take `num_pages` full pages, and a window page for each, or none: `OutOfPages`.
+
+        Twin: `minikv.engine.ch01_02_pool.alloc`.
+        """
         pages = self.full.alloc(request(num_pages, self.num_free))
         self.window_of[pages] = self.windows.alloc(len(pages))
         return pages
 
     def free(self, pages: Any) -> None:
-        """Give full pages back, and the window pages that they still have; all or none."""
+        """Give full pages back, and the window pages that they still have; all or none.
+
+        Twin: `minikv.engine.ch01_02_pool.free`.
+        """
         self.full.free(pages)
         ids = page_ids(pages, self.size)
         held = self.window_of[ids]
@@ -62,6 +68,8 @@ class WindowedPool(SlotPool):
 
     def free_window(self, pages: Any) -> None:
         """Give back the window pages of `pages`, which stay in use themselves; all or none.
+
+        Twin: `minikv.engine.ch11_12_sharing_and_windows.WindowTree.free_windows`.
 
         >>> pool = WindowedPool(4, 4)
         >>> pool.free_window([0])
@@ -73,7 +81,10 @@ class WindowedPool(SlotPool):
         self.window_of[ids] = NO_WINDOW
 
     def move_window(self, pages: Any, to_pages: Any) -> None:
-        """The window pages of `pages` belong to `to_pages`, which had none, from now on; all or none."""
+        """The window pages of `pages` belong to `to_pages`, which had none, from now on; all or none.
+
+        Twin: `minikv.engine.ch11_12_sharing_and_windows.heal`.
+        """
         ids, targets = self._with_window(pages, "move"), page_ids(to_pages, self.size)
         if len(targets) != len(ids) or _repeats(targets):
             raise ValueError(f"{len(ids)} windows for {len(targets)} pages: expected a page for each, and none twice")
@@ -97,7 +108,10 @@ class WindowedPool(SlotPool):
         return ids
 
     def is_free(self, page: int) -> bool:
-        """Return whether full page `page` is free."""
+        """Return whether full page `page` is free.
+
+        Twin: `minikv.engine.ch01_02_pool.Pool.is_free`.
+        """
         return self.full.is_free(page)
 
     def check(self) -> None:

@@ -132,6 +132,8 @@ class BaseIndex:
 
         Refreshes the recency of what it matched. May split or join nodes, which changes no size and no handle.
 
+        Twin: `minikv.engine.ch04_05_cache.RadixCache.match_prefix`.
+
         >>> from minikv import RadixCache
         >>> cache = RadixCache(page_size=2)
         >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
@@ -144,6 +146,8 @@ class BaseIndex:
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """`match_prefix` and `lock` in one act: the path is walked once, and nothing can come in between.
+
+        Twin: `minikv.engine.ch04_05_cache.RadixCache.acquire`.
 
         >>> from minikv import RadixCache
         >>> cache = RadixCache()
@@ -160,6 +164,8 @@ class BaseIndex:
         """Forget everything; node ids and the clock start again, and all handles become stale.
 
         Raises `LockError`, and forgets nothing, while any handle is locked.
+
+        Twin: `minikv.engine.shells.CacheShell.reset`.
         """
         if self._held:
             locks = sum(self._held.values())

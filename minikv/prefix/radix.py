@@ -59,6 +59,8 @@ class RadixNode(IndexNode):
     Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the
     matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one
     given. `older` and `newer` belong to the eviction order.
+
+    Twin: `minikv.engine.ch03_tree.Node`.
     """
 
     __slots__ = (
@@ -126,6 +128,8 @@ class RadixCache(BaseIndex):
     each node on its path, evict a step for each node freed; a split or a trim copies the edge that it changes, and of
     several joins one does.
 
+    Twin: `minikv.engine.ch04_05_cache.RadixCache`.
+
     >>> cache = RadixCache()
     >>> cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
     Insertion(prefix_length=0, length=4)
@@ -165,7 +169,10 @@ class RadixCache(BaseIndex):
     # -- walk, split, join ------------------------------------------------------------------------------------------
 
     def _walk(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> tuple[RadixNode, int]:
-        """Go down from `node` while edges agree with `data[at_byte:end_byte]`; split the edge on which they part."""
+        """Go down from `node` while edges agree with `data[at_byte:end_byte]`; split the edge on which they part.
+
+        Twin: `minikv.engine.ch03_tree.walk`.
+        """
         stride = self._stride
         while at_byte < end_byte:
             child = node.children.get(data[at_byte : at_byte + stride])
@@ -192,6 +199,8 @@ class RadixCache(BaseIndex):
         part takes over its locks: a lock on the lower part holds the path through the upper one.
 
             parent --[ a b c d ]--> node        parent --[ a b ]--> upper --[ c d ]--> node
+
+        Twin: `minikv.engine.ch03_tree.split`.
         """
         parent: RadixNode = node.parent  # type: ignore[assignment]
         stride = self._stride
@@ -253,7 +262,10 @@ class RadixCache(BaseIndex):
         self._order.touch(_unlocked(path))
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
-        """The match and its path, deepest first; the path counts as used now, but keeps its place in the order."""
+        """The match and its path, deepest first; the path counts as used now, but keeps its place in the order.
+
+        Twin: `minikv.engine.ch03_tree.match`.
+        """
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
         root = self._root_of(namespace)
@@ -299,6 +311,8 @@ class RadixCache(BaseIndex):
         `pages` are not read, and only later pages count as used (the rest is in use until it is
         unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is worth at
         least that much from now on.
+
+        Twin: `minikv.engine.ch03_tree.insert`.
 
         >>> cache = RadixCache()
         >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
@@ -386,6 +400,8 @@ class RadixCache(BaseIndex):
         """Protect the whole path from `handle` to the root from eviction; locks nest.
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
+
+        Twin: `minikv.engine.ch04_05_cache.lock`.
         """
         self._require(handle, "lock")
         if handle.node.ref_count == _GONE or handle.node.end != handle.length:
@@ -428,6 +444,8 @@ class RadixCache(BaseIndex):
         """Give back one lock of this handle; what it frees becomes the most recently used.
 
         Raises `LockError` when this handle holds no lock here.
+
+        Twin: `minikv.engine.ch04_05_cache.unlock`.
         """
         self._give_back(handle)
         self._clock = now = self._clock + 1
@@ -450,6 +468,8 @@ class RadixCache(BaseIndex):
         """Free unlocked leaves until at least `num_tokens` tokens are free or none is left; return their pages.
 
         They come in the order in which they went: leaf by leaf, or by pages, those at the end of a leaf first.
+
+        Twin: `minikv.engine.ch04_05_cache.evict`.
 
         >>> cache = RadixCache(evict_by="page")
         >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -526,7 +546,10 @@ class RadixCache(BaseIndex):
     # -- the rest ---------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Recompute every size, link, order and lock from scratch; `InvariantError` names the node and the numbers."""
+        """Recompute every size, link, order and lock from scratch; `InvariantError` names the node and the numbers.
+
+        Twin: `minikv.engine.shells.CacheShell.check`.
+        """
         check_tree(self, self._held, self._order, self._clock, self._next_id)
 
     def _root_of(self, namespace: Hashable) -> RadixNode:
