@@ -78,11 +78,15 @@ def _begins() -> bool:
     """Whether an act begins that Ctrl-C must wait for: the outermost of the main thread, if Python handles Ctrl-C."""
     if _acts.under_way or _this_thread() != _acts.main_thread:
         return False
+    return type(_handler_of(_SIGINT)) is _Deferral or _installed()
+
+
+def _installed() -> bool:
+    """Put our handler of SIGINT in the place of the one that is there, if that is Python's or somebody's own."""
     handler = _handler_of(_SIGINT)
-    if type(handler) is not _Deferral:
-        if not callable(handler):  # ignored, left to the system, or another language's
-            return False
-        signal.signal(signal.SIGINT, _Deferral(handler))
+    if not callable(handler):  # ignored, left to the system, or another language's
+        return False
+    signal.signal(signal.SIGINT, _Deferral(handler))
     return True
 
 
@@ -153,7 +157,8 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
     @functools.wraps(method)
     def one_at_a_time(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._lock:
-            if not _begins():
+            inner = _acts.under_way or _this_thread() != _acts.main_thread
+            if inner or (type(_handler_of(_SIGINT)) is not _Deferral and not _installed()):
                 return method(self, *args, **kwargs)
             _acts.under_way = True
             try:

@@ -87,26 +87,26 @@ def test_a_move_that_fails_in_its_middle_changes_no_token(trouble):
 class CopiesLate(CacheManager):
     """Copies out what was evicted when the next request ends, as if nobody had its pages until then."""
 
-    def _take_back(self, evicted):
-        carry_out, self._carry_out = self._carry_out, lambda: None
+    def _make_room(self, num_pages, spare=0):
+        carry_out, self.host.carry_out = self.host.carry_out, lambda: None
         try:
-            super()._take_back(evicted)
+            super()._make_room(num_pages, spare)
         finally:
-            self._carry_out = carry_out
+            self.host.carry_out = carry_out
 
     def finish(self, sequence):
-        self._carry_out()
+        self.host.carry_out()
         super().finish(sequence)
 
 
 class LoadsTooMuch(CacheManager):
     """Says that one page more is computed than was loaded."""
 
-    def _run(self, sequence, match):
+    def _load(self, sequence, match):
         bring_back = self.host.bring_back
         self.host.bring_back = lambda *given: bring_back(*given) + self.page_size
         try:
-            super()._run(sequence, match)
+            super()._load(sequence, match)
         finally:
             self.host.bring_back = bring_back
 

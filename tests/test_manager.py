@@ -207,7 +207,7 @@ def test_the_next_chunk_has_the_slots_of_the_row_as_it_is_now(page_size, limit, 
         assert slots.tolist() == page_slots(b.pages, page_size)[: b.computed + num_tokens].tolist()
         assert slots.tolist() == b.slots[: len(slots)].tolist()
 
-    monkeypatch.setattr("minikv.manager.page_owners._TABLE_LIMIT", limit)
+    monkeypatch.setattr("minikv.manager.fit._TABLE_LIMIT", limit)
     manager = CacheManager(64, page_size)
     a, b = manager.start([1, 2, 3, 4, 5, 6, 7]), manager.start([1, 2, 3, 4, 5, 6, 8])
     for sequence in (a, b):
@@ -238,7 +238,7 @@ def test_the_slots_are_the_callers_own_copy():
 def test_advance_cannot_pass_the_end():
     manager = CacheManager(4)
     sequence = manager.start([1, 2, 3])
-    with pytest.raises(ValueError, match="num_tokens is 4: only 3 of sequence 1 are left to compute"):
+    with pytest.raises(ValueError, match="num_tokens is 4: 0 to 3 tokens of sequence 1 are left to compute"):
         manager.advance(sequence, 4)
     assert sequence.computed == 0
 

@@ -45,7 +45,7 @@ class DuplicatesFreedRowKept(CacheManager):
     def _follow(self, sequence, done):
         row = sequence._row.copy()
         super()._follow(sequence, done)
-        sequence._row = row
+        sequence._row[:] = row
 
 
 class TailKeptOnFinish(CacheManager):

@@ -1,13 +1,30 @@
-"""Which parts fit together in a manager."""
+"""What fits together: the parts of a manager; and what an engine needs of one, so that anybody can bring their own."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from minikv.errors import bounded
+from minikv.pools import Pages
+from minikv.prefix.contract import PrefixCache
+from minikv.tokens import PackedTokens, TokensLike
 
+_TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
 _CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
 _POOL_VERBS = ("alloc_to", "free", "is_free", "check")
+
+
+def every_slot(num_pages: int, page_size: int) -> Pages:
+    """The slots of every page, (page, slot), where a table of them is worth its memory; else none.
+
+    >>> every_slot(num_pages=2, page_size=3).tolist(), len(every_slot(num_pages=4, page_size=1))
+    ([[0, 1, 2], [3, 4, 5]], 0)
+    """
+    is_table = page_size > 1 and num_pages * page_size <= _TABLE_LIMIT
+    return np.arange(num_pages * page_size if is_table else 0, dtype=np.int32).reshape(-1, page_size)
 
 
 def require_fit(manager: Any, host: Any = None) -> None:
@@ -58,3 +75,63 @@ def require_host_fits(cache: Any, store: Any, host: Any) -> None:
     for name in ("shape", "page_size", "dtype") if host is not None else ():
         if (theirs := getattr(host, name, None)) != (mine := getattr(store, name, None)):
             raise ValueError(f"host has {name} {bounded(theirs)}: the store has {bounded(mine)}")
+
+
+class RunningSequence(Protocol):
+    """One request while it runs: which tokens it has, how many of them are computed, and in which slots they lie."""
+
+    number: int
+    state: str
+    computed: int
+    cached_length: int
+
+    @property
+    def length(self) -> int:
+        """Return how many tokens it has."""
+
+    @property
+    def tokens(self) -> PackedTokens:
+        """All tokens, the prompt's and those after it."""
+
+    @property
+    def slots(self) -> Pages:
+        """The slot of each token, int32, in order."""
+
+    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
+        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
+
+
+@runtime_checkable
+class Manager(Protocol):
+    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises."""
+
+    page_size: int
+    num_pages: int
+    cache: PrefixCache
+    store: Any
+
+    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Any:
+        """Begin a request; the sequence, or `OutOfPages`."""
+
+    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
+        """Say that the next tokens are computed."""
+
+    def extend(self, sequence: Any, tokens: TokensLike) -> None:
+        """Append generated tokens to the sequence, or raise `OutOfPages`."""
+
+    def checkpoint(self, sequence: Any) -> None:
+        """Publish the computed pages while the request continues."""
+
+    def finish(self, sequence: Any) -> None:
+        """End the request well."""
+
+    def abort(self, sequence: Any) -> None:
+        """End the request badly."""
+
+
+@runtime_checkable
+class TruncatingManager(Manager, Protocol):
+    """A manager with a seventh verb, which takes tokens back: an engine that computes drafts needs it."""
+
+    def truncate(self, sequence: Any, length: int) -> None:
+        """Keep the first `length` tokens and free the later pages."""

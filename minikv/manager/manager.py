@@ -8,10 +8,11 @@
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
 
-Each of them is atomic: another thread waits until it is done, and so does Ctrl-C.
-Between start and the end every page has exactly one owner: the pool, the prefix cache, or one sequence. `check`
-says so, or names the two. The manager looks for room only when the match is locked: before that, it might find it in
-the match itself. And a page is only published once its keys and values have been computed: `advance` says so.
+Each of them is atomic: another thread waits until it is done, and so does Ctrl-C. Between start and the end every page
+has exactly one owner: the pool, the prefix cache, or one sequence. `check` (`audit.py`) says so, or names the two. The
+manager looks for room only when the match is locked: before that, it might find it in the match itself. And a page is
+only published once its keys and values have been computed: `advance` says so. No step leaves anything half done that
+`_leaving` and `_loose` do not have: pages and locks that a failure kept from going back go with the next act.
 
 After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, however it ends
 (SGLang freed the last slot of a request in two places, and so twice).
@@ -20,17 +21,27 @@ After the cache managers of SGLang and mini-sglang; one function releases what a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
 
-from minikv.errors import bounded, whole_number
-from minikv.interrupts import exclusive
-from minikv.manager.page_owners import PageOwners, check_manager
+import numpy as np
+
+from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.interrupts import Exclusive, exclusive
+from minikv.manager.audit import check_manager
+from minikv.manager.fit import every_slot, require_fit
+from minikv.manager.host_moves import host_moves
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
-from minikv.prefix.contract import Match
-from minikv.tokens import TokensLike, pack
+from minikv.pools import FreeListPool, Pages, SlotPool
+from minikv.pools.contract import require_slots
+from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+from minikv.prefix.tiered import TieredCache
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+
+_SPARE_ROWS = 8  # the memory of as many rows is kept for the next requests
 
 
-class CacheManager(PageOwners):
+class CacheManager(Exclusive):
     """A pool of pages, a prefix cache over their slots, and the sequences that use both.
 
     Any thread may call it: one act is done at a time. `page_size` is in tokens; page p has the slots `p * page_size`
@@ -58,6 +69,58 @@ class CacheManager(PageOwners):
     CacheManager(8 pages of 1, 3 free, 1 sequence running, 4 tokens available)
     """
 
+    def __init__(
+        self,
+        num_pages: int,
+        page_size: int = 1,
+        prefix_cache: PrefixCache | None = None,
+        pool: SlotPool | None = None,
+        store: Any = None,
+        host: Any = None,
+        worth_loading: Callable[[int, int], bool] | None = None,
+    ):
+        self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        require_slots(self.num_pages, self.page_size)
+        if prefix_cache is None:
+            host_pages = getattr(host, "num_pages", 0)
+            prefix_cache = RadixCache(page_size) if host is None else TieredCache(page_size, host_pages)
+        self.cache: PrefixCache = prefix_cache
+        self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
+        self.store = store
+        self._running: dict[int, Sequence] = {}
+        self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
+        self._rows: list[Pages] = []  # memory of rows that nobody uses now
+        self._every_slot = every_slot(self.num_pages, self.page_size)
+        self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
+        self._loose: list[Handle] = []
+        super().__init__()
+        require_fit(self, host)
+        self.host = host_moves(self.cache, store, host, worth_loading)
+        self._trusting = vars(type(self.cache)).get("unique_pages", False)  # a subclass has to say it again
+
+    @property
+    def available_size(self) -> int:
+        """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
+        with self._lock:
+            leaving = sum(map(len, self._leaving))
+            return min((free + leaving) * self.page_size + evictable for free, evictable in self._kinds())
+
+    def _kinds(self) -> list[tuple[int, int]]:
+        """Of each kind of page, how many are free, and how many tokens the cache could evict."""
+        return [(self.pool.num_free, self.cache.evictable_size)]
+
+    @property
+    def sequences(self) -> list[Sequence]:
+        """The running sequences, in the order in which they were started."""
+        with self._lock:
+            return list(self._running.values())
+
+    def owned(self) -> dict[int, Pages]:
+        """For each running sequence, by its number, the slots that are its own: what a `Ledger` asks for."""
+        with self._lock:
+            return {sequence.number: sequence.owned for sequence in self._running.values()}
+
     # -- the life of a request --------------------------------------------------------------------------------------
 
     @exclusive
@@ -80,43 +143,33 @@ class CacheManager(PageOwners):
         Traceback (most recent call last):
         minikv.errors.OutOfPages: 3 pages needed, but only 2 free and 0 evictable
         """
-        prompt = pack(tokens)
+        prompt = tokens if type(tokens) is PackedTokens else pack(tokens)
         if spare or type(spare) is not int:
             spare = whole_number("spare", spare, 0, "0 or more pages remain")
         if not prompt.data:
             raise ValueError("tokens are empty: a request has at least 1 token")
-        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size, self._every_slot)
-        limit = sequence.length - 1 if limit is None else limit
+        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size, self._rows, self._every_slot)
+        if limit is None:
+            limit = sequence.length - 1
         match = sequence._handle = self.cache.acquire(prompt, limit=limit, namespace=namespace)
-        cached = match.length // self.page_size
+        cached, pages, row = match.length // self.page_size, -(-sequence.length // self.page_size), sequence._row.data
         try:
-            self._make_room(sequence._num_pages - cached, spare)
-            match.copy_to(sequence._row_of(0, cached))
-            self._allocate(sequence, cached, sequence._num_pages)
-        except BaseException:
-            sequence._num_pages = 0
-            self._release(sequence, ABORTED)
-            raise
-        self._run(sequence, match)
-        return sequence
-
-    def _run(self, sequence: Sequence, match: Match) -> None:
-        """The sequence runs; what host memory has after `match` is loaded, as if it had been computed."""
-        sequence._read(match.length, match)
-        sequence.cached_length = sequence.computed = match.length
-        self._started += 1
-        self._running[sequence.number] = sequence
-        if self.host is None or not match.host_length:
-            return
-        first, pages = match.length // self.page_size, match.host_length // self.page_size
-        try:
-            sequence.loaded = self.host.bring_back(match, sequence._row_of(first, first + pages))
-            sequence.cached_length = sequence.computed = match.length + sequence.loaded
-            self.checkpoint(sequence)
+            self._make_room(pages - cached, spare)
+            match.copy_to(row)
+            self.pool.alloc_to(row[cached:pages])
+            self._owned += pages - cached
+            sequence._num_pages = pages
+            sequence._read(match.length, match)
+            sequence.cached_length = sequence.computed = match.length
+            self._started += 1
+            self._running[sequence.number] = sequence
+            if self.host is not None and match.host_length:
+                self._load(sequence, match)
         except BaseException:
             if sequence.state == RUNNING:
                 self._release(sequence, ABORTED)
             raise
+        return sequence
 
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
@@ -132,14 +185,12 @@ class CacheManager(PageOwners):
         """
         with self._lock:  # one step only, so Ctrl-C comes before it or after it
             self._require(sequence, "advance")
+            if num_tokens is None:
+                sequence.computed = sequence.length
+                return
             left = sequence.length - sequence.computed
-            rule = "0 or more tokens are computed, at most those that are left"
-            count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule)
-            if count > left:
-                raise ValueError(
-                    f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute"
-                )
-            sequence.computed += count
+            rule = f"0 to {left} tokens of sequence {sequence.number} are left to compute"
+            sequence.computed += whole_number("num_tokens", num_tokens, 0, rule, left + 1)
 
     @exclusive
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
@@ -156,13 +207,15 @@ class CacheManager(PageOwners):
         [0, 1, 2]
         """
         self._require(sequence, "extend")
-        more = pack(tokens)
-        before, pages = sequence._num_pages, -(-(sequence.length + len(more)) // self.page_size)
+        more = tokens if type(tokens) is PackedTokens else pack(tokens)
+        before, pages = sequence._num_pages, -(-(sequence.length + len(more.data) // TOKEN_BYTES) // self.page_size)
         if pages > before:
             self._make_room(pages - before)
-            sequence._reserve(pages)
-            self._allocate(sequence, before, pages)
-        sequence._append(more, pages)
+            if pages > len(sequence._row):
+                sequence._reserve(pages)
+            self.pool.alloc_to(sequence._row.data[before:pages])
+            self._owned += pages - before
+        sequence._append(more.data, pages)
 
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
@@ -180,11 +233,9 @@ class CacheManager(PageOwners):
         ([1, 2, 3], 5)
         """
         self._require(sequence, "truncate")
-        rule = f"sequence {sequence.number} keeps at least 1 token, and the {sequence.shared} that the cache has"
-        length = whole_number("length", length, max(1, sequence.shared), rule)
-        if length > sequence.length:
-            raise ValueError(f"length is {bounded(length)}: sequence {sequence.number} has {sequence.length} tokens")
-        cut = sequence._cut(length)
+        least, most = max(1, sequence.shared), sequence.length
+        rule = f"sequence {sequence.number} keeps {least} to {most} tokens: 1, or those that the cache has"
+        cut = sequence._cut(whole_number("length", length, least, rule, most + 1))
         self._owned -= len(cut)
         self._give_back(cut)
 
@@ -212,7 +263,8 @@ class CacheManager(PageOwners):
             except BaseException:
                 self._release(sequence, ABORTED, done)
                 raise
-            self._carry_out()
+            if self.host is not None:
+                self.host.carry_out()
 
     @exclusive
     def finish(self, sequence: Sequence) -> None:
@@ -234,8 +286,8 @@ class CacheManager(PageOwners):
         self._require(sequence, "finish")
         done = self._publish(sequence)
         self._release(sequence, FINISHED, done)
-        if done is not None:
-            self._carry_out()
+        if done is not None and self.host is not None:
+            self.host.carry_out()
 
     @exclusive
     def abort(self, sequence: Sequence) -> None:
@@ -287,12 +339,140 @@ class CacheManager(PageOwners):
         """
         check_manager(self)
 
-    @exclusive
-    def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:
-        """`start`, and note it in `opened` before Ctrl-C or another thread can come in between."""
-        opened.append(self.start(tokens, namespace=namespace))
-
     def __repr__(self) -> str:
         many = f"{len(self._running)} sequence{'' if len(self._running) == 1 else 's'} running"
         pages = f"{self.num_pages} pages of {self.page_size}, {self.pool.num_free} free"
         return f"CacheManager({pages}, {many}, {self.available_size} tokens available)"
+
+    # -- the steps --------------------------------------------------------------------------------------------------
+
+    def _require(self, sequence: Sequence, verb: str) -> None:
+        """`sequence` must run here."""
+        if not isinstance(sequence, Sequence):
+            raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
+        if self._running.get(sequence.number) is sequence:
+            return
+        ended = "it has already finished" if sequence.state == FINISHED else "it was already aborted"
+        why = "another manager started it" if sequence.state == RUNNING else ended
+        raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
+
+    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+        """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
+
+        Lock first what you want to keep.
+
+        Twin: `minikv.engine.ch04_05_cache.make_room`.
+        """
+        if self._leaving or self._loose:
+            self._give_back()
+        if num_pages + spare <= self.pool.num_free:
+            return
+        size, kinds = self.page_size, self._kinds()
+        for free, evictable in kinds:
+            if num_pages + spare > free + evictable // size:
+                raise OutOfPages(num_pages + spare, free, evictable // size)
+        short = [max(0, num_pages - free) * size for free, _ in kinds]
+        if any(short):
+            self._leaving.append(self.cache.evict(*short))
+            if self.host is not None:  # copies them before anybody gets the pages
+                self.host.carry_out()
+            self._give_back()
+
+    def _load(self, sequence: Sequence, match: Match) -> None:
+        """Load what host memory has after `match`, as if it had been computed."""
+        assert self.host is not None
+        first, pages = match.length // self.page_size, match.host_length // self.page_size
+        sequence.loaded = self.host.bring_back(match, sequence._row_of(first, first + pages))
+        sequence.cached_length = sequence.computed = match.length + sequence.loaded
+        self.checkpoint(sequence)
+
+    def _publish(self, sequence: Sequence) -> Insertion | None:
+        """Hand the computed whole pages to the cache, which keeps those that it does not have; `None` if none is new.
+
+        row   [shared, prefix_length)   duplicates, still ours
+              [.., length)              the cache's from now on
+              [.., end of the row)      the rest, not offered or not kept: ours
+        """
+        pages = sequence.computed // self.page_size
+        end = pages * self.page_size
+        if end <= sequence.shared:
+            return None
+        tokens = sequence.tokens
+        if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
+            tokens = tokens[:end]
+        sequence._first_own = pages  # what is on offer is not ours while it is
+        try:
+            return self._insert(sequence, tokens, sequence._row.data[:pages])
+        except BaseException:
+            sequence._first_own = sequence.shared // self.page_size
+            raise
+
+    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: memoryview) -> Insertion:
+        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
+
+    def _follow(self, sequence: Sequence, done: Insertion) -> None:
+        """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
+        size, before = self.page_size, sequence._handle
+        first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
+        duplicates = sequence._row[first:given].copy()
+        if given > first:  # another sequence was faster: the cache kept its pages
+            match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
+            match.copy_to(sequence._row_of(0, kept))
+            sequence._read(done.length, match)
+        else:
+            self.cache.lock(done.handle)
+            sequence._read(done.length, done.handle)
+        self._owned -= kept - first
+        self._give_back(duplicates, before)
+
+    def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
+        """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once.
+
+        Of what was just published the cache keeps [prefix_length, length), as `done` says.
+
+        Twin: `minikv.engine.ch06_07_manager.release`.
+        """
+        size, handle, row = self.page_size, sequence._handle, sequence._row
+        shared, end = sequence.shared // size, sequence._num_pages
+        given = kept = shared
+        if done is not None and done.length > sequence.shared:
+            given, kept = done.prefix_length // size, done.length // size
+        own: Any = ()
+        if given > shared:
+            own = np.concatenate((row[shared:given], row[kept:end]))
+        elif kept < end:
+            own = row[kept:end].copy()
+        self._owned -= end - shared
+        self._running.pop(sequence.number, None)
+        sequence._end(state)
+        self._give_back(own, handle)
+        if len(self._rows) < _SPARE_ROWS:
+            self._rows.append(row)
+
+    def _give_back(self, pages: Any = (), handle: Handle | None = None) -> None:
+        """Unlock `handle` and free `pages`, and whatever else is still to be given back because something failed.
+
+        Our own pool need not look at our own pages, nor at what our own index evicted, as long as all pages are
+        accounted for. What anybody else evicts, and what was inserted or freed without the manager's knowledge, is
+        looked at page by page.
+        """
+        if handle is not None:
+            self._loose.append(handle)
+        if len(pages):
+            self._leaving.append(pages)
+        while self._loose:
+            self.cache.unlock(self._loose[0])
+            del self._loose[0]
+        while self._leaving:
+            pages = self._leaving[0]
+            known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
+            if self._trusting and known + len(pages) == self.num_pages and type(self.pool) is FreeListPool:
+                self.pool.free(pages, sure=True)
+            else:
+                self.pool.free(pages)
+            del self._leaving[0]
+
+    @exclusive
+    def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:
+        """`start`, and note it in `opened` before Ctrl-C or another thread can come in between."""
+        opened.append(self.start(tokens, namespace=namespace))

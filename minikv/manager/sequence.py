@@ -12,14 +12,12 @@ written in place, and grows by half of itself: a generated token costs the same 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from minikv.errors import InvariantError
 from minikv.pools import Pages, page_slots
-from minikv.prefix.contract import Handle, PrefixCache
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike
+from minikv.prefix.contract import Handle
+from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
 _NO_PAGES, _NO_SLOTS = np.empty(0, np.int32), np.empty((0, 1), np.int32)
@@ -48,23 +46,33 @@ class Sequence:
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
     _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all
     _num_expanded = 0  # how many they are
+    _num_pages = 0  # in the row
+    _generated: bytes | bytearray = b""  # the tokens after the prompt
 
     def __init__(
-        self, number: int, prompt: PackedTokens, namespace: Hashable, page_size: int, every_slot: Pages = _NO_SLOTS
+        self,
+        number: int,
+        prompt: PackedTokens,
+        namespace: Hashable,
+        page_size: int,
+        rows: list[Pages],
+        every_slot: Pages = _NO_SLOTS,
     ):
         self.number, self.namespace, self.page_size = number, namespace, page_size
-        self.length = len(prompt)
         self._tokens = self._prompt = prompt
-        self._behind = bytearray()  # the tokens after the prompt
-        self._num_pages = -(-self.length // page_size)
-        self._row = np.empty(self._num_pages + self._num_pages // 8 + 8, np.int32)
+        self.length = length = len(prompt.data) // TOKEN_BYTES
+        num_pages = -(-length // page_size)
+        row = rows.pop() if rows else _NO_PAGES  # memory that an earlier request left
+        if len(row) < num_pages:
+            row = np.empty(num_pages + num_pages // 8 + 8, np.int32)
+        self._row = row
         self._every_slot = every_slot  # page by page, of the whole pool; of a huge pool none
 
     @property
     def tokens(self) -> PackedTokens:
         """All tokens: the prompt's and those after it."""
-        if len(self._tokens) != self.length:
-            self._tokens = self._prompt.followed_by(self._behind)
+        if len(self._tokens.data) != self.length * TOKEN_BYTES:
+            self._tokens = self._prompt.followed_by(self._generated)
         return self._tokens
 
     @property
@@ -95,12 +103,10 @@ class Sequence:
         end = self.computed + num_tokens
         begin_byte, end_byte, prompt = self.computed * TOKEN_BYTES, end * TOKEN_BYTES, self._prompt.data
         if begin_byte >= len(prompt):
-            data = bytes(self._behind[begin_byte - len(prompt) : end_byte - len(prompt)])
+            data = bytes(self._generated[begin_byte - len(prompt) : end_byte - len(prompt)])
         else:
             data = (prompt if end_byte <= len(prompt) else self.tokens.data)[begin_byte:end_byte]
-        slots = self._slots_of(end)
-        slots.setflags(write=False)
-        return PackedTokens(data), slots
+        return PackedTokens(data), self._slots_of(end)
 
     @property
     def publishable(self) -> int:
@@ -112,45 +118,56 @@ class Sequence:
         return self._row.data[start:stop]
 
     def _slots_of(self, length: int) -> Pages:
-        """The slots of the first `length` tokens; those of each page are worked out once."""
+        """The slots of the first `length` tokens, to be read only; those of each page are worked out once."""
         if self.page_size == 1:
-            return self._row[:length]
-        first, last = self._num_expanded, -(-length // self.page_size)
-        if last > first:
-            if last > len(self._slots):  # for all of the row's memory, so that this is rare
-                longer = np.empty((len(self._row), self.page_size), np.int32)
-                longer[:first] = self._slots[:first]
-                self._slots = longer
-            if len(self._every_slot):
-                self._every_slot.take(self._row[first:last], 0, self._slots[first:last], "clip")
-            else:
-                self._slots[first:last] = page_slots(self._row[first:last], self.page_size).reshape(-1, self.page_size)
-            self._num_expanded = last
-        return self._slots.reshape(-1)[:length]
+            slots = self._row[:length]
+        else:
+            num_pages = -(-length // self.page_size)
+            if num_pages > self._num_expanded:
+                self._expand(num_pages)
+            slots = self._slots.reshape(-1)[:length]
+        slots.setflags(write=False)
+        return slots
+
+    def _expand(self, num_pages: int) -> None:
+        """Work out the slots of the row's first `num_pages` pages."""
+        row, first = self._row, self._num_expanded
+        if num_pages > len(self._slots):  # for all of the row's memory, so that this is rare
+            longer = np.empty((len(row), self.page_size), np.int32)
+            longer[:first] = self._slots[:first]
+            self._slots = longer
+        if len(self._every_slot):
+            self._every_slot.take(row[first:num_pages], 0, self._slots[first:num_pages], "clip")
+        else:
+            slots = page_slots(row[first:num_pages], self.page_size)
+            self._slots[first:num_pages] = slots.reshape(-1, self.page_size)
+        self._num_expanded = num_pages
 
     def _reserve(self, num_pages: int) -> None:
-        """Make the row's memory hold `num_pages` pages."""
-        if num_pages > len(self._row):
-            longer = np.empty(num_pages + num_pages // 2, np.int32)
-            longer[: len(self._row)] = self._row
-            self._row = longer
+        """Make the row's memory hold `num_pages` pages, which are more than it holds."""
+        longer = np.empty(num_pages + num_pages // 2, np.int32)
+        longer[: len(self._row)] = self._row
+        self._row = longer
 
     def _read(self, length: int, handle: Handle) -> None:
         """The first `length` tokens lie in pages of the cache, which `handle` protects."""
         self.shared, self._handle, self._first_own = length, handle, length // self.page_size
         self._num_expanded = 0  # its pages may be others than before
 
-    def _append(self, tokens: PackedTokens, num_pages: int) -> None:
-        """Append `tokens`, in a row that now has `num_pages` pages."""
-        self._behind += tokens.data
-        self.length += len(tokens)
+    def _append(self, tokens: bytes, num_pages: int) -> None:
+        """Append packed `tokens`, in a row that now has `num_pages` pages."""
+        if self._generated:
+            self._generated += tokens
+        else:
+            self._generated = bytearray(tokens)
+        self.length += len(tokens) // TOKEN_BYTES
         self._num_pages = num_pages
 
     def _cut(self, length: int) -> Pages:
         """Only the first `length` tokens stay; the pages after them, which the row no longer has."""
         keep = len(self._prompt) * TOKEN_BYTES
         self._prompt = self._prompt[:length]
-        del self._behind[max(0, length * TOKEN_BYTES - keep) :]
+        self._generated = bytearray(self._generated[: max(0, length * TOKEN_BYTES - keep)])
         self._tokens, self.length, self.computed = self._prompt, length, min(self.computed, length)
         end, self._num_pages = self._num_pages, -(-length // self.page_size)
         self._num_expanded = min(self._num_expanded, self._num_pages)
@@ -164,83 +181,3 @@ class Sequence:
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
         return f"Sequence({self.number}, {self.state}, {progress})"
-
-
-def check_row(sequence: Sequence) -> None:
-    """The regions follow each other, and the row has a page for every token and no other."""
-    name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
-    shared, computed, length = sequence.shared, sequence.computed, sequence.length
-    if (
-        shared % size
-        or sequence._first_own != shared // size
-        or not shared <= computed <= length
-        or pages != -(-length // size)
-        or len(sequence._row) < pages
-    ):
-        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
-        raise InvariantError(f"{name}: {regions}, in pages of {size}")
-    if len(sequence.tokens) != length:
-        raise InvariantError(f"{name}: its length is {length}, but it has {len(sequence.tokens)} tokens")
-
-
-# -- what an engine needs, so that anybody can serve with their own ---------------------------------------------------
-
-
-class RunningSequence(Protocol):
-    """One request while it runs: which tokens it has, how many of them are computed, and in which slots they lie."""
-
-    number: int
-    state: str
-    computed: int
-    cached_length: int
-
-    @property
-    def length(self) -> int:
-        """Return how many tokens it has."""
-
-    @property
-    def tokens(self) -> PackedTokens:
-        """All tokens, the prompt's and those after it."""
-
-    @property
-    def slots(self) -> Pages:
-        """The slot of each token, int32, in order."""
-
-    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
-        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
-
-
-@runtime_checkable
-class Manager(Protocol):
-    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises."""
-
-    page_size: int
-    num_pages: int
-    cache: PrefixCache
-    store: Any
-
-    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Any:
-        """Begin a request; the sequence, or `OutOfPages`."""
-
-    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
-        """Say that the next tokens are computed."""
-
-    def extend(self, sequence: Any, tokens: TokensLike) -> None:
-        """Append generated tokens to the sequence, or raise `OutOfPages`."""
-
-    def checkpoint(self, sequence: Any) -> None:
-        """Publish the computed pages while the request continues."""
-
-    def finish(self, sequence: Any) -> None:
-        """End the request well."""
-
-    def abort(self, sequence: Any) -> None:
-        """End the request badly."""
-
-
-@runtime_checkable
-class TruncatingManager(Manager, Protocol):
-    """A manager with a seventh verb, which takes tokens back: an engine that computes drafts needs it."""
-
-    def truncate(self, sequence: Any, length: int) -> None:
-        """Keep the first `length` tokens and free the later pages."""

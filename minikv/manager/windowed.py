@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minikv.errors import InvariantError, OutOfPages, whole_number
+from minikv.errors import InvariantError, whole_number
 from minikv.interrupts import exclusive
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
@@ -50,14 +50,10 @@ class WindowedManager(CacheManager):
         super().__init__(pool.size, page_size, cache, pool, store)
         self.num_window_pages = pool.windows.size
 
-    @property
-    def available_size(self) -> int:
-        """Tokens that could be given pages of both kinds now."""
-        with self._lock:
-            leaving = sum(map(len, self._leaving))
-            full = (self.pool.full.num_free + leaving) * self.page_size + self.cache.evictable_size
-            windows = (self.pool.windows.num_free + leaving) * self.page_size + self.cache.window_evictable_size
-            return min(full, windows)
+    def _kinds(self) -> list[tuple[int, int]]:
+        """Of both kinds, how many pages are free, and how many tokens the cache could evict."""
+        full, windows = self.pool.full.num_free, self.pool.windows.num_free
+        return [(full, self.cache.evictable_size), (windows, self.cache.window_evictable_size)]
 
     @exclusive
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
@@ -101,21 +97,6 @@ class WindowedManager(CacheManager):
             start=sequence._handle,
             window_start=self.live_from(sequence),
         )
-
-    def _make_room(self, num_pages: int, spare: int = 0) -> None:
-        """Evict until `num_pages` pages of both kinds are free, if they and `spare` more are available."""
-        if self._leaving or self._loose:
-            self._give_back()
-        size, short = self.page_size, []
-        for pool, evictable in (
-            (self.pool.full, self.cache.evictable_size),
-            (self.pool.windows, self.cache.window_evictable_size),
-        ):
-            if num_pages + spare > pool.num_free + evictable // size:
-                raise OutOfPages(num_pages + spare, pool.num_free, evictable // size)
-            short.append(max(0, num_pages - pool.num_free) * size)
-        if any(short):
-            self._give_back(self.cache.evict(*short))
 
     def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
         super()._release(sequence, state, done)

@@ -136,7 +136,9 @@ class Insertion(Handle):
 class PrefixCache(Protocol):
     """The contract of every index: fifteen rules, which `minikv verify` checks.
 
-    An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps.
+    An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps. A class that says
+    `unique_pages = True` never has a page twice, so a manager gives the pages that it evicts back to the pool without
+    looking at each; a subclass has to say so again.
 
     An index may also have `nodes()`. It returns a list that belongs to the caller: every node but the roots, each
     parent before its children. A node has `parent`, `tokens`, and `pages` or `slots`. If an index lists its nodes,
@@ -268,6 +270,8 @@ def require_wanted(num_tokens: int) -> int:
     Traceback (most recent call last):
     ValueError: num_tokens is -1: evict frees 0 tokens or more
     """
+    if type(num_tokens) is int and num_tokens >= 0:
+        return num_tokens
     return whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
 
 

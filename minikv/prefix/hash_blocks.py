@@ -203,6 +203,8 @@ class HashBlockCache(PageNodeCache):
     HashBlockCache(page_size=2, block_hash='sha256', evictable=2, protected=0)
     """
 
+    unique_pages = True
+
     def __init__(
         self,
         page_size: int = 1,

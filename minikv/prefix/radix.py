@@ -142,6 +142,8 @@ class RadixCache(BaseIndex):
     RadixCache(page_size=1, policy='lru', evict_by='node', evictable=2, protected=0)
     """
 
+    unique_pages = True
+
     _make_node: type[RadixNode] = RadixNode  # a tree that keeps more on a node has its own
     _roots: dict[Hashable, RadixRoot]
 
@@ -267,8 +269,10 @@ class RadixCache(BaseIndex):
         Twin: `minikv.engine.ch03_tree.match`.
         """
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        most = require_limit(limit, len(data) // TOKEN_BYTES)
-        root = self._root_of(namespace)
+        most = len(data) // TOKEN_BYTES
+        if limit is not None:
+            most = limit if type(limit) is int and 0 <= limit <= most else require_limit(limit, most)
+        root = self._roots[None] if namespace is None else self._root_of(namespace)
         end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
         path = self._use(end, root)
         parts: list[bytes] = []
@@ -340,7 +344,10 @@ class RadixCache(BaseIndex):
         """Return where an insert begins: the node, and how many bytes of the tokens lie before it."""
         if start is None:
             return self._root_of(namespace), 0
-        self._require_start(start, packed, namespace)
+        source = getattr(start, "source", None)
+        is_prefix = source is not None and (source is packed.head or source is packed.data)
+        if not is_prefix or start not in self._held or start.namespace is not namespace:
+            self._require_start(start, packed, namespace)
         return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
 
     def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
@@ -359,7 +366,8 @@ class RadixCache(BaseIndex):
             path = self._use(node, top)
         if key_run:
             end = node.end + len(key_run) // TOKEN_BYTES
-            leaf = self._make_node(self._take_id(), key_run, page_run, node, end, self._clock)
+            leaf = self._make_node(self._next_id, key_run, page_run, node, end, self._clock)
+            self._next_id += 1
             if priority:
                 leaf.priority = priority
             self._order.add((leaf,))

@@ -55,6 +55,8 @@ class SlidingWindowCache(WindowedTree):
     SlidingWindowCache(page_size=1, window=2, evictable=6, protected=0, window_evictable=2, window_protected=0)
     """
 
+    unique_pages = True
+
     # -- insert -----------------------------------------------------------------------------------------------------
 
     def insert(

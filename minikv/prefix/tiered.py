@@ -63,6 +63,8 @@ class TieredCache(RadixCache):
     Insertion(prefix_length=0, length=3)
     """
 
+    unique_pages = True
+
     def __init__(
         self,
         page_size: int = 1,

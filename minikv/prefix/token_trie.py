@@ -60,6 +60,8 @@ class TokenTrie(PageNodeCache):
     TokenTrie(page_size=1, evictable=2, protected=0)
     """
 
+    unique_pages = True
+
     node_class: type[TrieNode] = TrieNode
 
     def _new_root(self, number: int, namespace: Hashable) -> TrieRoot:
