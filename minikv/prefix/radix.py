@@ -180,17 +180,17 @@ class RadixCache(BaseIndex):
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:
                 break
+            start_byte = at_byte
             for run in child.key_runs:
                 if not data.startswith(run, at_byte, end_byte):  # one memcmp, no slice
-                    return self._part(child, data, end_byte)
+                    return self._part(child, data, start_byte, end_byte)
                 at_byte += len(run)
             node = child
         return node, at_byte
 
-    def _part(self, node: RadixNode, data: bytes, end_byte: int) -> tuple[RadixNode, int]:
-        """Split the edge of `node` where `data[:end_byte]`, which begins with its first page, parts from it."""
+    def _part(self, node: RadixNode, data: bytes, start_byte: int, end_byte: int) -> tuple[RadixNode, int]:
+        """Split the edge of `node` where it parts from `data[start_byte:end_byte]`; their first page is the same."""
         node.glue()
-        start_byte = node.parent.end * TOKEN_BYTES  # type: ignore[union-attr]
         same = common_bytes(node.key_runs[0], data, start_byte, end_byte, self._stride)
         return self._split(node, same // self._stride), start_byte + same
 
@@ -224,7 +224,7 @@ class RadixCache(BaseIndex):
         """Make one edge of `node` and the nodes `above` it, nearest first, each of which has no other child.
 
         It undoes splits that nothing needs any more, and adds the turns of a conversation up. `node` stays, so every
-        handle that ends at it still ends where it did; for the others see `_find_again`.
+        handle that ends at it still ends where it did; for the others see `_what_is_left`.
 
             parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
         """
@@ -431,21 +431,30 @@ class RadixCache(BaseIndex):
         self._held[handle] = self._held.get(handle, 0) + 1
 
     def _find_again(self, handle: Handle) -> RadixNode:
-        """The node at the end of `handle`, whose own is gone: joined, evicted or trimmed.
+        """The node at the end of `handle`, whose own is gone: joined, evicted or trimmed."""
+        node, length = self._what_is_left(handle.node, handle.length)
+        if length < handle.length:
+            raise LockError(f"cannot lock {described(handle)}: its end was evicted")
+        return self._end_at(node, length)
+
+    def _what_is_left(self, node: RadixNode, length: int) -> tuple[RadixNode, int]:
+        """Return how much is left of the first `length` tokens on the path that led to `node`, and a node below it.
 
         A joined node forwards to the one that it became part of, an evicted one to its parent. Each keeps in `end`
-        how much of it is still there, so a handle that ends after that is stale, whatever was cached there since.
+        how much of it is still there, so whatever was cached after that is no part of it.
         """
-        node: RadixNode = handle.node
-        while node.ref_count == _GONE and handle.length <= node.end:
+        while node.ref_count == _GONE:
+            length = min(length, node.end)
             node = node.parent  # type: ignore[assignment]
-        if handle.length > node.end:
-            raise LockError(f"cannot lock {described(handle)}: its end was evicted")
-        while node.parent is not None and handle.length <= node.parent.end:
+        return node, min(length, node.end)
+
+    def _end_at(self, node: RadixNode, length: int) -> RadixNode:
+        """Return the node that ends after `length` tokens on the path to `node`; may split the edge that goes on."""
+        while node.parent is not None and length <= node.parent.end:
             node = node.parent
-        if handle.length < node.end:  # it ends in the middle of an edge
-            above = node.end - len(node.key_bytes) // TOKEN_BYTES
-            node = self._split(node, (handle.length - above) // self.page_size)
+        if length < node.end:
+            above: RadixNode = node.parent  # type: ignore[assignment]
+            node = self._split(node, (length - above.end) // self.page_size)
         return node
 
     def unlock(self, handle: Handle) -> None:
