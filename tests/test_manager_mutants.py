@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from manager_machine import ManagerAgainstModel
 
 from minikv import CacheManager, InvariantError, LockError
-from minikv.manager.manager import FINISHED
+from minikv.manager.manager import FINISHED, RUNNING
 
 pytestmark = [pytest.mark.core, pytest.mark.nightly]  # it tests the tests
 
@@ -71,7 +71,8 @@ class DoubleReleaseOnAbort(CacheManager):
     """SGLang#12224: two ways out, each of which frees."""
 
     def abort(self, sequence):
-        self._require(sequence, "abort")
+        if sequence.state != RUNNING:
+            self._refuse(sequence, "abort")
         pages = sequence.pages[sequence.shared // self.page_size :]
         super().abort(sequence)
         self.pool.free(pages)

@@ -350,8 +350,8 @@ def put_word(level, word, value):
 
 # Pools of 100 pages of which the first is taken: the corruption, and what the audit says of it.
 FREE_LIST = [
-    (put(_at=-1), "101 of 100 pages are on the stack"),
-    (put(_at=101), "-1 of 100 pages are on the stack"),
+    (put(num_free=101), "101 of 100 pages are on the stack"),
+    (put(num_free=-1), "-1 of 100 pages are on the stack"),
     (put(_memory={3: -1}), "page -1 is on the stack: this pool has pages 0 to 99"),
     (put(_memory={3: 100}), "page 100 is on the stack: this pool has pages 0 to 99"),
     (put(_memory={3: 99}), "page 99 is on the stack 2 times"),

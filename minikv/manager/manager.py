@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+from minikv.prefix.contract import PoolPages
 from minikv.prefix.tiered import TieredCache
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
@@ -53,8 +54,9 @@ class CacheManager(Exclusive):
     them, whether to copy them back instead of computing them; by default always. A store is for one thread at a time,
     so with `host` no other thread may use the store while the manager is called; an `Engine` takes care of that.
     The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot, 64 MiB at most.
-    With 1,000,000 nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache
-    is full makes that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
+    With 1,000,000 nodes a full garbage collection pauses for 250 ms on a quiet core, and for more than 600 ms on a busy
+    one; `gc.collect(); gc.freeze()` once the cache
+    is full makes that 111 ms at most. Raises `TypeError` or `ValueError` when the parts do not fit each other.
 
     Twin: `minikv.engine.ch06_07_manager.CacheManager`.
 
@@ -154,13 +156,14 @@ class CacheManager(Exclusive):
         match = sequence._handle = self.cache.acquire(prompt, limit=limit, namespace=namespace)
         cached, pages, row = match.length // self.page_size, -(-sequence.length // self.page_size), sequence._row.data
         try:
-            self._make_room(pages - cached, spare)
+            if self._leaving or self._loose or pages - cached + spare > self.pool.num_free:
+                self._make_room(pages - cached, spare)
             match.copy_to(row)
             self.pool.alloc_to(row[cached:pages])
             self._owned += pages - cached
-            sequence._num_pages = pages
-            sequence._read(match.length, match)
-            sequence.cached_length = sequence.computed = match.length
+            sequence._manager, sequence._num_pages = self, pages
+            sequence.cached_length = sequence.computed = sequence.shared = match.length
+            sequence._first_own = cached
             self._started += 1
             self._running[sequence.number] = sequence
             if self.host is not None and match.host_length:
@@ -184,7 +187,8 @@ class CacheManager(Exclusive):
         Sequence(1, running, 3 tokens, cached=0, computed=2)
         """
         with self._lock:  # one step only, so Ctrl-C comes before it or after it
-            self._require(sequence, "advance")
+            if getattr(sequence, "_manager", None) is not self:
+                self._refuse(sequence, "advance")
             if num_tokens is None:
                 sequence.computed = sequence.length
                 return
@@ -206,11 +210,13 @@ class CacheManager(Exclusive):
         >>> manager.extend(sequence, [3]); sequence.slots.tolist()
         [0, 1, 2]
         """
-        self._require(sequence, "extend")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "extend")
         more = tokens if type(tokens) is PackedTokens else pack(tokens)
         before, pages = sequence._num_pages, -(-(sequence.length + len(more.data) // TOKEN_BYTES) // self.page_size)
         if pages > before:
-            self._make_room(pages - before)
+            if self._leaving or self._loose or pages - before > self.pool.num_free:
+                self._make_room(pages - before)
             if pages > len(sequence._row):
                 sequence._reserve(pages)
             self.pool.alloc_to(sequence._row.data[before:pages])
@@ -232,7 +238,8 @@ class CacheManager(Exclusive):
         >>> manager.truncate(sequence, 3); sequence.tokens.tolist(), manager.pool.num_free
         ([1, 2, 3], 5)
         """
-        self._require(sequence, "truncate")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "truncate")
         least, most = max(1, sequence.shared), sequence.length
         rule = f"sequence {sequence.number} keeps {least} to {most} tokens: 1, or those that the cache has"
         cut = sequence._cut(whole_number("length", length, least, rule, most + 1))
@@ -255,7 +262,8 @@ class CacheManager(Exclusive):
         >>> b.slots.tolist(), b.owned.tolist(), manager.pool.num_free
         ([0, 1, 5], [], 4)
         """
-        self._require(sequence, "checkpoint")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "checkpoint")
         done = self._publish(sequence)
         if done is not None:
             try:
@@ -283,7 +291,8 @@ class CacheManager(Exclusive):
         Traceback (most recent call last):
         ValueError: cannot finish sequence 1: it has already finished
         """
-        self._require(sequence, "finish")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "finish")
         done = self._publish(sequence)
         self._release(sequence, FINISHED, done)
         if done is not None and self.host is not None:
@@ -301,7 +310,8 @@ class CacheManager(Exclusive):
         >>> manager.abort(manager.start([1, 2, 3])); manager.pool.num_free
         8
         """
-        self._require(sequence, "abort")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "abort")
         self._release(sequence, ABORTED)
 
     @contextlib.contextmanager
@@ -346,12 +356,10 @@ class CacheManager(Exclusive):
 
     # -- the steps --------------------------------------------------------------------------------------------------
 
-    def _require(self, sequence: Sequence, verb: str) -> None:
-        """`sequence` must run here."""
+    def _refuse(self, sequence: Any, verb: str) -> NoReturn:
+        """Say why `sequence`, which does not run here, cannot be had."""
         if not isinstance(sequence, Sequence):
             raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
-        if self._running.get(sequence.number) is sequence:
-            return
         ended = "it has already finished" if sequence.state == FINISHED else "it was already aborted"
         why = "another manager started it" if sequence.state == RUNNING else ended
         raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
@@ -365,13 +373,11 @@ class CacheManager(Exclusive):
         """
         if self._leaving or self._loose:
             self._give_back()
-        if num_pages + spare <= self.pool.num_free:
-            return
-        size, kinds = self.page_size, self._kinds()
-        for free, evictable in kinds:
+        size, short = self.page_size, []
+        for free, evictable in self._kinds():
             if num_pages + spare > free + evictable // size:
                 raise OutOfPages(num_pages + spare, free, evictable // size)
-        short = [max(0, num_pages - free) * size for free, _ in kinds]
+            short.append((num_pages - free) * size if num_pages > free else 0)
         if any(short):
             self._leaving.append(self.cache.evict(*short))
             if self.host is not None:  # copies them before anybody gets the pages
@@ -401,14 +407,15 @@ class CacheManager(Exclusive):
         if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
             tokens = tokens[:end]
         sequence._first_own = pages  # what is on offer is not ours while it is
+        row = sequence._row.data[:pages]
         try:
-            return self._insert(sequence, tokens, sequence._row.data[:pages])
+            return self._insert(sequence, tokens, PoolPages(row) if self._trusting else row)
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
 
-    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: memoryview) -> Insertion:
-        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
+    def _insert(self, sequence: Sequence, tokens: PackedTokens, pages: Any) -> Insertion:
+        return self.cache.insert(tokens, pages, namespace=sequence.namespace, start=sequence._handle)
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""

@@ -12,6 +12,7 @@ written in place, and grows by half of itself: a generated token costs the same 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Sequence:
 
     state = RUNNING
     cached_length = computed = shared = loaded = 0
+    _manager: Any = None  # while it runs
     _handle: Handle | None = None  # locked: it protects [0, shared)
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
     _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all
@@ -59,7 +61,8 @@ class Sequence:
         every_slot: Pages = _NO_SLOTS,
     ):
         self.number, self.namespace, self.page_size = number, namespace, page_size
-        self._tokens = self._prompt = prompt
+        self._tokens: PackedTokens | None = prompt  # all of them, until another is appended
+        self._prompt = prompt
         self.length = length = len(prompt.data) // TOKEN_BYTES
         num_pages = -(-length // page_size)
         row = rows.pop() if rows else _NO_PAGES  # memory that an earlier request left
@@ -71,8 +74,9 @@ class Sequence:
     @property
     def tokens(self) -> PackedTokens:
         """All tokens: the prompt's and those after it."""
-        if len(self._tokens.data) != self.length * TOKEN_BYTES:
-            self._tokens = self._prompt.followed_by(self._generated)
+        if self._tokens is None:
+            self._tokens = PackedTokens(self._prompt.data + self._generated)
+            self._tokens.head = self._prompt.data
         return self._tokens
 
     @property
@@ -101,12 +105,14 @@ class Sequence:
         (PackedTokens([5, 6]), [0, 1])
         """
         end = self.computed + num_tokens
+        slots = self._row[:end] if self.page_size == 1 else self._slots_of(end)
+        slots.setflags(write=False)
         begin_byte, end_byte, prompt = self.computed * TOKEN_BYTES, end * TOKEN_BYTES, self._prompt.data
         if begin_byte >= len(prompt):
             data = bytes(self._generated[begin_byte - len(prompt) : end_byte - len(prompt)])
         else:
             data = (prompt if end_byte <= len(prompt) else self.tokens.data)[begin_byte:end_byte]
-        return PackedTokens(data), self._slots_of(end)
+        return PackedTokens(data), slots
 
     @property
     def publishable(self) -> int:
@@ -118,16 +124,13 @@ class Sequence:
         return self._row.data[start:stop]
 
     def _slots_of(self, length: int) -> Pages:
-        """The slots of the first `length` tokens, to be read only; those of each page are worked out once."""
+        """The slots of the first `length` tokens; those of each page are worked out once."""
         if self.page_size == 1:
-            slots = self._row[:length]
-        else:
-            num_pages = -(-length // self.page_size)
-            if num_pages > self._num_expanded:
-                self._expand(num_pages)
-            slots = self._slots.reshape(-1)[:length]
-        slots.setflags(write=False)
-        return slots
+            return self._row[:length]
+        num_pages = -(-length // self.page_size)
+        if num_pages > self._num_expanded:
+            self._expand(num_pages)
+        return self._slots.reshape(-1)[:length]
 
     def _expand(self, num_pages: int) -> None:
         """Work out the slots of the row's first `num_pages` pages."""
@@ -160,6 +163,7 @@ class Sequence:
             self._generated += tokens
         else:
             self._generated = bytearray(tokens)
+        self._tokens = None
         self.length += len(tokens) // TOKEN_BYTES
         self._num_pages = num_pages
 
@@ -168,14 +172,15 @@ class Sequence:
         keep = len(self._prompt) * TOKEN_BYTES
         self._prompt = self._prompt[:length]
         self._generated = bytearray(self._generated[: max(0, length * TOKEN_BYTES - keep)])
-        self._tokens, self.length, self.computed = self._prompt, length, min(self.computed, length)
+        self._tokens, self.length, self.computed = None, length, min(self.computed, length)
         end, self._num_pages = self._num_pages, -(-length // self.page_size)
         self._num_expanded = min(self._num_expanded, self._num_pages)
         return self._row[self._num_pages : end].copy()
 
     def _end(self, state: str) -> None:
         """Hold nothing from now on."""
-        self._handle, self._row, self._num_pages, self.state = None, _NO_PAGES, 0, state
+        self._manager = self._handle = None
+        self._row, self._num_pages, self.state = _NO_PAGES, 0, state
         self._slots, self._num_expanded = _NO_SLOTS, 0
 
     def __repr__(self) -> str:

@@ -62,7 +62,8 @@ class WindowedManager(CacheManager):
         What a checkpoint or the end publishes keeps its last window, and a page more: the same prompt, asked again,
         computes its last token again, so it needs the window before that one.
         """
-        self._require(sequence, "advance")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "advance")
         before = sequence.computed
         super().advance(sequence, num_tokens)
         kept = self.cache.windows.span + self.page_size
@@ -78,7 +79,8 @@ class WindowedManager(CacheManager):
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
         """As `CacheManager.truncate`; `ValueError` as well where the window before `length` has been given back."""
-        self._require(sequence, "truncate")
+        if getattr(sequence, "_manager", None) is not self:
+            self._refuse(sequence, "truncate")
         length = whole_number("length", length, 0, "a sequence keeps 0 tokens or more")
         whole = min(length, sequence.computed) // self.page_size * self.page_size
         if self.live_from(sequence) > max(sequence.shared, whole - self.cache.windows.span):
@@ -89,10 +91,10 @@ class WindowedManager(CacheManager):
         """The first token after the shared ones whose window page the sequence still has."""
         return max(sequence.shared, self._live_from.get(sequence.number, 0))
 
-    def _insert(self, sequence: Sequence, tokens: Any, row: memoryview) -> Insertion:
+    def _insert(self, sequence: Sequence, tokens: Any, pages: Any) -> Insertion:
         return self.cache.insert(
             tokens,
-            row,
+            pages,
             namespace=sequence.namespace,
             start=sequence._handle,
             window_start=self.live_from(sequence),

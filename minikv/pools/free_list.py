@@ -34,26 +34,22 @@ class FreeListPool(SlotPool):
     ValueError: cannot free pages[1]: page 1 is given twice
     """
 
-    def __init__(self, size: int):
-        self.size = pool_size(size)
-        self._memory = np.arange(self.size, dtype=np.int32)  # [_at:] are free, the next one first
-        self._where = self._memory.copy()  # for each page, where on the stack it was pushed last
-        self._at = 0
-        self._noted_from = 0  # a free page before here came back unseen: its place is noted when somebody asks
+    num_free: int = 0  # pages that `alloc` could give now
 
-    @property
-    def num_free(self) -> int:
-        """Pages that `alloc` could give now."""
-        return self.size - self._at
+    def __init__(self, size: int):
+        self.size = self.num_free = pool_size(size)
+        self._memory = np.arange(self.size, dtype=np.int32)  # the last `num_free` are free, the next one first
+        self._where = self._memory.copy()  # for each page, where on the stack it was pushed last
+        self._noted_from = 0  # a free page before here came back unseen: its place is noted when somebody asks
 
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer.
 
         Twin: `minikv.engine.ch01_02_pool.alloc`.
         """
-        end = self._at + request(num_pages, self.size - self._at)
-        pages = self._memory[self._at : end].copy()
-        self._at = end
+        at, count = self.size - self.num_free, request(num_pages, self.num_free)
+        pages = self._memory[at : at + count].copy()
+        self.num_free -= count
         return pages
 
     def alloc_to(self, row: memoryview) -> None:
@@ -65,11 +61,12 @@ class FreeListPool(SlotPool):
         >>> pool.alloc_to(row[1:]); row.tolist(), pool.num_free
         ([9, 0, 1], 2)
         """
-        end = self._at + len(row)
-        if end > self.size:
-            raise OutOfPages(needed=len(row), free=self.size - self._at)
-        row[:] = self._memory.data[self._at : end]
-        self._at = end
+        count, free = len(row), self.num_free
+        if count > free:
+            raise OutOfPages(needed=count, free=free)
+        at = self.size - free
+        row[:] = self._memory.data[at : at + count]
+        self.num_free = free - count
 
     def free(self, pages: Any, sure: bool = False) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none.
@@ -80,15 +77,15 @@ class FreeListPool(SlotPool):
 
         Twin: `minikv.engine.ch01_02_pool.free`.
         """
-        kind = type(pages)
-        plain = (kind is memoryview and pages.format == "i") or (kind is np.ndarray and pages.dtype is _INT32)
+        kind, top = type(pages), self.size - self.num_free
+        plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format == "i")
         ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
-        at = self._at - len(ids)
+        at = top - len(ids)
         if sure and at >= 0:
-            if self._noted_from < self._at:
-                self._noted_from = self._at
-            self._memory[at : self._at] = ids
-            self._at = at
+            if self._noted_from < top:
+                self._noted_from = top
+            self._memory[at:top] = ids
+            self.num_free = self.size - at
         elif not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
             refuse_free(page_ids(pages, self.size), self.is_free)
 
@@ -97,14 +94,15 @@ class FreeListPool(SlotPool):
         number = page_id(page, self.size)
         self._note()
         place = self._where[number]
-        return bool(place >= self._at and self._memory[place] == number)
+        return bool(place >= self.size - self.num_free and self._memory[place] == number)
 
     def check(self) -> None:
         """The stack holds pages of this pool, each once and each at its place; every page has a place."""
-        if not 0 <= self._at <= self.size:
+        if not 0 <= self.num_free <= self.size:
             raise InvariantError(f"FreeListPool: {self.num_free} of {self.size} pages are on the stack")
         self._note()
-        free, at = self._memory[self._at :], self._at
+        at = self.size - self.num_free
+        free = self._memory[at:]
         for page in free[(free < 0) | (free >= self.size)].tolist():
             raise InvariantError(f"FreeListPool: page {page} is on the stack: this pool has pages 0 to {self.size - 1}")
         for page in np.flatnonzero((self._where < 0) | (self._where >= self.size)).tolist():
@@ -120,38 +118,41 @@ class FreeListPool(SlotPool):
 
     def _note(self) -> None:
         """Note the places of the pages that came back unseen, before anybody looks at one."""
-        if self._at < self._noted_from:
-            places = np.arange(self._at, self._noted_from, dtype=np.int32)
-            self._where.put(self._memory[self._at : self._noted_from], places, "clip")
-        self._noted_from = self._at
+        at = self.size - self.num_free
+        if at < self._noted_from:
+            places = np.arange(at, self._noted_from, dtype=np.int32)
+            self._where.put(self._memory[at : self._noted_from], places, "clip")
+        self._noted_from = at
 
     def _free_few(self, pages: list[int]) -> bool:
         """Push a few pages, or none when one of them is foreign, free already, or given twice."""
-        if self._at < self._noted_from:
+        at = self.size - self.num_free
+        if at < self._noted_from:
             self._note()
-        stack, where, at = self._memory.data, self._where.data, self._at
+        stack, where = self._memory.data, self._where.data
         for page in reversed(pages):
             if not 0 <= page < self.size or (where[page] >= at and stack[where[page]] == page):
-                return False  # what was pushed before it is not on the stack before `_at` says so
+                return False  # what was pushed before it is not on the stack before `num_free` says so
             at -= 1
             stack[at], where[page] = page, at
-        self._at = self._noted_from = at
+        self.num_free, self._noted_from = self.size - at, at
         return True
 
     def _free_many(self, ids: Pages) -> bool:
         """The same for many, in a few steps of numpy: no page has two places, so one given twice misses its first."""
         self._note()
-        at, index = self._at - len(ids), ids.view(np.uint32).astype(np.intp)  # a negative one becomes a huge one
+        top = self.size - self.num_free
+        at, index = top - len(ids), ids.view(np.uint32).astype(np.intp)  # a negative one becomes a huge one
         try:
             before = self._where.take(index)
         except IndexError:
             return False
-        if at < 0 or ((before >= self._at) & (self._memory.take(before) == ids)).any():
+        if at < 0 or ((before >= top) & (self._memory.take(before) == ids)).any():
             return False
-        places = np.arange(at, self._at, dtype=np.int32)
+        places = np.arange(at, top, dtype=np.int32)
         self._where[index] = places
         if self._where.take(index).tobytes() != places.tobytes():
-            return False  # what was noted says nothing before `_at` does
-        self._memory[at : self._at] = ids
-        self._at = self._noted_from = at
+            return False  # what was noted says nothing before `num_free` does
+        self._memory[at:top] = ids
+        self.num_free, self._noted_from = self.size - at, at
         return True

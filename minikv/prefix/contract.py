@@ -205,6 +205,25 @@ class PrefixCache(Protocol):
         """Recompute every size, link, order and lock from scratch; raise `InvariantError` on the first difference."""
 
 
+class PoolPages(Sequence[int]):
+    """The pages in `row`, a memoryview of int32, that a pool gave: an index copies them and need not look at each.
+
+    >>> list(PoolPages(memoryview(array("i", [7, 8]))))
+    [7, 8]
+    """
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: memoryview):
+        self.row = row
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.row[at]
+
+
 def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0) -> bytes:
     """Copy the pages of `num_tokens` tokens, less the first `skip` pages, into the bytes of int32.
 
@@ -218,6 +237,8 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
     """
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
+    if type(pages) is PoolPages and whole <= len(pages.row) <= given:  # a third of the time of looking at them
+        return pages.row[skip:whole].tobytes()
     view = pages if type(pages) is memoryview else _view(pages)
     if view is not None and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
         packed: bytes = view[skip:whole].tobytes()

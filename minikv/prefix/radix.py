@@ -342,13 +342,14 @@ class RadixCache(BaseIndex):
 
     def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
         """Return where an insert begins: the node, and how many bytes of the tokens lie before it."""
-        if start is None:
-            return self._root_of(namespace), 0
-        source = getattr(start, "source", None)
-        is_prefix = source is not None and (source is packed.head or source is packed.data)
-        if not is_prefix or start not in self._held or start.namespace is not namespace:
-            self._require_start(start, packed, namespace)
-        return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
+        if start is not None:
+            source = getattr(start, "source", None)
+            is_prefix = source is not None and (source is packed.head or source is packed.data)
+            if not is_prefix or start not in self._held or start.namespace is not namespace:
+                self._require_start(start, packed, namespace)
+            if start.length:
+                return start.node, start.length * TOKEN_BYTES
+        return self._roots[None] if namespace is None else self._root_of(namespace), 0
 
     def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
         """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is.
@@ -493,10 +494,22 @@ class RadixCache(BaseIndex):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [12, 11, 10])
         """
-        wanted = -(-require_wanted(num_tokens) // self.page_size) * _PAGE_BYTES
+        if type(num_tokens) is not int or num_tokens < 0:
+            num_tokens = require_wanted(num_tokens)
+        wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
         got, by_page = 0, self.evict_by == "page"
-        while got < wanted and (leaf := self._next_victim(before=parts)) is not None:
+        while got < wanted:
+            try:
+                leaf: RadixNode | None = self._order.first()
+                if leaf is not None and (leaf.children or leaf.ref_count):
+                    self._refuse_victim(leaf)
+            except Exception:  # where the policy fails, what went before comes back, and the next call says why
+                if not parts:
+                    raise
+                break
+            if leaf is None:
+                break
             if by_page:
                 some = sum(map(len, leaf.page_runs)) > wanted - got
                 freed = self._trim(leaf, wanted - got) if some else b"".join(self._remove_leaf(leaf))
@@ -509,18 +522,6 @@ class RadixCache(BaseIndex):
                     got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
-
-    def _next_victim(self, before: list[bytes]) -> RadixNode | None:
-        """The leaf to evict next; where the policy fails, what went `before` comes back, and the next call says why."""
-        try:
-            leaf: RadixNode | None = self._order.first()
-            if leaf is not None and (leaf.children or leaf.ref_count):
-                self._refuse_victim(leaf)
-        except Exception:
-            if not before:
-                raise
-            return None
-        return leaf
 
     def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
         """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale.
