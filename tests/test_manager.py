@@ -507,12 +507,18 @@ def test_parts_that_do_not_fit_are_refused():
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"pool": int}, "pool is <class 'int'>, not a SlotPool: it has no alloc_to"),
-        ({"pool": FreeListPool}, "pool is <class 'minikv.pools.free_list.FreeListPool'>, not a SlotPool"),
-        ({"pool": 0}, "pool is 0, not a SlotPool"),
-        ({"pool": RadixCache()}, r"pool is RadixCache\(.*, not a SlotPool: it has no alloc_to"),
-        ({"prefix_cache": FreeListPool(2)}, r"prefix_cache is FreeListPool\(.*, not a PrefixCache: it has no acquire"),
-        ({"prefix_cache": "a" * 10_000}, "prefix_cache is 'aaa.*…, not a PrefixCache: it has no acquire"),
+        ({"pool": int}, r"pool is <class 'int'>: expected a SlotPool with alloc_to\(\)"),
+        (
+            {"pool": FreeListPool},
+            r"pool is <class 'minikv.pools.free_list.FreeListPool'>: expected a SlotPool with alloc_to\(\)",
+        ),
+        ({"pool": 0}, r"pool is 0: expected a SlotPool with alloc_to\(\)"),
+        ({"pool": RadixCache()}, r"pool is RadixCache\(.*: expected a SlotPool with alloc_to\(\)"),
+        (
+            {"prefix_cache": FreeListPool(2)},
+            r"prefix_cache is FreeListPool\(.*: expected a PrefixCache with acquire\(\)",
+        ),
+        ({"prefix_cache": "a" * 10_000}, r"prefix_cache is 'aaa.*…: expected a PrefixCache with acquire\(\)"),
         ({"num_pages": "2"}, "num_pages is '2'"),
         ({"page_size": 1.0}, "page_size is 1.0"),
     ],

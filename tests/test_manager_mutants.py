@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from manager_machine import ManagerAgainstModel
 
 from minikv import CacheManager, InvariantError, LockError
-from minikv.manager.manager import FINISHED, RUNNING
+from minikv.manager.manager import FINISHED
 
 pytestmark = [pytest.mark.core, pytest.mark.nightly]  # it tests the tests
 
@@ -71,8 +71,7 @@ class DoubleReleaseOnAbort(CacheManager):
     """SGLang#12224: two ways out, each of which frees."""
 
     def abort(self, sequence):
-        if sequence.state != RUNNING:
-            self._refuse(sequence, "abort")
+        self._require(sequence, "abort")
         pages = sequence.pages[sequence.shared // self.page_size :]
         super().abort(sequence)
         self.pool.free(pages)

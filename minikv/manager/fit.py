@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from minikv.errors import bounded
+from minikv.errors import bounded, require_method
 from minikv.pools import Pages
 from minikv.prefix.contract import PrefixCache
 from minikv.tokens import PackedTokens, TokensLike
@@ -36,11 +36,10 @@ def require_fit(manager: Any, host: Any = None) -> None:
     ValueError: page_size is 2: the prefix cache has pages of 1
     """
     pages, size = manager.num_pages, manager.page_size
-    for name, part, verbs in (("prefix_cache", manager.cache, _CACHE_VERBS), ("pool", manager.pool, _POOL_VERBS)):
-        missing = [verb for verb in verbs if not callable(getattr(part, verb, None))]
-        if missing or isinstance(part, type):
-            kind = "a PrefixCache" if name == "prefix_cache" else "a SlotPool"
-            raise TypeError(f"{name} is {bounded(part)}, not {kind}" + (f": it has no {missing[0]}" if missing else ""))
+    for verb in _CACHE_VERBS:
+        require_method("prefix_cache", manager.cache, verb, f"a PrefixCache with {verb}()")
+    for verb in _POOL_VERBS:
+        require_method("pool", manager.pool, verb, f"a SlotPool with {verb}()")
     if manager.cache.page_size != size:
         raise ValueError(f"page_size is {size}: the prefix cache has pages of {manager.cache.page_size}")
     if manager.pool.size != pages:
@@ -61,18 +60,18 @@ def require_host_fits(cache: Any, store: Any, host: Any) -> None:
     Traceback (most recent call last):
     ValueError: host is None: the prefix cache has 4 host pages
     """
-    pages = getattr(cache, "host_pages", 0)
-    if host is not None and store is None:
-        raise ValueError(f"store is None: expected one, because host is {bounded(host)}")
-    if host is not None and host is store:
-        raise ValueError(f"host is {bounded(host)}: expected a store other than `store`")
-    if host is not None and not pages:
-        raise ValueError(f"host is {bounded(host)}: the prefix cache has no host memory")
-    if pages and store is not None and host is None:
-        raise ValueError(f"host is None: the prefix cache has {pages} host pages")
-    if host is not None and getattr(host, "num_pages", pages) != pages:
-        raise ValueError(f"host has {host.num_pages} pages: the prefix cache has {pages} host pages")
-    for name in ("shape", "page_size", "dtype") if host is not None else ():
+    pages, has_host = getattr(cache, "host_pages", 0), host is not None
+    there = getattr(host, "num_pages", pages)
+    for is_wrong, why in (
+        (has_host and store is None, f"store is None: expected one, because host is {bounded(host)}"),
+        (has_host and host is store, f"host is {bounded(host)}: expected a store other than `store`"),
+        (has_host and not pages, f"host is {bounded(host)}: the prefix cache has no host memory"),
+        (pages and store is not None and not has_host, f"host is None: the prefix cache has {pages} host pages"),
+        (has_host and there != pages, f"host has {there} pages: the prefix cache has {pages} host pages"),
+    ):
+        if is_wrong:
+            raise ValueError(why)
+    for name in ("shape", "page_size", "dtype") if has_host else ():
         if (theirs := getattr(host, name, None)) != (mine := getattr(store, name, None)):
             raise ValueError(f"host has {name} {bounded(theirs)}: the store has {bounded(mine)}")
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class CacheManager(Exclusive):
     so with `host` no other thread may use the store while the manager is called; an `Engine` takes care of that.
     The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot, 64 MiB at most.
     With 1,000,000 nodes a full garbage collection pauses for 250 ms on a quiet core, and for more than 600 ms on a busy
-    one; `gc.collect(); gc.freeze()` once the cache
-    is full makes that 111 ms at most. Raises `TypeError` or `ValueError` when the parts do not fit each other.
+    one; after `gc.collect(); gc.freeze()`, once the cache is full, for less than half of that. Raises `TypeError` or
+    `ValueError` when the parts do not fit each other.
 
     Twin: `minikv.engine.ch06_07_manager.CacheManager`.
 
@@ -188,7 +188,7 @@ class CacheManager(Exclusive):
         """
         with self._lock:  # one step only, so Ctrl-C comes before it or after it
             if getattr(sequence, "_manager", None) is not self:
-                self._refuse(sequence, "advance")
+                self._require(sequence, "advance")
             if num_tokens is None:
                 sequence.computed = sequence.length
                 return
@@ -211,7 +211,7 @@ class CacheManager(Exclusive):
         [0, 1, 2]
         """
         if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "extend")
+            self._require(sequence, "extend")
         more = tokens if type(tokens) is PackedTokens else pack(tokens)
         before, pages = sequence._num_pages, -(-(sequence.length + len(more.data) // TOKEN_BYTES) // self.page_size)
         if pages > before:
@@ -238,8 +238,7 @@ class CacheManager(Exclusive):
         >>> manager.truncate(sequence, 3); sequence.tokens.tolist(), manager.pool.num_free
         ([1, 2, 3], 5)
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "truncate")
+        self._require(sequence, "truncate")
         least, most = max(1, sequence.shared), sequence.length
         rule = f"sequence {sequence.number} keeps {least} to {most} tokens: 1, or those that the cache has"
         cut = sequence._cut(whole_number("length", length, least, rule, most + 1))
@@ -262,8 +261,7 @@ class CacheManager(Exclusive):
         >>> b.slots.tolist(), b.owned.tolist(), manager.pool.num_free
         ([0, 1, 5], [], 4)
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "checkpoint")
+        self._require(sequence, "checkpoint")
         done = self._publish(sequence)
         if done is not None:
             try:
@@ -292,7 +290,7 @@ class CacheManager(Exclusive):
         ValueError: cannot finish sequence 1: it has already finished
         """
         if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "finish")
+            self._require(sequence, "finish")
         done = self._publish(sequence)
         self._release(sequence, FINISHED, done)
         if done is not None and self.host is not None:
@@ -310,8 +308,7 @@ class CacheManager(Exclusive):
         >>> manager.abort(manager.start([1, 2, 3])); manager.pool.num_free
         8
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "abort")
+        self._require(sequence, "abort")
         self._release(sequence, ABORTED)
 
     @contextlib.contextmanager
@@ -356,13 +353,14 @@ class CacheManager(Exclusive):
 
     # -- the steps --------------------------------------------------------------------------------------------------
 
-    def _refuse(self, sequence: Any, verb: str) -> NoReturn:
-        """Say why `sequence`, which does not run here, cannot be had."""
+    def _require(self, sequence: Any, verb: str) -> None:
+        """`sequence` must run here."""
         if not isinstance(sequence, Sequence):
             raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
-        ended = "it has already finished" if sequence.state == FINISHED else "it was already aborted"
-        why = "another manager started it" if sequence.state == RUNNING else ended
-        raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
+        if sequence._manager is not self:
+            ended = "it has already finished" if sequence.state == FINISHED else "it was already aborted"
+            why = "another manager started it" if sequence.state == RUNNING else ended
+            raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
 
     def _make_room(self, num_pages: int, spare: int = 0) -> None:
         """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
@@ -407,15 +405,19 @@ class CacheManager(Exclusive):
         if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
             tokens = tokens[:end]
         sequence._first_own = pages  # what is on offer is not ours while it is
-        row = sequence._row.data[:pages]
+        row: Any = sequence._row.data[:pages]
+        if self._trusting:
+            row = PoolPages(row)
+        options = self._insert_options(sequence)
         try:
-            return self._insert(sequence, tokens, PoolPages(row) if self._trusting else row)
+            return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle, **options)
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
 
-    def _insert(self, sequence: Sequence, tokens: PackedTokens, pages: Any) -> Insertion:
-        return self.cache.insert(tokens, pages, namespace=sequence.namespace, start=sequence._handle)
+    def _insert_options(self, sequence: Sequence) -> dict[str, Any]:
+        """What else the cache must know of a sequence that is published."""
+        return {}
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
@@ -445,10 +447,8 @@ class CacheManager(Exclusive):
         if done is not None and done.length > sequence.shared:
             given, kept = done.prefix_length // size, done.length // size
         own: Any = ()
-        if given > shared:
+        if given > shared or kept < end:
             own = np.concatenate((row[shared:given], row[kept:end]))
-        elif kept < end:
-            own = row[kept:end].copy()
         self._owned -= end - shared
         self._running.pop(sequence.number, None)
         sequence._end(state)

@@ -20,7 +20,6 @@ from minikv.manager.sequence import Sequence
 from minikv.pools.windowed import WindowedPool
 from minikv.prefix.contract import Insertion
 from minikv.prefix.sliding_window import SlidingWindowCache
-from minikv.prefix.windows import WindowNode
 
 
 class WindowedManager(CacheManager):
@@ -62,8 +61,7 @@ class WindowedManager(CacheManager):
         What a checkpoint or the end publishes keeps its last window, and a page more: the same prompt, asked again,
         computes its last token again, so it needs the window before that one.
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "advance")
+        self._require(sequence, "advance")
         before = sequence.computed
         super().advance(sequence, num_tokens)
         kept = self.cache.windows.span + self.page_size
@@ -79,8 +77,7 @@ class WindowedManager(CacheManager):
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
         """As `CacheManager.truncate`; `ValueError` as well where the window before `length` has been given back."""
-        if getattr(sequence, "_manager", None) is not self:
-            self._refuse(sequence, "truncate")
+        self._require(sequence, "truncate")
         length = whole_number("length", length, 0, "a sequence keeps 0 tokens or more")
         whole = min(length, sequence.computed) // self.page_size * self.page_size
         if self.live_from(sequence) > max(sequence.shared, whole - self.cache.windows.span):
@@ -91,14 +88,8 @@ class WindowedManager(CacheManager):
         """The first token after the shared ones whose window page the sequence still has."""
         return max(sequence.shared, self._live_from.get(sequence.number, 0))
 
-    def _insert(self, sequence: Sequence, tokens: Any, pages: Any) -> Insertion:
-        return self.cache.insert(
-            tokens,
-            pages,
-            namespace=sequence.namespace,
-            start=sequence._handle,
-            window_start=self.live_from(sequence),
-        )
+    def _insert_options(self, sequence: Sequence) -> dict[str, Any]:
+        return {"window_start": self.live_from(sequence)}
 
     def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
         super()._release(sequence, state, done)
@@ -108,18 +99,16 @@ class WindowedManager(CacheManager):
     def check(self) -> None:
         """As `CacheManager.check`; and each token that needs a window page has one, and no other has."""
         super().check()
-        expected: dict[int, tuple[bool, str]] = {}
         for node in self.cache.nodes():
-            assert isinstance(node, WindowNode)
-            self._expect(expected, node.pages, node.start, node.window.live_from, f"node {node.id} of the cache")
+            self._check_windows(node.pages, node.start, node.window.live_from, f"node {node.id} of the cache")
         for sequence in self.sequences:
-            begin, own = sequence.shared, sequence.pages[sequence.shared // self.page_size :]
-            self._expect(expected, own, begin, self.live_from(sequence), f"sequence {sequence.number}")
-        for page, (needs, owner) in expected.items():
+            own, live_from = sequence.pages[sequence.shared // self.page_size :], self.live_from(sequence)
+            self._check_windows(own, sequence.shared, live_from, f"sequence {sequence.number}")
+
+    def _check_windows(self, pages: Any, begin: int, live_from: int, owner: str) -> None:
+        """Of `pages`, of which the first begins at token `begin`, those from `live_from` on have a window page."""
+        for i, page in enumerate(pages):
+            needs = begin + i * self.page_size >= live_from
             if (self.pool.window_of[page] >= 0) != needs:
                 has = "has no window page, and needs one" if needs else "has a window page that nobody needs"
                 raise InvariantError(f"page {page} of {owner} {has}")
-
-    def _expect(self, expected: dict[int, tuple[bool, str]], pages: Any, begin: int, live_from: int, who: str) -> None:
-        for i, page in enumerate(pages):
-            expected[int(page)] = begin + i * self.page_size >= live_from, who
