@@ -9,37 +9,44 @@ import numpy as np
 import pytest
 from museum import law_by_law
 
-from minikv import BitmaskPool, RadixCache, RowCache, TokenTrie
-from minikv.prefix.row_cache import VersionedTrie
+from minikv import BitmaskPool, RadixCache, TokenTrie
+from minikv.engine import classes_for, engine_world
+from minikv.engine.ch04_05_cache import evict, in_order, link, unlink
+from minikv.engine.ch09_10_rows_and_blocks import take_row, trie_find, trie_insert
 from minikv.testing.attempt import TimeLimit, TooLong
 
 pytestmark = pytest.mark.core
 
-LENGTH = 12
+
+def rows_with(**pieces):
+    """The `RowTrie` that a learner builds, with these pieces in the place of ours."""
+    world = engine_world(*classes_for(9))
+    world.update(pieces)
+    return world["RowTrie"]
 
 
-def write(cache, sequence):
-    """Compute what was not found: each position holds a number that says which tokens lead to it."""
-    for at in range(sequence.found, len(sequence.tokens)):
-        cache.arrays[0][sequence.row, at, 0] = hash(tuple(sequence.tokens[: at + 1]))
+RowTrie = rows_with()
 
 
 def serve(cache, tokens):
-    sequence = cache.start(tokens)
-    write(cache, sequence)
-    cache.finish(sequence)
+    cache.finish(cache.start(tokens))
 
 
-def is_true(cache, sequence):
-    """Whether a running sequence has found its own keys and values."""
-    held = cache.arrays[0][sequence.row, : sequence.found, 0].tolist()
-    return held == [hash(tuple(sequence.tokens[: at + 1])) for at in range(sequence.found)]
+def is_true(cache, request):
+    """Whether a running request has found its own keys and values: the row's tokens represent them."""
+    return cache.rows[request.row][: request.found] == request.tokens[: request.found]
 
 
-def rows_of(make, num_rows, **options):
-    cache = make(num_rows, arrays=(np.zeros((num_rows, LENGTH, 1), np.int64),), **options)
-    cache.trie = getattr(make, "Trie", VersionedTrie)()
-    return cache
+def still_there(cache, tokens):
+    """How many of the nodes that `tokens` lead through have not been evicted, whatever has become of their row."""
+    return len(trie_find(cache.root, tokens))
+
+
+def nodes_of(cache):
+    nodes = [cache.root]
+    for node in nodes:  # which grows meanwhile
+        nodes += node.children.values()
+    return nodes[1:]
 
 
 # -- eviction ---------------------------------------------------------------------------------------------------------
@@ -47,42 +54,47 @@ def rows_of(make, num_rows, **options):
 
 def the_end_of_a_prompt_goes_before_its_beginning(make):
     """A1: all nodes of a path are used in the order of the walk, so the oldest is the parent, and it goes first."""
-    cache = rows_of(make, 2, max_nodes=3)
+    cache = make(2, max_nodes=3)
     serve(cache, [1, 2, 3])
     serve(cache, [9])
-    assert [len(cache.find(prompt)) for prompt in ([1, 2, 3], [9])] == [2, 1]
+    assert [still_there(cache, prompt) for prompt in ([1, 2, 3], [9])] == [2, 1]
 
 
-class ParentFirst(RowCache):
-    class Trie(VersionedTrie):
-        def _touch(self, path):
-            super()._touch(path[::-1])
+def touch_the_parent_first(ring, node):
+    path = []
+    while node.parent is not None:
+        path.append(node)
+        node = node.parent
+    for node in reversed(path):
+        unlink(node)
+        link(ring, node)
 
 
 def a_prompt_too_long_keeps_its_beginning(make):
     """A13: a prompt with more tokens than the capacity evicts its own first tokens, and nothing of it is found."""
-    cache = rows_of(make, 2, max_nodes=3)
+    cache = make(2, max_nodes=3)
     serve(cache, [1, 2, 3, 4, 5])
     assert len(cache.find([1, 2, 3, 4, 5])) == 3
 
 
 def what_is_evicted_is_gone(make):
     """A3: an evicted node stays linked to its parent, so the trie grows without end."""
-    cache = rows_of(make, 2, max_nodes=10)
+    cache = make(2, max_nodes=10)
     for token in range(50):
         serve(cache, [token, 100 + token])
-    assert len(list(cache.trie.nodes())) == 10
+    assert len(nodes_of(cache)) == 10
 
 
-class LeavesHusks(RowCache):
-    class Trie(VersionedTrie):
-        def _unlink(self, node):
-            node.children.clear()
+def evict_and_leave_husks(cache, num_nodes):
+    for node in in_order(cache.ring)[: max(0, num_nodes)]:
+        unlink(node)
+        node.children.clear()
+        cache.evictable -= 1
 
 
 def the_search_for_a_victim_ends(make):
     """A4: when every node is pinned, the loop moves one after the other to the end, and never stops."""
-    cache, limit = rows_of(make, 3, max_nodes=2), TimeLimit(0.3)
+    cache, limit = make(3, max_nodes=2), TimeLimit(0.3)
     serve(cache, [1, 2])
     cache.start([1, 2, 3])
     try:
@@ -95,21 +107,18 @@ def the_search_for_a_victim_ends(make):
     assert len(cache.find([1, 2])) == 2
 
 
-class PinningTrie(VersionedTrie):
+def insert_and_pin(root, tokens, row, pool):
     """An insert pins what it goes through, and so it may be that nothing else is left."""
+    path = trie_insert(root, tokens, row, pool)
+    for node in path:
+        node.locks += 1
+    return path
 
-    def insert(self, tokens, pages):
-        done = super().insert(tokens, pages)
-        self.lock(done)
-        return done
 
-
-class NeverGivesUp(RowCache):
-    Trie = PinningTrie
-
-    def _make_room(self):
-        while self.trie.total_size > self.max_nodes:
-            self.trie.evict(1)
+def evict_and_never_give_up(cache, num_nodes):
+    rest = cache.evictable + cache.protected - num_nodes
+    while cache.evictable + cache.protected > rest:
+        evict(cache, 1)
 
 
 # -- pins -------------------------------------------------------------------------------------------------------------
@@ -117,48 +126,44 @@ class NeverGivesUp(RowCache):
 
 def a_pin_holds_the_whole_path(make):
     """A4b: the pin counts on the last node alone; those above it go, and the running request's prefix with them."""
-    cache = rows_of(make, 3, max_nodes=3)
+    cache = make(3, max_nodes=3)
     serve(cache, [1, 2, 3])
     cache.start([1, 2, 3, 4])
     serve(cache, [9])
     assert len(cache.find([1, 2, 3])) == 3
 
 
-class PinsTheLastNode(RowCache):
-    class Trie(VersionedTrie):
-        def _protect(self, handle, path):
-            super()._protect(handle, path[:1])
+def lock_the_last_node(cache, node):
+    node.locks += 1
+    if node.locks == 1:
+        cache.protect(node)
 
 
 def what_nobody_runs_on_can_be_evicted(make):
     """An insert pins besides, so a caller that does not release once more for each insert keeps it forever."""
-    cache = rows_of(make, 2, max_nodes=2)
+    cache = make(2, max_nodes=2)
     serve(cache, [1, 2])
     serve(cache, [8, 9])
-    assert [len(cache.find(prompt)) for prompt in ([1, 2], [8, 9])] == [0, 2]
-
-
-class InsertPins(RowCache):
-    Trie = PinningTrie
+    assert [still_there(cache, prompt) for prompt in ([1, 2], [8, 9])] == [0, 2]
 
 
 def a_request_ends_once(make):
     """A10: a release of what is not there, or not pinned, is silent; a second one takes the pin of another request."""
-    cache = rows_of(make, 3)
+    cache = make(3)
     serve(cache, [1, 2])
     first, second = cache.start([1, 2, 3]), cache.start([1, 2, 4])
-    cache.abort(first)
-    with pytest.raises(ValueError, match="is over"):
-        cache.abort(first)
-    assert [node.ref_count for node in second.held.node.path] == [1, 1]
+    cache.finish(first)
+    with pytest.raises(ValueError, match="is already free"):
+        cache.finish(first)
+    assert [node.locks for node in second.path] == [1, 1]
 
 
-class ReleasesBySearch(RowCache):
-    def abort(self, sequence):
-        for node in self.trie.match_prefix(sequence.tokens).node.path:
-            node.ref_count = max(0, node.ref_count - 1)
-        if self._running.pop(sequence.row, None):
-            self.pool.free([sequence.row])
+class ReleasesBySearch(RowTrie):
+    def finish(self, request):
+        for node in self.find(request.tokens):
+            node.locks = max(0, node.locks - 1)
+        if not self.pool.is_free(request.row):
+            self.pool.free([request.row])
 
 
 # -- rows and versions ------------------------------------------------------------------------------------------------
@@ -166,71 +171,67 @@ class ReleasesBySearch(RowCache):
 
 def what_is_copied_is_what_was_cached(make):
     """A7: the prefix is copied from the row that the node names, whoever has written there since."""
-    cache = rows_of(make, 2)
+    cache = make(2)
     serve(cache, [1, 2, 3])
-    serve(cache, [5, 5, 5])
     stranger = cache.start([6, 6, 6])
-    write(cache, stranger)
     assert stranger.row == 0
-    sequence = cache.start([1, 2, 4])
-    assert is_true(cache, sequence)
+    request = cache.start([1, 2, 4])
+    assert is_true(cache, request)
 
 
 def what_is_taken_over_is_what_was_cached(make):
     """A7, without a copy: a stranger has used the row in between."""
-    cache = rows_of(make, 1)
+    cache = make(1)
     serve(cache, [1, 2, 3])
     serve(cache, [5, 5, 5])
     assert is_true(cache, cache.start([1, 2, 4]))
 
 
-class NeverAsksTheVersion(RowCache):
-    def is_current(self, node):
-        return node.row >= 0
+def never_ask_the_version(node, pool):
+    return node.row is not None
 
 
 def two_owners_never_have_one_version(make):
     """A row that is taken over keeps its version; what the old owner had behind it is overwritten, and found."""
-    cache = rows_of(make, 1)
+    cache = make(1)
     serve(cache, [1, 2, 3, 4])
     serve(cache, [1, 2, 8, 9])
     assert is_true(cache, cache.start([1, 2, 3, 4, 5]))
 
 
-class KeepsTheVersion(RowCache):
-    def _take(self, row, path):
-        if path:
-            self.pool.occupy(row)
-        else:
-            super()._take(row, path)
+def take_row_and_keep_its_version(pool, path):
+    if not path or not pool.is_free(path[-1].row):
+        return take_row(pool, path)
+    pool.occupy(path[-1].row)
+    return path[-1].row, False
 
 
 def what_is_cached_keeps_its_row(make):
     """An insert points the whole path to the newest row, which may be recycled while the old one is still in use."""
-    cache = rows_of(make, 3)
+    cache = make(3)
     serve(cache, [1, 2, 3, 4])
     cache.start([1, 2, 3, 4, 5])
     serve(cache, [1, 2, 3, 7])
     assert [node.row for node in cache.find([1, 2, 3, 4])] == [0, 0, 0, 0]
 
 
-class NewestWins(RowCache):
-    def publish(self, sequence, generated=()):
-        super().publish(sequence, generated)
-        for node in self.trie.match_prefix(sequence.tokens).node.path:
-            node.row, node.version = sequence.row, self.pool.version(sequence.row)
+def insert_the_newest_row(root, tokens, row, pool):
+    path = trie_insert(root, tokens, row, pool)
+    for node in path:
+        node.row, node.version = row, pool.version(row)
+    return path
 
 
 def the_last_token_is_left_to_compute(make):
     """A11: a prompt that is cached whole leaves nothing to compute, and there are no logits to go on from."""
-    cache = rows_of(make, 2)
+    cache = make(2)
     serve(cache, [1, 2, 3])
     assert cache.start([1, 2, 3]).found == 2
 
 
-class FindsEverything(RowCache):
-    def start(self, tokens, limit=None):
-        return super().start(tokens, len(tokens) if limit is None else limit)
+class FindsEverything(RowTrie):
+    def start(self, tokens):
+        return super().start([*tokens, 0])  # the token that is not looked up
 
 
 # -- the pool ---------------------------------------------------------------------------------------------------------
@@ -305,18 +306,21 @@ def a_long_prompt_is_one_node(make):
 
 
 MUSEUM = {
-    the_end_of_a_prompt_goes_before_its_beginning: (RowCache, ParentFirst),
-    a_prompt_too_long_keeps_its_beginning: (RowCache, ParentFirst),
-    what_is_evicted_is_gone: (RowCache, LeavesHusks),
-    the_search_for_a_victim_ends: (RowCache, NeverGivesUp),
-    a_pin_holds_the_whole_path: (RowCache, PinsTheLastNode),
-    what_nobody_runs_on_can_be_evicted: (RowCache, InsertPins),
-    a_request_ends_once: (RowCache, ReleasesBySearch),
-    what_is_copied_is_what_was_cached: (RowCache, NeverAsksTheVersion),
-    what_is_taken_over_is_what_was_cached: (RowCache, NeverAsksTheVersion),
-    two_owners_never_have_one_version: (RowCache, KeepsTheVersion),
-    what_is_cached_keeps_its_row: (RowCache, NewestWins),
-    the_last_token_is_left_to_compute: (RowCache, FindsEverything),
+    the_end_of_a_prompt_goes_before_its_beginning: (RowTrie, rows_with(touch=touch_the_parent_first)),
+    a_prompt_too_long_keeps_its_beginning: (RowTrie, rows_with(touch=touch_the_parent_first)),
+    what_is_evicted_is_gone: (RowTrie, rows_with(evict=evict_and_leave_husks)),
+    the_search_for_a_victim_ends: (
+        RowTrie,
+        rows_with(trie_insert=insert_and_pin, evict=evict_and_never_give_up),
+    ),
+    a_pin_holds_the_whole_path: (RowTrie, rows_with(lock=lock_the_last_node)),
+    what_nobody_runs_on_can_be_evicted: (RowTrie, rows_with(trie_insert=insert_and_pin)),
+    a_request_ends_once: (RowTrie, ReleasesBySearch),
+    what_is_copied_is_what_was_cached: (RowTrie, rows_with(is_current=never_ask_the_version)),
+    what_is_taken_over_is_what_was_cached: (RowTrie, rows_with(is_current=never_ask_the_version)),
+    two_owners_never_have_one_version: (RowTrie, rows_with(take_row=take_row_and_keep_its_version)),
+    what_is_cached_keeps_its_row: (RowTrie, rows_with(trie_insert=insert_the_newest_row)),
+    the_last_token_is_left_to_compute: (RowTrie, FindsEverything),
     a_slot_in_use_is_not_handed_out_again: (BitmaskPool, OneLongInteger),
     a_slot_is_freed_once: (BitmaskPool, OneLongInteger),
     a_slot_that_is_not_there_is_not_freed: (BitmaskPool, OneLongInteger),

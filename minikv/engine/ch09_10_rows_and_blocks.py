@@ -69,6 +69,7 @@ class RowTrie:
         return RowRequest(tokens, row, path, is_copy)
 
     def finish(self, request):
+        self.pool.free([request.row])  # first: it refuses a request that is over
         there = len(trie_find(self.root, request.tokens))
         path = trie_insert(self.root, request.tokens, request.row, self.pool)
         self.evictable += len(path) - there
@@ -76,7 +77,6 @@ class RowTrie:
         if request.path:
             unlock(self, request.path[-1])
         evict(self, self.evictable + self.protected - self.max_nodes)
-        self.pool.free([request.row])
 
     protect, expose = RadixCache.protect, RadixCache.expose  # as in chapter 04
 
