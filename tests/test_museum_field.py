@@ -27,6 +27,7 @@ from minikv import (
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.hash_blocks import extra_keys
+from minikv.prefix.windows import Windows
 
 # -- locks ------------------------------------------------------------------------------------------------------------
 
@@ -247,9 +248,15 @@ def what_loses_its_last_window_loses_its_pages(make):
     assert (len(freed), cache.total_size) == (5, 0)
 
 
-class TakesAnyWindow(SlidingWindowCache):
-    def _spare(self, state):
+class AnyMayGo(Windows):
+    def spare(self, state):
         return state.num_free
+
+
+class TakesAnyWindow(SlidingWindowCache):
+    def _clear(self):
+        super()._clear()
+        self.windows = AnyMayGo(self.window, self.page_size)
 
 
 def less_than_a_page_is_no_error(make):

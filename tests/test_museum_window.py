@@ -122,10 +122,7 @@ class SkipsTombstones(Windows):
 class LocksTombstones(SlidingWindowCache):
     def _clear(self):
         super()._clear()
-        self.windows = SkipsTombstones(self.windows.span)
-
-    def _require_window(self, handle, path):
-        pass
+        self.windows = SkipsTombstones(self.window, self.page_size)
 
 
 def what_has_no_window_is_never_matched(make):
@@ -171,7 +168,7 @@ class GivesTheStateUp(Windows):
 class SplitsTheWrongWay(SlidingWindowCache):
     def _clear(self):
         super()._clear()
-        self.windows = GivesTheStateUp(self.windows.span)
+        self.windows = GivesTheStateUp(self.window, self.page_size)
 
 
 def a_page_in_use_is_not_freed_with_its_neighbour(make):

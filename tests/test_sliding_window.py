@@ -149,6 +149,15 @@ def test_what_lies_before_the_start_heals_nothing():
     cache.check()
 
 
+def test_the_edge_that_an_insert_starts_from_is_not_healed():
+    cache = SlidingWindowCache(window=2)
+    match = cache.acquire([1, 2, 3, 4][: cache.insert([1, 2, 3, 4], range(4), window_start=2).length])
+    cache.insert([1, 2, 3, 4, 5, 6], [90, 91, 92, 93, 4, 5], start=match)
+    assert tombstones(cache) == ["..34", "56"]
+    cache.unlock(match)
+    cache.check()
+
+
 # -- lock -------------------------------------------------------------------------------------------------------------
 
 
@@ -421,6 +430,6 @@ def test_an_edge_that_is_live_from_behind_its_end_is_found():
 def test_a_tombstone_at_the_end_of_a_path_is_found():
     cache = SlidingWindowCache(window=1)
     node = cache.insert([1, 2], [0, 1]).node
-    cache.windows.bury(node.window, 2)
+    cache.windows.move(node.window, 2)
     with pytest.raises(InvariantError, match=r"^node 1: a tombstone at the end of a path"):
         cache.check()

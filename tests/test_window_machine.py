@@ -160,7 +160,7 @@ def a_split_gives_the_live_part_to_the_upper_half(patch):
 
 def a_leaf_loses_its_last_window(patch):
     """Its pages stay in the tree, and no match can ever end there."""
-    patch.setattr(SlidingWindowCache, "_spare", lambda self, state: state.num_free)
+    patch.setattr(Windows, "spare", lambda self, state: state.num_free)
 
 
 def a_match_does_not_refresh_windows(patch):
@@ -176,25 +176,19 @@ def what_comes_in_is_taken_for_live(patch):
 
 def the_counter_begins_at_zero(patch):
     """A short path is taken for invalid, though nothing on it is dead."""
-    original = SlidingWindowCache._valid_length
+    original = Windows.valid_length
 
-    def broken(self, node, data, end_byte):
-        found = original(self, node, data, end_byte)
-        return found if found >= self.windows.span else 0
+    def broken(self, *args):
+        found = original(self, *args)
+        return found if found >= self.span else 0
 
-    patch.setattr(SlidingWindowCache, "_valid_length", broken)
+    patch.setattr(Windows, "valid_length", broken)
 
 
 def healing_forgets_the_pool(patch):
     """The tree takes a window that the pool still gives to the duplicate."""
-    original = SlidingWindowCache._revive
-
-    def broken(self, *args):
-        pool, self.pool = self.pool, None
-        original(self, *args)
-        self.pool = pool
-
-    patch.setattr(SlidingWindowCache, "_revive", broken)
+    original = Windows.revive
+    patch.setattr(Windows, "revive", lambda self, *args: original(self, *args[:-1], None))
 
 
 MUTANTS = [

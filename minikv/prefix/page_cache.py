@@ -31,7 +31,7 @@ from minikv.prefix.contract import (
     require_wanted,
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.tree_check import RING_OF_NODES, check_nodes, check_ring, require
+from minikv.prefix.tree_check import check_nodes, require
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 
@@ -240,14 +240,12 @@ class PageNodeCache(BaseIndex):
 
     def check(self) -> None:
         """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the node."""
-        check_nodes(self, self._held)
-        for node in self.nodes():
-            found = self._follow(node.parent, node.key_bytes) == [node]
-            require(found, f"node {node.id}: its tokens do not lead to it")
-        free = sorted(
-            (node for node in self.nodes() if not node.ref_count), key=lambda node: (node.last_used, -node.end)
-        )
-        check_ring(RING_OF_NODES, self._queue, free)
+        check_nodes(self, self._held, self._queue, self._check_node)
+
+    def _check_node(self, node: Any) -> None:
+        """Check what only this index knows of a node."""
+        found = self._follow(node.parent, node.key_bytes) == [node]
+        require(found, f"node {node.id}: its tokens do not lead to it")
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

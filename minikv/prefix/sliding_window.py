@@ -8,31 +8,36 @@ everything from the root on:
     root --[ . . . . . . ]-- tombstone --[ x x ]--> no: window 4 needs two of the dead tokens
                                          --[ x x x x x ]--> yes
 
-Which tokens those are is kept by `windows.py`, a component of the tree. `windowed_tree.py` matches and locks with it.
-Here is what makes windows come and go: insert and evict. After pymllm's radix tree and SGLang's, which has become a
-component of its unified tree.
+Which tokens those are is kept by `windows.py`, a component of the tree. After pymllm's radix tree and SGLang's, which
+has become a component of its unified tree.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from minikv.errors import whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.contract import Handle, Insertion, PagesLike, page_bytes
-from minikv.prefix.radix import RadixNode
-from minikv.prefix.windowed_tree import WindowedTree
-from minikv.prefix.windows import WindowNode
+from minikv.pools.windowed import WindowedPool
+from minikv.prefix.base_index import way_to
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
+from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.hash_blocks import sha256_key, spelled
+from minikv.prefix.radix import RadixCache, RadixNode
+from minikv.prefix.tree_check import check_windows
+from minikv.prefix.windows import WindowNode, Windows
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
+WINDOW = 4096  # tokens: what Mistral 7B reads
 _PAGE_BYTES = 4  # of a page's number: an int32
 
 
-class SlidingWindowCache(WindowedTree):
+class SlidingWindowCache(RadixCache):
     """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
 
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
@@ -56,6 +61,97 @@ class SlidingWindowCache(WindowedTree):
     """
 
     unique_pages = True
+    _make_node = WindowNode
+
+    def __init__(
+        self,
+        page_size: int = 1,
+        policy: str | Callable[[], EvictionOrder] = "lru",
+        evict_by: str = "node",
+        *,
+        window: int = WINDOW,
+        pool: WindowedPool | None = None,
+    ):
+        self.pool = pool
+        rule = "windowed layers read at least 1 token before the next"
+        self.window = whole_number("window", window, 1, rule)
+        super().__init__(page_size, policy, evict_by)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.windows = Windows(self.window, self.page_size)
+
+    @property
+    def window_evictable_size(self) -> int:
+        """Tokens whose window `evict` could free now."""
+        return self.windows.evictable
+
+    @property
+    def window_protected_size(self) -> int:
+        """Tokens whose window a lock holds."""
+        return self.windows.protected
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Return whether any cached token has lost its window."""
+        return self.windows.dead > 0
+
+    def hashes_of(self, node: RadixNode) -> list[str]:
+        """A name for each page of `node`, in order, which no other tokens, position or namespace has: hexadecimal text.
+
+        Each is a link of a chain, sha256(name of the page before, tokens of the page); the first link is the namespace.
+        So it can represent the page in a log, or in another machine's memory. (pymllm restarts the chain where the
+        parent has no hash yet, and leaves the namespace out: two prompts, one name.) Raises `TypeError` for a namespace
+        that has no spelling of its own: an object shows nothing that would be the same in another process.
+
+        >>> tree = SlidingWindowCache()
+        >>> a, b = (tree.insert([1, 2], [page, page + 1], namespace=f"lora {page}").node for page in (0, 2))
+        >>> [name[:8] for name in tree.hashes_of(a)], tree.hashes_of(a) == tree.hashes_of(b)
+        (['5ade60ba', '2de0fff5'], False)
+        """
+        path, stride = way_to(node), self._stride
+        root: Any = path[-1].parent if path else node
+        keys = b"".join(each.key_bytes for each in reversed(path))
+        pages = (keys[at : at + stride] for at in range(0, len(keys), stride))
+        names = [*accumulate(pages, sha256_key, initial=sha256(spelled(root.namespace)).digest())]
+        return [name.hex() for name in names[len(names) - len(node.pages) :]]
+
+    # -- match and lock ---------------------------------------------------------------------------------------------
+
+    def _split(self, node: Any, num_pages: int) -> RadixNode:
+        upper: Any = super()._split(node, num_pages)
+        self.windows.split(upper, node)
+        return upper  # type: ignore[no-any-return]
+
+    def _joinable(self, node: Any, top: RadixNode | None = None) -> list[Any]:
+        return self.windows.joinable(node, super()._joinable(node, top), use=top is not None)
+
+    def _join(self, node: Any, above: list[Any]) -> None:
+        self.windows.join(node, above)
+        super()._join(node, above)
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
+        if self.has_tombstones:
+            tokens = pack(tokens)
+            most = require_limit(limit, len(tokens)) // self.page_size * self._stride
+            limit = self.windows.valid_length(self._root_of(namespace), tokens.data, most)
+        return super()._find(tokens, limit, namespace)
+
+    def _use(self, node: RadixNode, top: RadixNode) -> list[Any]:
+        path: list[Any] = super()._use(node, top)
+        self.windows.touch(path, self._clock)
+        return path
+
+    def _protect(self, handle: Handle, path: list[Any]) -> None:
+        """Lock the window before the end of `handle`, which may be refused, and the path for the full layers."""
+        self.windows.lock(handle.node, handle.length)
+        super()._protect(handle, path)
+
+    def unlock(self, handle: Handle) -> None:
+        """Give back one lock of this handle: of its path, and of the window that it has held since."""
+        super().unlock(handle)
+        self.windows.unlock(handle.node, handle.length)
+        self.windows.touch(way_to(handle.node), self._clock)
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -83,58 +179,37 @@ class SlidingWindowCache(WindowedTree):
         >>> cache.insert([1, 2, 3], [7, 8, 9], window_start=1).prefix_length, cache.window_evictable_size
         (3, 4)
         """
-        packed = pack(tokens)
+        packed, live_from = pack(tokens), 0
         if type(window_start) is not int or window_start:
-            window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
-        if not (window_start or self.has_tombstones):
-            return super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
-        live_from = -(-window_start // self.page_size) * self.page_size
-        packed, row = self._heal(live_from, packed, pages, namespace, start, priority)
-        done = super().insert(packed, row, namespace=namespace, start=start, priority=priority)
-        if done.prefix_length < done.length:
-            self.windows.bury(done.node.window, max(0, live_from - done.node.start))
+            rule = "the first token that has a window"
+            window_start = whole_number("window_start", window_start, 0, rule)
+            live_from = -(-window_start // self.page_size) * self.page_size
+        if live_from or self.has_tombstones:
+            packed, pages = self._heal(live_from, packed, pages, namespace, start, priority)
+        done = super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
+        if live_from and done.prefix_length < done.length:
+            self.windows.move(done.node.window, max(live_from, done.node.start))
         return done
+
+    def _link(self, leaf: Any) -> RadixNode:
+        self.windows.add(leaf)
+        return super()._link(leaf)
 
     def _heal(
         self, live_from: int, packed: PackedTokens, pages: PagesLike, namespace: Hashable, start: Any, priority: int
-    ) -> tuple[PackedTokens, array[int]]:
+    ) -> tuple[PackedTokens, PagesLike]:
         """Bring tombstones on the path of `packed` back to life; what is left to insert, and its pages."""
         top, skip_byte = self._start_of(start, packed, namespace)
         skip = skip_byte // self._stride
         new = page_bytes(pages, len(packed), self.page_size, skip)
         whole_number("priority", priority, 0, "0 is the lowest priority")
-        length = len(packed) // self.page_size * self.page_size
-        node, at_byte = self._walk(top, packed.data, skip_byte, length * TOKEN_BYTES)
-        self._revive(node, top, live_from, new, skip * self.page_size)
-        if live_from >= length:
-            packed = packed[: at_byte // TOKEN_BYTES]
-        return packed, array("i", bytes(skip * _PAGE_BYTES) + new)[: len(packed) // self.page_size]
-
-    def _revive(self, node: Any, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
-        """Tombstones between `top` and `node` come back to life where `new`, the pages after `skip`, have a window."""
-        healed: list[tuple[WindowNode, int]] = []
-        given, taken = [], []
-        while node is not top:
-            begin, end = max(live_from, node.start), node.window.live_from
-            if begin < end:
-                theirs = self._between(new, skip, begin, end)
-                mine = self._between(node.page_bytes, node.start, begin, end)
-                same = np.flatnonzero(theirs == mine)  # a page of the tree, handed back to it, has no window to give
-                first = int(same[-1]) + 1 if len(same) else 0
-                if first < len(mine):
-                    healed.append((node, begin + first * self.page_size))
-                    given.append(theirs[first:])
-                    taken.append(mine[first:])
-            node = node.parent
-        if healed and self.pool is not None:
-            self.pool.move_window(np.concatenate(given), np.concatenate(taken))
-        for each, begin in healed:
-            self.windows.heal(each.window, begin)
-
-    def _between(self, pages: bytes, first: int, begin: int, end: int) -> Pages:
-        """Of `pages`, which begin at depth `first`, those of the tokens from depth `begin` to `end`."""
-        size = self.page_size
-        return np.frombuffer(pages, np.int32)[(begin - first) // size : (end - first) // size]
+        end_byte = len(packed.data) // self._stride * self._stride
+        node, at_byte = self._walk(top, packed.data, skip_byte, end_byte)
+        path = [each for each in way_to(node) if each.end > top.end]
+        self.windows.revive(path, live_from, new, skip * self.page_size, self.pool)
+        if live_from * TOKEN_BYTES < end_byte:
+            return packed, pages
+        return packed[: at_byte // TOKEN_BYTES], pages[: at_byte // self._stride]
 
     # -- evict ------------------------------------------------------------------------------------------------------
 
@@ -153,57 +228,34 @@ class SlidingWindowCache(WindowedTree):
         >>> cache.evict(0, window_tokens=1).tolist()
         [0, 1, 2, 3, 4]
         """
-        if type(window_tokens) is not int or window_tokens < 0:
-            window_tokens = whole_number("window_tokens", window_tokens, 0, "evict frees 0 windows or more")
-        before = self.windows.evictable
+        wanted = whole_number("window_tokens", window_tokens, 0, "evict frees 0 windows or more")
+        goal = self.windows.evictable - wanted
         pages = super().evict(num_tokens)
-        left = window_tokens - before + self.windows.evictable
-        if left > 0 and self.windows.evictable:
-            more = self._evict_windows(left, keep_going=len(pages) > 0)
-            self._evictable -= len(more) // _PAGE_BYTES * self.page_size
-            pages = np.concatenate([pages, np.frombuffer(more, np.int32)])
-        return pages
+        more = self._evict_windows(goal, keep_going=len(pages) > 0)
+        self._evictable -= len(more) // _PAGE_BYTES * self.page_size
+        return np.concatenate([pages, np.frombuffer(more, np.int32)]) if more else pages
 
-    def _evict_windows(self, wanted: int, keep_going: bool) -> bytearray:
-        """Free the windows of `wanted` tokens; the pages of the leaves that went with theirs.
+    def _evict_windows(self, goal: int, keep_going: bool) -> bytearray:
+        """Free windows until `goal` tokens that have one may be freed; the pages of the leaves that went with theirs.
 
         Where the pool fails, what went before comes back, and the next call says why.
         """
         freed = bytearray()
-        while wanted > 0 and (state := self.windows.ring.first()) is not None:
-            count = self._spare(state)
+        while self.windows.evictable > goal and (state := self.windows.ring.first()) is not None:
+            count = self.windows.spare(state)
             if self.evict_by == "page":
-                count = min(count, -(-wanted // self.page_size) * self.page_size)
+                num_pages = -(-(self.windows.evictable - goal) // self.page_size)
+                count = min(count, num_pages * self.page_size)
             if count <= 0:
-                before = self.windows.evictable
                 freed += self._remove_path(state.node)
-                count = before - self.windows.evictable
-            else:
-                try:
-                    self._bury(state.node, count)
-                except Exception:
-                    if not (freed or keep_going):
-                        raise
-                    break
-            wanted -= count
+                continue
+            try:
+                self.windows.bury(state.node, count, self.pool)
+            except Exception:
+                if not (freed or keep_going):
+                    raise
+                break
         return freed
-
-    def _spare(self, state: Any) -> int:
-        """Return how many tokens of an edge can lose their window before a path that ends below it becomes useless."""
-        node: RadixNode = state.node
-        span, end = self.windows.span, node.end
-        while len(node.children) == 1 and node.end < end + span:
-            (node,) = node.children.values()
-        most: int = state.num_free
-        return most if node.children else min(most, node.end - span - state.live_from)
-
-    def _bury(self, node: WindowNode, num_tokens: int) -> None:
-        """Make a tombstone of the first live `num_tokens` tokens of an edge."""
-        state = node.window
-        if self.pool is not None:
-            begin = state.live_from
-            self.pool.free_window(self._between(node.page_bytes, node.start, begin, begin + num_tokens))
-        self.windows.bury(state, num_tokens)
 
     def _remove_path(self, node: WindowNode) -> bytes:
         """Take `node` and the one path below it out of the tree, from its end on."""
@@ -235,7 +287,10 @@ class SlidingWindowCache(WindowedTree):
         self.windows.evictable -= count
         return freed
 
-    # -- the rest ---------------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
+        super().check()
+        check_windows(self.windows, [*self.nodes()], self._held)
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

@@ -1,11 +1,13 @@
-"""The audit of a tree: everything that it keeps up to date, recomputed from scratch over its `nodes()`.
+"""The audit of an index: everything that it keeps up to date, recomputed from scratch over its `nodes()`.
 
-Apart from the tree, so that the audit walks and adds up for itself.
+One walk serves all indexes, and each adds what it knows of a node. It is apart from them, so that it walks and adds up
+for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,24 +29,20 @@ def check_tree(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, clo
     Traceback (most recent call last):
     minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
     """
-    nodes = cache.nodes()
-    for node in nodes:
+    for node in cache.nodes():
         name, parent = f"node {node.id}", node.parent
         require(parent is not None, f"{name}: reachable from a root, but its parent is None")
         listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * cache.page_size]) is node
         require(listed or not node.key_bytes, f"{name}: its parent {parent.id} does not list it under its first page")
         require(node.id < next_id, f"{name}: the next id to give out is {next_id}")
-    check_nodes(cache, held)
-    for node in nodes:
-        _check_runs(cache.page_size, node)
-        _check_age(node, clock)
-    _check_order(order, nodes)
+    check_nodes(cache, held, order, partial(_check_tree_node, cache.page_size, clock))
 
 
-def check_nodes(cache: Any, held: Mapping[Handle, int]) -> None:
+def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of_node: Callable[[Any], None]) -> None:
     """Raise `InvariantError` for the first fact of any index with `nodes()` that does not agree with them.
 
-    A node has `id`, `parent`, `end`, `tokens`, `pages` and `ref_count`; `held` are the locks on handles.
+    A node has `id`, `parent`, `end`, `tokens`, `pages` and `ref_count`; `held` are the locks on handles, `order` is the
+    order of the unlocked nodes, and `of_node` checks what only this index knows of a node.
 
     >>> from minikv import TokenTrie
     >>> cache = TokenTrie()
@@ -57,11 +55,12 @@ def check_nodes(cache: Any, held: Mapping[Handle, int]) -> None:
     known = {*nodes, *roots.values()}
     for namespace, root in roots.items():
         _check_root(namespace, root)
-    ids = [node.id for node in known]
-    require(len(set(ids)) == len(ids), f"{len(ids)} nodes share {len(set(ids))} ids")
+    ids = {node.id for node in known}
+    require(len(ids) == len(known), f"{len(known)} nodes share {len(ids)} ids")
     for node in nodes:
         require(node.parent in known, f"node {node.id}: its parent is {node.parent}, which is not cached")
         _check_edge(cache.page_size, node)
+        of_node(node)
     _check_locks(held, nodes)
     for name, which, found in (
         ("evictable_size", "unlocked", [node for node in nodes if not node.ref_count]),
@@ -70,6 +69,7 @@ def check_nodes(cache: Any, held: Mapping[Handle, int]) -> None:
         counted, tokens = getattr(cache, name), sum(len(node.tokens) for node in found)
         require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
     _check_pages(nodes)
+    _check_order(order, nodes)
 
 
 def require(holds: Any, message: str) -> None:
@@ -88,22 +88,21 @@ def _check_edge(page_size: int, node: Any) -> None:
     require(node.end == above + length, ends)
 
 
-def _check_runs(page_size: int, node: Any) -> None:
-    """Each run of the tokens on an edge has its run of pages."""
-    name, runs = f"node {node.id}", (len(node.key_runs), len(node.page_runs))
+def _check_tree_node(page_size: int, clock: int, node: Any) -> None:
+    """Each run of tokens has its run of pages.
+
+    A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use.
+    """
+    name, parent, runs = f"node {node.id}", node.parent, (len(node.key_runs), len(node.page_runs))
     require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
     for keys, held in zip(node.key_runs, node.page_runs):
         fits = bool(held) and len(keys) == len(held) * page_size
         require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
-
-
-def _check_age(node: Any, clock: int) -> None:
-    """A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use."""
-    used, parent = f"node {node.id}: used at {node.last_used}", node.parent
+    used = f"{name}: used at {node.last_used}"
     require(node.last_used <= clock, f"{used}, but the clock is at {clock}")
     require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
     if parent.parent is not None:
-        what = f"node {node.id}: its priority {node.priority} is higher than its parent's, {parent.priority}"
+        what = f"{name}: its priority {node.priority} is higher than its parent's, {parent.priority}"
         require(parent.priority >= node.priority, what)
         younger = parent.ref_count or parent.last_used >= node.last_used
         require(younger, f"{used}, later than its parent {parent.id} at {parent.last_used}")
@@ -186,3 +185,54 @@ def _check_pages(nodes: Sequence[Any]) -> None:
             where = f"twice in node {node.id}" if other == node.id else f"in nodes {other} and {node.id}"
             require(other is None, f"page {page} is cached {where}")
             holder[page] = node.id
+
+
+def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]) -> None:
+    """Raise `InvariantError` for the first fact of `Windows` that does not agree with the `nodes` and the locks.
+
+    >>> from minikv import SlidingWindowCache
+    >>> cache = SlidingWindowCache(window=2)
+    >>> cache.insert([1, 2, 3], [0, 1, 2]).node.window.live_from = 1
+    >>> cache.check()
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: window_evictable_size is 3, the nodes have 2 live tokens that no lock needs
+    """
+    pins, (free, pinned, dead) = _pins_of(windows, held), (0, 0, 0)
+    for node in nodes:
+        state = node.window
+        _check_window(node, windows.page_size, sorted(pins.get(node.id, [])))
+        free += state.num_free
+        pinned += node.end - max(state.pinned_from, state.live_from)
+        dead += state.live_from - node.start
+    size = f"window_evictable_size is {windows.evictable}"
+    require(windows.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
+    dead_tokens = f"{windows.dead} tokens are counted as dead"
+    require(windows.dead == dead, f"{dead_tokens}, the nodes have {dead}")
+    size = f"window_protected_size is {windows.protected}"
+    require(windows.protected == pinned, f"{size}, the locks need {pinned} tokens")
+    states = (node.window for node in nodes if node.window.num_free)
+    ring = "the ring of windows, least recently used first and of a path the nearest to the root first"
+    check_ring(ring, windows.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
+
+
+def _pins_of(windows: Any, held: Mapping[Handle, int]) -> dict[int, list[int]]:
+    """Return where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
+    found: dict[int, list[int]] = {}
+    for handle, count in held.items():
+        begin = handle.length - windows.span
+        for node in windows.reached(handle.node, handle.length):
+            lacking = f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}"
+            require(not node.window.lacks(begin), lacking)
+            found.setdefault(node.id, []).extend([begin] * count)
+    return found
+
+
+def _check_window(node: Any, page_size: int, pins: list[int]) -> None:
+    """The parts of one edge are in order and in whole pages, its locks are known, and it is not a useless tombstone."""
+    name, state = f"node {node.id}", node.window
+    inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
+    require(inside, f"{name}: live from {state.live_from}, but its edge is [{node.start}, {node.end})")
+    require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
+    require(node.children or not node.is_tombstone, f"{name}: a tombstone at the end of a path")
+    there, free = state.older is not None, state.num_free
+    require(there == (free > 0), f"{name}: {free} tokens may be freed, {'in' if there else 'not in'} the ring")

@@ -13,13 +13,17 @@ its tree, as it does for each kind of layer; another component, or a tier, would
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minikv.prefix.contract import Handle
+import numpy as np
+
+from minikv.errors import LockError
+from minikv.pools.contract import Pages
+from minikv.pools.windowed import WindowedPool
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.radix import RadixNode
-from minikv.prefix.tree_check import check_ring, require
+from minikv.tokens import TOKEN_BYTES, common_bytes
 
 
 class WindowNode(RadixNode):
@@ -27,8 +31,8 @@ class WindowNode(RadixNode):
 
     __slots__ = ("window",)
 
-    def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: RadixNode | None, end: int, now: int):
-        super().__init__(node_id, key_run, page_run, parent, end, now)
+    def __init__(self, *fields: Any):
+        super().__init__(*fields)
         self.window = WindowState(self)
 
     @property
@@ -51,7 +55,9 @@ class WindowNode(RadixNode):
         'window: the last 2'
         """
         live = self.end - self.window.live_from
-        return "" if live == self.end - self.start else f"window: the last {live}" if live > 0 else "no window"
+        if live == self.end - self.start:
+            return ""
+        return f"window: the last {live}" if live > 0 else "no window"
 
 
 class WindowState:
@@ -79,26 +85,18 @@ class WindowState:
         """Live tokens that no lock needs."""
         return max(0, self.pinned_from - self.live_from)
 
-
-class WindowRing(LeastRecentlyUsed):
-    """The edges with a window that may be freed, least recently used first; on a path, the one nearest the root first.
-
-    The other way round than the ring of the tree: there the end of a path goes first, here its beginning, which the
-    next token is furthest from.
-    """
-
-    __slots__ = ()
-
-    def add_before(self, state: WindowState, newer: WindowState) -> None:
-        """Insert `state` before `newer`, so that it is evicted just before it."""
-        state.older, state.newer = newer.older, newer
-        newer.older.newer = newer.older = state
+    def lacks(self, begin: int) -> bool:
+        """Return whether some of the edge that a window from depth `begin` on needs is dead."""
+        return self.live_from > max(self.node.start, begin)
 
 
 class Windows:
     """The windowed layers' share of a tree: how much of it is live, how much locks need, and what goes first.
 
-    `span` is how many tokens before its end a lock holds: the window, in whole pages.
+    `span` is how many tokens before its end a lock holds: the `window`, in whole pages. `evictable` and `protected`
+    count live tokens. `ring` has the edges with a window that may be freed, least recently used first; on a path, the
+    one nearest the root first. In the ring of the tree the end of a path goes first; here its beginning does, which the
+    next token is furthest from.
 
     >>> from minikv import SlidingWindowCache
     >>> cache = SlidingWindowCache(window=2)
@@ -107,51 +105,52 @@ class Windows:
     (3, 2)
     """
 
-    def __init__(self, span: int):
-        self.span = span
-        self.evictable = self.protected = 0  # live tokens
-        self.dead = 0
-        self.ring = WindowRing()
+    def __init__(self, window: int, page_size: int):
+        self.page_size, self.span = page_size, -(-window // page_size) * page_size
+        self.evictable = self.protected = self.dead = 0
+        self.ring = LeastRecentlyUsed()
 
     # -- the tree changes -------------------------------------------------------------------------------------------
 
-    def add(self, leaf: WindowNode, live_from: int) -> None:
-        """A new leaf came into the tree, live from `live_from` on."""
-        state = leaf.window
-        state.live_from = live_from
-        self.evictable += leaf.end - live_from
-        self.dead += live_from - leaf.start
-        self.ring.add((state,))
+    def add(self, leaf: WindowNode) -> None:
+        """A new leaf came into the tree, all of it live."""
+        self.evictable += leaf.end - leaf.start
+        self.ring.add((leaf.window,))
 
     def drop(self, leaf: WindowNode) -> None:
         """A leaf that no lock holds goes."""
-        state = leaf.window
-        self._enter(state, False)
-        self.evictable -= leaf.end - state.live_from
-        self.dead -= state.live_from - leaf.start
+        self.move(leaf.window, leaf.end)
+        self.dead -= leaf.end - leaf.start
 
     def split(self, upper: WindowNode, node: WindowNode) -> None:
         """`node` was cut: `upper` takes what lies before the cut, and the locks whose windows reach it."""
         mine, other = node.window, upper.window
-        other.live_from, mine.live_from = min(mine.live_from, upper.end), max(mine.live_from, upper.end)
+        other.live_from = min(mine.live_from, upper.end)
+        mine.live_from = max(mine.live_from, upper.end)
         other.pins, other.used = [pin for pin in mine.pins if pin < upper.end], mine.used
         if mine.older is not None:
             if other.num_free:
-                self.ring.add_before(other, mine)
+                self._add_before(other, mine)
             if not mine.num_free:
                 self.ring.remove((mine,))
 
-    def joins(self, upper: WindowNode, node: WindowNode, live_from: int, use: bool) -> bool:
-        """Return whether an edge of `upper` and `node`, live from `live_from` on, is dead first and live after that.
+    def joinable(self, node: WindowNode, above: list[Any], use: bool) -> list[Any]:
+        """Return those of the nodes `above`, nearest first, that make one edge with `node`: dead first, then live.
 
-        Where the two are not in `use` now, what may be freed of them must be equally recent as well.
+        Where they are not in `use` now, what may be freed of them must be equally recent as well.
         """
-        above, mine = upper.window, node.window
-        if live_from > upper.end and above.live_from < upper.end:
-            return False
-        return use or above.older is None or mine.older is None or above.used == mine.used
+        mine = node.window
+        live_from = mine.live_from
+        for i, upper in enumerate(above):
+            other = upper.window
+            may_go = other.older is not None and mine.older is not None
+            apart = may_go and not use and other.used != mine.used
+            if apart or other.live_from < upper.end < live_from:
+                return above[:i]
+            live_from = min(live_from, other.live_from)
+        return above
 
-    def join(self, node: WindowNode, above: Iterable[WindowNode]) -> None:
+    def join(self, node: WindowNode, above: list[WindowNode]) -> None:
         """`node` is to take over the edges of the nodes `above` it, nearest first; its own pins hold theirs too."""
         state = node.window
         for gone in above:
@@ -161,115 +160,137 @@ class Windows:
             if other.older is not None:
                 if state.older is None:
                     state.used = other.used
-                    self.ring.add_before(state, other)
+                    self._add_before(state, other)
                 self.ring.remove((other,))
+
+    def _add_before(self, state: WindowState, newer: WindowState) -> None:
+        """Insert `state` before `newer`, so that it is evicted just before it."""
+        state.older, state.newer = newer.older, newer
+        newer.older.newer = newer.older = state
 
     # -- it is used and locked --------------------------------------------------------------------------------------
 
     def touch(self, path: Sequence[WindowNode], now: int) -> None:
         """The nodes of `path`, deepest first, are used now."""
-        states = []
-        for node in reversed(path):
-            state = node.window
+        states = [node.window for node in reversed(path)]
+        for state in states:
             state.used = now
-            if state.older is not None:
-                states.append(state)
-        self.ring.touch(states)
+        self.ring.touch([state for state in states if state.older is not None])
 
     def lock(self, node: Any, end: int) -> None:
-        """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that."""
-        begin = end - self.span
-        while (parent := node.parent) is not None and node.end > begin:
-            self._pin(node.window, [*node.window.pins, begin], parent.end, node.end)
-            node = parent
+        """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that.
+
+        `LockError` where some of that window is gone: keys and values would be missing after its end.
+        """
+        reached, begin = self.reached(node, end), end - self.span
+        if self.dead and any(each.window.lacks(begin) for each in reached):
+            which = f"cannot lock the handle of length {end}"
+            raise LockError(f"{which}: the window before its end is gone")
+        self._pin(node, end, list.append)
 
     def unlock(self, node: Any, end: int) -> None:
         """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
+        self._pin(node, end, list.remove)
+
+    def _pin(self, node: Any, end: int, change: Callable[[list[int], int], None]) -> None:
+        """Change the pins of a lock that ends at depth `end`, in `node`."""
         begin = end - self.span
-        while (parent := node.parent) is not None and node.end > begin:
-            pins = [*node.window.pins]
-            pins.remove(begin)
-            self._pin(node.window, pins, parent.end, node.end)
-            node = parent
+        for each in self.reached(node, end):
+            state, pins = each.window, [*each.window.pins]
+            before = state.pinned_from
+            change(pins, begin)
+            state.pins = pins or ()
+            freed = state.pinned_from - before
+            self.evictable += freed
+            self.protected -= freed
+            self._enter(state)
 
-    def _pin(self, state: WindowState, pins: Sequence[int], start: int, end: int) -> None:
-        """The locks on the edge [start, end) begin at `pins` from now on."""
-        before = max(start, min(state.pins)) if state.pins else end
-        now = max(start, min(pins)) if pins else end
-        state.pins = pins or ()
-        if now != before:
-            self.evictable -= before - now
-            self.protected += before - now
-            self._enter(state, state.live_from < now)
+    def reached(self, node: Any, end: int) -> Iterator[WindowNode]:
+        """The nodes that the window before depth `end`, in `node`, reaches, the deepest first."""
+        while node.parent is not None and node.end > end - self.span:
+            yield node
+            node = node.parent
 
-    def _enter(self, state: WindowState, free: bool) -> None:
-        """An edge is in the ring as long as some of its window is `free` to go."""
+    def _enter(self, state: WindowState) -> None:
+        """An edge is in the ring as long as some of its window may be freed."""
+        free = state.num_free > 0
         if free != (state.older is not None):
             (self.ring.add if free else self.ring.remove)((state,))
 
     # -- its windows go and come back -------------------------------------------------------------------------------
 
-    def bury(self, state: WindowState, num_tokens: int) -> None:
-        """The first `num_tokens` live tokens of an edge are dead from now on."""
-        state.live_from += num_tokens
+    def move(self, state: WindowState, live_from: int) -> None:
+        """An edge is live from depth `live_from` on: more of it is dead now, or less."""
+        num_tokens = live_from - state.live_from
         self.evictable -= num_tokens
         self.dead += num_tokens
-        self._enter(state, state.num_free > 0)
-
-    def heal(self, state: WindowState, live_from: int) -> None:
-        """The edge is live from `live_from` on again, where that is earlier than before."""
-        count = state.live_from - live_from
-        self.evictable += count
-        self.dead -= count
         state.live_from = live_from
-        self._enter(state, state.num_free > 0)
+        self._enter(state)
 
-    # -- its audit --------------------------------------------------------------------------------------------------
+    def bury(self, node: WindowNode, num_tokens: int, pool: WindowedPool | None) -> None:
+        """Make a tombstone of the first live `num_tokens` tokens of an edge."""
+        begin = node.window.live_from
+        end = begin + num_tokens
+        if pool is not None:
+            pool.free_window(self._between(node.page_bytes, node.start, begin, end))
+        self.move(node.window, end)
 
-    def check(self, nodes: Sequence[WindowNode], held: Mapping[Handle, int], page_size: int) -> None:
-        """Raise `InvariantError` for the first fact that does not agree with the `nodes` and the locks that are `held`.
+    def revive(self, path: list[Any], live_from: int, new: bytes, skip: int, pool: Any) -> None:
+        """Tombstones on `path` come back to life where `new`, the pages after depth `skip`, have a window."""
+        healed: list[tuple[WindowNode, int, Pages, Pages]] = []
+        for node in path:
+            begin, end = max(live_from, node.start), node.window.live_from
+            if begin >= end:
+                continue
+            theirs = self._between(new, skip, begin, end)
+            mine = self._between(node.page_bytes, node.start, begin, end)
+            same = np.flatnonzero(theirs == mine)  # a page of the tree: it has none to give
+            first = int(same[-1]) + 1 if len(same) else 0
+            if first < len(mine):
+                healed.append((node, begin + first * self.page_size, theirs[first:], mine[first:]))
+        if healed and pool is not None:
+            pool.move_window(*(np.concatenate([each[side] for each in healed]) for side in (2, 3)))
+        for node, begin, *_ in healed:
+            self.move(node.window, begin)
 
-        >>> from minikv import SlidingWindowCache
-        >>> cache = SlidingWindowCache(window=2)
-        >>> cache.insert([1, 2, 3], [0, 1, 2]).node.window.live_from = 1
-        >>> cache.check()
-        Traceback (most recent call last):
-        minikv.errors.InvariantError: window_evictable_size is 3, the nodes have 2 live tokens that no lock needs
+    def _between(self, pages: bytes, first: int, begin: int, end: int) -> Pages:
+        """Of `pages`, which begin at depth `first`, those of the tokens from depth `begin` to `end`."""
+        size = self.page_size
+        return np.frombuffer(pages, np.int32)[(begin - first) // size : (end - first) // size]
+
+    # -- where a match may end, and what may go -----------------------------------------------------------------------
+
+    def spare(self, state: WindowState) -> int:
+        """Return how many tokens of an edge can lose their window before a path that ends below becomes useless."""
+        node: RadixNode = state.node
+        end = node.end
+        while len(node.children) == 1 and node.end < end + self.span:
+            (node,) = node.children.values()
+        before_last = node.end - self.span - state.live_from
+        return state.num_free if node.children else min(state.num_free, before_last)
+
+    def valid_length(self, node: Any, data: bytes, end_byte: int) -> int:
+        """The longest cached prefix of `data[:end_byte]`, in tokens, at whose end no layer lacks anything.
+
+        Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
         """
-        pins = self._pins_of(held)
-        for node in nodes:
-            _check_state(node, page_size, sorted(pins.get(node.id, [])))
-        free = sum(node.window.num_free for node in nodes)
-        pinned = sum(node.end - max(node.window.pinned_from, node.window.live_from) for node in nodes)
-        dead = sum(node.window.live_from - node.start for node in nodes)
-        size = f"window_evictable_size is {self.evictable}"
-        require(self.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
-        require(self.dead == dead, f"{self.dead} tokens are counted as dead, the nodes have {dead}")
-        size = f"window_protected_size is {self.protected}"
-        require(self.protected == pinned, f"{size}, the locks need {pinned} tokens")
-        states = (node.window for node in nodes if node.window.num_free)
-        ring = "the ring of windows, least recently used first and of a path the nearest to the root first"
-        check_ring(ring, self.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
-
-    def _pins_of(self, held: Mapping[Handle, int]) -> dict[int, list[int]]:
-        """Return where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
-        found: dict[int, list[int]] = {}
-        for handle, count in held.items():
-            begin, node = handle.length - self.span, handle.node
-            while isinstance(node, WindowNode) and node.end > begin:
-                live = node.window.live_from <= max(node.start, begin)
-                require(live, f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}")
-                found.setdefault(node.id, []).extend([begin] * count)
-                node = node.parent
-        return found
-
-
-def _check_state(node: WindowNode, page_size: int, pins: list[int]) -> None:
-    """The parts of one edge are in order and in whole pages, its locks are known, and it is not a useless tombstone."""
-    name, state = f"node {node.id}", node.window
-    inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
-    require(inside, f"{name}: live from {state.live_from}, but its edge is [{node.start}, {node.end})")
-    require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
-    require(bool(node.children) or not node.is_tombstone, f"{name}: a tombstone at the end of a path")
-    there, free = state.older is not None, state.num_free
-    require(there == (free > 0), f"{name}: {free} tokens may be freed, {'in' if there else 'not in'} the ring")
+        stride, at_byte, longest = TOKEN_BYTES * self.page_size, 0, 0
+        begin = None  # where the live run began; None if that is the root
+        while at_byte < end_byte:
+            child = node.children.get(data[at_byte : at_byte + stride])
+            if child is None:
+                break
+            for run in child.key_runs:
+                if not data.startswith(run, at_byte, end_byte):
+                    at_byte += common_bytes(run, data, at_byte, end_byte, stride)
+                    break
+                at_byte += len(run)
+            if child.window.live_from > child.start:
+                begin = child.window.live_from
+            reached = at_byte // TOKEN_BYTES
+            if begin is None or reached - begin >= self.span:
+                longest = reached
+            if reached < child.end:
+                break
+            node = child
+        return longest
