@@ -14,27 +14,30 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from figures import measure_into
 from memory import used_bytes
 
-from minikv import CopyOnWrite, RowCache
+from minikv import BitmaskPool, CopyOnWrite
 from minikv.copy_on_write.page_values import PlainValues
+from minikv.engine.ch09_10_rows_and_blocks import RowTrie
 from minikv.measure.bench import QUICK
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife
 from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Measured, Spread, today
 from minikv.measure.workloads import WORKLOADS, Workload
+from minikv.pools.contract import Pages, request
 from minikv.prefix import INDEXES, index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens, pack
 
 COMPARED = ("W1", "W2", "W4")  # what has something to share
 PAGES = (1, 4, 16, 64)
-ROWS, SHARED = "rows", "pages"  # the `RowCache` of chapter 09, and the `CopyOnWrite` of chapter 11
+ROWS, SHARED = "rows", "pages"  # the `RowTrie` of chapter 09, and the `CopyOnWrite` of chapter 11
 SHARE = 50  # percent of the working set: what runs fits, in pages of any of these sizes, and old things go
 
 
@@ -94,16 +97,53 @@ def names_with(page_size: int) -> tuple[str, ...]:
 def contender(name: str, page_size: int, workload: Workload) -> Contender:
     """The design `name` for a race on `workload`."""
     if name == ROWS:
-        return Contender(name, partial(_rows, workload), RowLife, pack)
+        return Contender(name, partial(_rows, workload), RowLife)
     if name == SHARED:
         return Contender(name, partial(_shared, page_size), PageLife, pack)
     return Contender(name, partial(index_named, name, page_size), IndexLife, pack)
 
 
-def _rows(workload: Workload) -> Callable[[int], RowCache]:
+def _rows(workload: Workload) -> Callable[[int], RowTrie]:
     """Makes the rows that fit in some tokens: each has room for the longest sequence."""
     longest = max(len(exchange.full) for exchange in workload.exchanges)
-    return lambda capacity: RowCache(capacity // longest, max_nodes=capacity)
+    return lambda capacity: _rows_of(capacity // longest, capacity)
+
+
+def _rows_of(num_rows: int, max_nodes: int) -> RowTrie:
+    """Rows of which a new request takes the one that was given back first."""
+    cache = RowTrie(num_rows, max_nodes)
+    cache.pool = OldestFirst(num_rows)
+    return cache
+
+
+class OldestFirst(BitmaskPool):
+    """Rows and their versions; the row that was given back first is handed out first, as in exercise 9.5.
+
+    >>> pool = OldestFirst(2)
+    >>> pool.alloc(2).tolist(), pool.free([1, 0]), pool.alloc(1).tolist(), pool.version(1)
+    ([0, 1], None, [1], 2)
+    """
+
+    def __init__(self, size: int):
+        super().__init__(size)
+        self._free_rows = dict.fromkeys(range(size))
+
+    def alloc(self, num_pages: int) -> Pages:
+        """Take the rows that were given back first, or none (`OutOfPages`), with new versions."""
+        rows = [*islice(self._free_rows, request(num_pages, self.num_free))]
+        for row in rows:
+            self.occupy(row, renew=True)
+        return np.array(rows, np.int32)
+
+    def occupy(self, page: int, renew: bool = False) -> None:
+        """Take this row."""
+        super().occupy(page, renew)
+        del self._free_rows[page]
+
+    def free(self, pages: Any) -> None:
+        """Give rows back, behind all that are free."""
+        super().free(pages)
+        self._free_rows.update(dict.fromkeys(pages))
 
 
 def _shared(page_size: int) -> Callable[[int], CopyOnWrite]:
@@ -117,13 +157,13 @@ class RowLife:
     >>> from minikv.measure.workloads import w1_chat
     >>> workload = w1_chat(1)
     >>> life = RowLife(_rows(workload), capacity=10_000, publish=False)
-    >>> running, cached = life.begin(life.prepare(workload.exchanges[0], pack))
-    >>> life.finish(running); cached, life.cache.trie.total_size
+    >>> running, cached = life.begin(life.prepare(workload.exchanges[0], PackedTokens.tolist))
+    >>> life.finish(running); cached, life.cache.evictable
     (0, 1582)
     """
 
-    def __init__(self, make: Callable[[int], RowCache], capacity: int, publish: bool):
-        self.cache, self.publish = make(capacity), publish
+    def __init__(self, make: Callable[[int], RowTrie], capacity: int, publish: bool):
+        self.cache = make(capacity)
 
     def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
         """Prompt and answer."""
@@ -132,14 +172,14 @@ class RowLife:
     def begin(self, prepared: Any) -> tuple[Any, int]:
         """Take a row for the prompt."""
         prompt, answer = prepared
-        sequence = self.cache.start(prompt)
-        if self.publish:
-            self.cache.publish(sequence)
-        return (sequence, answer), sequence.found
+        request = self.cache.start(prompt)
+        return (request, answer), request.found
 
     def finish(self, running: Any) -> None:
         """Publish prompt and answer, and leave the row."""
-        self.cache.finish(*running)
+        request, answer = running
+        request.tokens = self.cache.rows[request.row] = request.tokens + answer
+        self.cache.finish(request)
 
 
 class PageLife:
@@ -205,7 +245,9 @@ def footprint(name: str, page_size: int, workload: Workload) -> tuple[int, float
     """
     if name == SHARED:
         return _footprint_of_pages(page_size, workload.exchanges)
-    fill = partial(_filled_rows if name == ROWS else _filled, name, page_size)
+    if name == ROWS:
+        return _footprint_of_rows(workload.exchanges)
+    fill = partial(_filled, name, page_size)
     fill(workload.exchanges[:1])  # what is made once, by the first prompt of all, is not counted
     used, index = used_bytes(partial(fill, workload.exchanges))
     return len(list(index.nodes())), round(used / index.total_size, 2)
@@ -220,12 +262,18 @@ def _filled(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
     return index
 
 
-def _filled_rows(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
-    """The trie of rows in which all of these sequences are."""
-    cache = RowCache(len(exchanges), max_nodes=sum(len(exchange.full) for exchange in exchanges))
+def _footprint_of_rows(exchanges: Sequence[Any]) -> tuple[int, float]:
+    """The nodes of a trie of rows in which all of these sequences are, and its bytes per node."""
+    used, cache = used_bytes(partial(_filled_rows, exchanges))
+    return cache.evictable, round(used / cache.evictable, 2)
+
+
+def _filled_rows(exchanges: Sequence[Any]) -> RowTrie:
+    """The rows in which all of these sequences are."""
+    cache = RowTrie(len(exchanges), max_nodes=sum(len(exchange.full) for exchange in exchanges))
     for exchange in exchanges:
-        cache.finish(cache.start(exchange.full))
-    return cache.trie
+        cache.finish(cache.start(exchange.full.tolist()))
+    return cache
 
 
 def _footprint_of_pages(page_size: int, exchanges: Sequence[Any]) -> tuple[int, float]:

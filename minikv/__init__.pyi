@@ -46,8 +46,6 @@ from minikv.prefix import Match as Match
 from minikv.prefix import NoCache as NoCache
 from minikv.prefix import PrefixCache as PrefixCache
 from minikv.prefix import RadixCache as RadixCache
-from minikv.prefix import RowCache as RowCache
-from minikv.prefix import RowSequence as RowSequence
 from minikv.prefix import SlidingWindowCache as SlidingWindowCache
 from minikv.prefix import SmallestKeyFirst as SmallestKeyFirst
 from minikv.prefix import TieredCache as TieredCache

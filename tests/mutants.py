@@ -64,7 +64,6 @@ JUDGES = {
     "prefix/hash_blocks": "hash_blocks block_hash contract machine::test_another_design",
     "prefix/radix": "radix eviction contract machine::test_radix",
     "prefix/base_index": "no_cache contract",
-    "prefix/row_cache": "row_cache rowed museum_astrai",
     "prefix/sliding_window": "sliding_window window_machine contract",
     "prefix/token_trie": "contract machine::test_another_design",
     "prefix/page_cache": "hash_blocks contract machine::test_another_design",

@@ -81,7 +81,7 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 14_571,
     # Which pages hold which prefix.
-    "prefix": 20_352,
+    "prefix": 18_623,
     # The life of a request.
     "manager": 6_327,
     # A model that answers.
@@ -99,7 +99,7 @@ BUDGETS = {
     # How answers are judged.
     "course: pieces": 66_319,
     # How a cache is shown.
-    "course: pictures, film, player": 27_721,
+    "course: pictures, film, player": 27_715,
     # The playground, the chat and the class report.
     "course: the rest": 10_458,
     # What makes the figures and pictures of the chapters.

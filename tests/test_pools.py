@@ -283,6 +283,14 @@ def test_a_version_counts_how_often_a_page_was_handed_out():
     assert (pool.version(0), pool.is_free(0), pool.num_free) == (2, False, 1)
 
 
+def test_a_page_is_taken_with_a_new_version_where_its_content_will_change():
+    pool = BitmaskPool(2)
+    pool.occupy(1)
+    pool.free([1])
+    pool.occupy(1, renew=True)
+    assert (pool.version(0), pool.version(1)) == (0, 1)
+
+
 def test_occupying_a_page_in_use_is_refused():
     """A6: AstrAI's occupy flips the bit, so it *frees* a page in use, and the next alloc gives it a second owner."""
     pool = BitmaskPool(2)

@@ -1,22 +1,159 @@
-"""A cache of rows is drawn as a trie whose nodes name a row or are stale, with the state of each row beside it."""
+"""The rows that a learner builds in chapter 09: what is found is in the row that is named, and how they are drawn.
+
+A row's tokens represent its keys and values, so a wrong key or value is a wrong token.
+"""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from minikv import RowCache, draw
+from minikv import OutOfPages, draw
 from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
-from minikv.engine import engine_world
+from minikv.engine import classes_for, engine_world
+from minikv.engine.ch04_05_cache import recount
 
 pytestmark = pytest.mark.core
 
+RowTrie = engine_world(*classes_for(9))["RowTrie"]
+TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)
 
-def with_all_states(make, num_rows=3):
+
+def served(cache, tokens):
+    request = cache.start(tokens)
+    cache.finish(request)
+    return request
+
+
+class RowsAgainstModel(RuleBasedStateMachine):
+    """The model lists what was computed in each row: a prefix that is found is there, as far as it is found."""
+
+    max_nodes = 10_000
+
+    @initialize(num_rows=st.integers(1, 4))
+    def begin(self, num_rows):
+        self.cache = RowTrie(num_rows, max_nodes=self.max_nodes)
+        self.computed = [[] for _ in range(num_rows)]
+        self.running = []
+
+    @rule(tokens=TOKENS)
+    def start(self, tokens):
+        known = self.cache.find(tokens[:-1])
+        try:
+            request = self.cache.start(tokens)
+        except OutOfPages:
+            assert len(self.running) == len(self.computed)
+            return
+        assert request.found == len(known) < len(tokens)
+        assert request.row not in [other.row for other in self.running]
+        source = [row for row in self.computed if row[: request.found] == tokens[: request.found]]
+        assert source  # else what it found is nowhere
+        self.computed[request.row] = tokens
+        self.running.append(request)
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9))
+    def finish(self, which):
+        request = self.running.pop(which % len(self.running))
+        self.cache.finish(request)
+        path = self.cache.find(request.tokens)
+        assert len(path) == len(request.tokens) or self.max_nodes < 10
+
+    @rule(tokens=TOKENS)
+    def find(self, tokens):
+        path = self.cache.find(tokens)
+        assert [node.token for node in path] == tokens[: len(path)]
+        assert not path or self.computed[path[-1].row][: len(path)] == tokens[: len(path)]
+
+    @invariant()
+    def it_is_sound(self):
+        if hasattr(self, "cache"):
+            cache = self.cache
+            assert cache.rows == self.computed
+            assert recount(cache.root) == (cache.evictable, cache.protected)
+            assert cache.evictable + cache.protected <= max(cache.max_nodes, cache.protected)
+            assert cache.ring.first_wrong() is None
+            running = {request.row for request in self.running}
+            assert [cache.pool.is_free(row) for row in range(cache.pool.size)] == [
+                row not in running for row in range(cache.pool.size)
+            ]
+
+
+class FewNodes(RowsAgainstModel):
+    """With room for a few nodes less is found, and still nothing wrong."""
+
+    max_nodes = 7
+
+
+TestRowsAgainstModel = RowsAgainstModel.TestCase
+TestFewNodes = FewNodes.TestCase
+
+
+def test_a_row_in_which_nobody_runs_is_taken_over_without_a_copy():
+    cache = RowTrie(2)
+    served(cache, [1, 2, 3])
+    request = cache.start([1, 2, 9])
+    assert (request.row, request.found, request.is_copy) == (0, 2, False)
+
+
+def test_a_prefix_in_a_row_in_use_is_copied_into_a_fresh_one():
+    cache = RowTrie(2)
+    served(cache, [1, 2, 3])
+    cache.start([1, 2, 3, 4])
+    request = cache.start([1, 2, 9])
+    assert (request.row, request.found, request.is_copy) == (1, 2, True)
+    assert cache.rows == [[1, 2, 3, 4], [1, 2, 9]]
+
+
+def test_taking_a_row_over_makes_what_it_will_overwrite_stale():
+    """The original takes it without a new version, and goes on serving [1, 2, 3] from what [1, 2, 9] wrote over it."""
+    cache = RowTrie(1)
+    served(cache, [1, 2, 3])
+    served(cache, [1, 2, 9, 8])
+    assert len(cache.find([1, 2, 3])) == 2
+
+
+def test_when_somebody_runs_in_every_row_nothing_changes():
+    cache = RowTrie(1)
+    served(cache, [1, 2])
+    cache.start([1, 2])
+    with pytest.raises(OutOfPages, match=r"1 pages? needed, but only 0 free"):
+        cache.start([1, 3])
+    assert (cache.rows, cache.evictable, cache.protected) == ([[1, 2]], 1, 1)
+
+
+def test_a_prompt_with_more_tokens_than_the_trie_has_nodes_is_cached_as_far_as_it_fits():
+    cache = RowTrie(2, max_nodes=4)
+    served(cache, [1, 2, 3, 4, 5, 6])
+    assert (cache.evictable, len(cache.find([1, 2, 3, 4, 5, 6]))) == (4, 4)
+
+
+def test_nodes_that_somebody_holds_are_not_evicted_and_the_search_for_others_ends():
+    cache = RowTrie(3, max_nodes=2)
+    served(cache, [1, 2])
+    held = cache.start([1, 2, 3])
+    served(cache, [7, 8])
+    assert (len(cache.find([1, 2])), len(cache.find([7, 8]))) == (2, 0)
+    cache.finish(held)
+
+
+def test_a_request_ends_once():
+    cache = RowTrie(1)
+    request = served(cache, [1])
+    with pytest.raises(ValueError, match="page 0 is already free"):
+        cache.finish(request)
+
+
+# -- how they are drawn -----------------------------------------------------------------------------------------------
+
+
+def with_all_states(num_rows=3):
     """Row 0 runs, and its old end is stale; row 1 is free and cached; the others are free."""
-    cache = make(num_rows)
-    cache.finish(cache.start([1, 2, 3]))
+    cache = RowTrie(num_rows)
+    served(cache, [1, 2, 3])
     cache.start([1, 2, 7])
-    cache.finish(cache.start([1, 2, 8]))
+    served(cache, [1, 2, 8])
     return cache
 
 
@@ -32,26 +169,22 @@ row 2, free"""
 
 
 def test_a_node_names_its_row_or_is_stale_and_each_row_has_its_state():
-    assert draw(with_all_states(RowCache)).text == EXPECTED
-
-
-def test_the_one_that_a_learner_builds_is_drawn_alike():
-    assert draw(with_all_states(engine_world(2, 3, 4, 5, 7, 9)["RowTrie"])).text == EXPECTED
+    assert draw(with_all_states()).text == EXPECTED
 
 
 def test_a_row_that_runs_is_another_color_than_one_that_is_cached():
-    svg = draw(with_all_states(RowCache)).svg
+    svg = draw(with_all_states()).svg
     assert svg.count('fill="#ffe8cc"') == 3
     assert svg.count('fill="#e9ecef"') >= 3
 
 
 def test_many_rows_and_long_ones_are_shown_in_part():
-    cache = RowCache(2 * MOST_ROWS)
-    cache.start(range(2 * MOST_TOKENS))
+    cache = RowTrie(2 * MOST_ROWS)
+    cache.start(list(range(2 * MOST_TOKENS)))
     lines = draw(cache).text.splitlines()
     assert len(lines) == 1 + MOST_ROWS
     assert lines[1].split()[-2:] == [str(MOST_TOKENS - 1), "…"]
 
 
 def test_a_row_has_the_tokens_of_what_was_last_in_it():
-    assert with_all_states(RowCache).rows == [[1, 2, 7], [1, 2, 8], []]
+    assert with_all_states().rows == [[1, 2, 7], [1, 2, 8], []]

@@ -1,7 +1,7 @@
 """Which pages hold which prefix: one contract, and the indexes that keep it.
 
     RadixCache            radix    a tree whose edges are runs of tokens
-    TokenTrie             trie     a tree with a node for each page; `RowCache` puts rows of slots on such a tree
+    TokenTrie             trie     a tree with a node for each page
     HashBlockCache        hash     a dictionary from the hash of a block to the block
     SlidingWindowCache    window   a radix tree for models in which some layers forget
     TieredCache                    a radix tree, and host memory for what the device has no room for
@@ -21,15 +21,13 @@ from minikv.prefix.contract import Handle, Insertion, Match, PrefixCache
 from minikv.prefix.eviction import EvictionOrder, SmallestKeyFirst
 from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.radix import RadixCache
-from minikv.prefix.row_cache import RowCache, RowSequence
 from minikv.prefix.sliding_window import SlidingWindowCache
 from minikv.prefix.tiered import TieredCache
 from minikv.prefix.token_trie import TokenTrie
 
 __all__ = [
     "INDEXES", "EvictionOrder", "Handle", "HashBlockCache", "Insertion", "Match", "NoCache", "PrefixCache",
-    "RadixCache", "RowCache", "RowSequence", "SlidingWindowCache", "SmallestKeyFirst", "TieredCache", "TokenTrie",
-    "index_named",
+    "RadixCache", "SlidingWindowCache", "SmallestKeyFirst", "TieredCache", "TokenTrie", "index_named",
 ]  # fmt: skip
 
 INDEXES: dict[str, Callable[..., PrefixCache]] = {

@@ -6,8 +6,8 @@ costs is a node for each token: hundreds of bytes and most of a microsecond, whe
 and a memcmp. With pages of more than one token, a node is a page.
 
 After the prefix cache of AstrAI, which calls itself a radix tree; its other half, in which a whole sequence has one
-slot, is `RowCache`. Unlike the original it locks whole paths, evicts leaves, and ends. It may be used by one thread at
-a time; a `CacheManager` takes care of that.
+slot, is the `RowTrie` of chapter 09 (`minikv.engine`). Unlike the original it locks whole paths, evicts leaves, and
+ends. It may be used by one thread at a time; a `CacheManager` takes care of that.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ The cells below use these classes:
 
 # %%
 from minikv import CopyOnWrite, HashBlockCache, RadixCache
-from minikv import RowCache, SlidingWindowCache, TokenTrie
+from minikv import SlidingWindowCache, TokenTrie
+from minikv.engine.ch09_10_rows_and_blocks import RowTrie
 
-DESIGNS = {"radix": RadixCache, "trie": TokenTrie, "rows": RowCache}
+DESIGNS = {"radix": RadixCache, "trie": TokenTrie, "rows": RowTrie}
 DESIGNS |= {"hash": HashBlockCache, "pages": CopyOnWrite}
 DESIGNS |= {"window": SlidingWindowCache}
 
@@ -153,13 +154,9 @@ Your engine runs on JAX. Each array must have a fixed shape, attention has no pa
 guess("which.e", "which design gives a sequence one contiguous piece of memory?", None)
 
 # %%
-import numpy as np
-
-able = [name for name, design in DESIGNS.items() if hasattr(design, "states")]
-keys = np.zeros((8, 64, 1))
-cache = RowCache(8, arrays=(keys,))
+able = [name for name, design in DESIGNS.items() if hasattr(design, "finish")]
+cache = RowTrie(8)
 first = cache.start([1, 2, 3, 4])
-keys[first.row, :4, 0] = [0.1, 0.2, 0.3, 0.4]
 cache.finish(first)
 again = cache.start([1, 2, 3, 9])
 said = f"a prompt runs in row {again.row} and finds {again.found} tokens"
@@ -207,7 +204,7 @@ for row in bench["rows"]:
 
 # %% [markdown]
 """
-The tree, the trie, the hashed blocks and the tree with windows hardly differ in hits. Rows find less: each is as long as the longest sequence, so few of them fit. Pages find more, because others can find them while their sequence is still running; in this race an index gets a prompt only when its request ends. Memory and speed differ a lot. How much of that is the size of a page? Here is the chat again.
+The tree, the trie, the hashed blocks and the tree with windows hardly differ in hits. The rows are the `RowTrie` of chapter 09, and a new request takes the row that was given back first (exercise 9.5). They find less: each is as long as the longest sequence, so few of them fit. Pages find more, because others can find them while their sequence is still running; in this race an index gets a prompt only when its request ends. Memory and speed differ a lot. How much of that is the size of a page? Here is the chat again.
 """
 
 
@@ -255,7 +252,7 @@ ASKED = {
     "policies": [("__init__", "policy")],
     "stable names": [("__init__", "block_hash"), ("hashes_of", "node")],
     "windows": [("evict", "window_tokens")],
-    "versions": [("is_current", "node")],
+    "whole rows": [("finish", "request")],
     "forks": [("fork", "new_name")],
     "drafts": [("settle", "num_right")],
 }

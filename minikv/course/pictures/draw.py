@@ -129,8 +129,8 @@ def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
 def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Picture:
     """The trie and the rows of `cache`, as they are now.
 
-    >>> from minikv import RowCache
-    >>> cache = RowCache(2)
+    >>> from minikv.engine.ch09_10_rows_and_blocks import RowTrie
+    >>> cache = RowTrie(2)
     >>> cache.finish(cache.start([1, 2]))
     >>> _draw_rows(cache, {}, None)
     root
@@ -156,7 +156,7 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Pi
 
 def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
     """Write on a node which row it names, or that it is stale; the row, if the node is current."""
-    is_current = node.row is not None and node.row >= 0 and pool.version(node.row) == node.version
+    is_current = node.row is not None and pool.version(node.row) == node.version
     view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
     return node.row if is_current else None
 
