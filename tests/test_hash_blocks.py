@@ -15,6 +15,7 @@ from machine import IndexAgainstModel
 from policy_model import PolicyModel
 
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, TokenTrie, pack
+from minikv.prefix.base_index import way_to
 from minikv.prefix.hash_blocks import crc32_key, extra_keys, sha256_key
 
 pytestmark = pytest.mark.core
@@ -233,8 +234,8 @@ def test_a_block_knows_what_is_before_it():
     second = cache.insert([1, 2], [10, 11], namespace="lora").node
     third = cache.insert([1, 3], [10, 12], namespace="lora").node
     first, root = second.parent, cache.roots["lora"]
-    assert (third.path, third.num_hashed_tokens, first.parent) == ([third, first], 2, root)
-    assert (first.path, root.path) == ([first], [])
+    assert (way_to(third), third.num_hashed_tokens, first.parent) == ([third, first], 2, root)
+    assert (way_to(first), way_to(root)) == ([first], [])
     assert [block.id for block in cache.nodes()] == [2, 3, 4]  # the root of the namespace is 1
 
 

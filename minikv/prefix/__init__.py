@@ -8,7 +8,7 @@
     NoCache                        keeps nothing
 
 The second column is what `--index` takes. `evict` of each index frees pages. Which leaf is the next victim is decided
-in `eviction` for the radix trees, and in `page_cache` for the trie and the hashed blocks.
+in `eviction` for the radix trees, and in `token_trie` for the trie and the hashed blocks.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ which its keys and values depend, too. One dictionary finds any cached prefix, a
     key 1    hash of key 0 and page 1
     key 2    hash of key 1 and page 2
 
-Unlocked blocks are in a queue (`page_cache.py`), and its order is the order of eviction: the least recently used block
+Unlocked blocks are in a queue (`token_trie.py`), and its order is the order of eviction: the least recently used block
 first, and of the blocks of one prompt the last one first. So no block is ever cached without the block before it.
 
 After vLLM's `KVCacheManager`, `BlockPool` and `FreeKVCacheBlockQueue`. There, free blocks are one queue, cached or
@@ -21,7 +21,6 @@ both; here the second is the caller's to free (rule 4).
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import sha256
 from itertools import accumulate
@@ -29,7 +28,7 @@ from operator import attrgetter
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.prefix.page_cache import PageNode, PageNodeCache
+from minikv.prefix.token_trie import PageNode, PageRoot, TokenTrie
 from minikv.prefix.tree_check import require
 
 # A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.
@@ -165,22 +164,7 @@ class Block(PageNode):
         self.key = self.twin = None
 
 
-class BlockRoot(Block):
-    """Where the prompts of one namespace begin: no tokens, and the seed of all keys; `num_first` blocks follow it."""
-
-    __slots__ = ("namespace", "num_first")
-
-    def __init__(self, number: int, namespace: Hashable, seed: bytes):
-        super().__init__(number, seed, b"", -1, None)
-        self.namespace, self.num_first = namespace, 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing is cached in this namespace."""
-        return not self.num_first
-
-
-class HashBlockCache(PageNodeCache):
+class HashBlockCache(TokenTrie):
     """A prefix cache in a dictionary of block hashes; keeps the rules of `PrefixCache` but 14, for nothing is joined.
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
@@ -220,14 +204,18 @@ class HashBlockCache(PageNodeCache):
 
     def _clear(self) -> None:
         self._table: dict[bytes, Block] = {}
+        self._unspelled = 0
         super()._clear()
 
-    def _new_root(self, number: int, namespace: Hashable) -> BlockRoot:
+    def _new_root(self, namespace: Hashable) -> PageRoot:
+        root = PageRoot(namespace)
         try:
             name = spelled((self.seed, namespace))
         except TypeError:  # the namespace has no spelling of its own: a number represents it
-            name = spelled((self.seed, None, number))
-        return BlockRoot(number, namespace, sha256(name).digest())
+            self._unspelled += 1
+            name = spelled((self.seed, None, self._unspelled))
+        root.key = sha256(name).digest()
+        return root
 
     def nodes(self) -> list[Block]:
         """Every block, in the order in which they were cached: parents before children."""
@@ -263,8 +251,6 @@ class HashBlockCache(PageNodeCache):
     def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Block:
         block = Block(self._next_id, key, text, page, parent)
         block.twin, self._table[key] = self._table.get(key), block
-        if isinstance(parent, BlockRoot):
-            parent.num_first += 1
         return block
 
     def _unlink(self, node: Any) -> None:
@@ -275,15 +261,10 @@ class HashBlockCache(PageNodeCache):
             self._table[node.key] = node.twin
         else:
             del self._table[node.key]
-        if isinstance(node.parent, BlockRoot):
-            node.parent.num_first -= 1
 
     def check(self) -> None:
         """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the block."""
         super().check()
-        first = Counter(block.parent for block in self.nodes())
-        for root in self.roots.values():
-            require(root.num_first == first[root], f"{root}: {root.num_first} blocks are said to follow it")
         for key, block in self._table.items():
             same = all(twin.key == key for twin in block.twins())
             require(same, f"node {block.id}: a key leads to it that is not its own")

@@ -124,7 +124,8 @@ class SlidingWindowCache(RadixCache):
         return upper  # type: ignore[no-any-return]
 
     def _joinable(self, node: Any, top: RadixNode | None = None) -> list[Any]:
-        return self.windows.joinable(node, super()._joinable(node, top), use=top is not None)
+        found: list[Any] = super()._joinable(node, top)
+        return self.windows.joinable(node, found, use=top is not None) if found else found
 
     def _join(self, node: Any, above: list[Any]) -> None:
         self.windows.join(node, above)
@@ -231,9 +232,11 @@ class SlidingWindowCache(RadixCache):
         wanted = whole_number("window_tokens", window_tokens, 0, "evict frees 0 windows or more")
         goal = self.windows.evictable - wanted
         pages = super().evict(num_tokens)
-        more = self._evict_windows(goal, keep_going=len(pages) > 0)
-        self._evictable -= len(more) // _PAGE_BYTES * self.page_size
-        return np.concatenate([pages, np.frombuffer(more, np.int32)]) if more else pages
+        if self.windows.evictable > goal:
+            more = self._evict_windows(goal, keep_going=len(pages) > 0)
+            self._evictable -= len(more) // _PAGE_BYTES * self.page_size
+            pages = np.concatenate([pages, np.frombuffer(more, np.int32)])
+        return pages
 
     def _evict_windows(self, goal: int, keep_going: bool) -> bytearray:
         """Free windows until `goal` tokens that have one may be freed; the pages of the leaves that went with theirs.

@@ -1,9 +1,16 @@
-"""The token trie: the simplest index that works. One node per token, and one slot per node.
+"""The token trie: the simplest index that works. One node for each page, and one number per node.
 
 There is no edge to compare and none to split: a step down is a lookup in a dictionary, and two prompts part at a node
-that is there already. So the whole index is a walk, and everything else follows from it (`page_cache.py`). What it
-costs is a node for each token: hundreds of bytes and most of a microsecond, where the radix tree pays for a page number
-and a memcmp. With pages of more than one token, a node is a page.
+that is there already. So the whole index is a walk. What it costs is a node for each page: hundreds of bytes and most
+of a microsecond, where the radix tree pays for a page number and a memcmp. With pages of one token, a node is a token.
+
+All unlocked nodes are in one queue from least to most recently used, the deepest of a prompt first. So the first in the
+queue is always a leaf, and no node is ever cached without the one before it.
+
+    queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             of one prompt: page 2 is evicted first
+
+`HashBlockCache` is the same, but for how a node is found: by a hash, where the trie looks among the children of the
+node before it.
 
 After the prefix cache of AstrAI, which calls itself a radix tree; its other half, in which a whole sequence has one
 slot, is the `RowTrie` of chapter 09 (`minikv.engine`). Unlike the original it locks whole paths, evicts leaves, and
@@ -12,38 +19,86 @@ ends. It may be used by one thread at a time; a `CacheManager` takes care of tha
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from itertools import islice
+from typing import Any, ClassVar
 
-from minikv.prefix.page_cache import PageNode, PageNodeCache
+import numpy as np
+
+from minikv.errors import LockError
+from minikv.pools.contract import Pages
+from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
+from minikv.prefix.contract import (
+    Handle,
+    Insertion,
+    Match,
+    PagesLike,
+    page_bytes,
+    require_hashable,
+    require_limit,
+    require_wanted,
+)
+from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.tree_check import check_nodes, require
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
+
+
+class PageNode(IndexNode):
+    """One page of tokens that is cached: its tokens, packed, its page, and the node before it; a root has none of them.
+
+    `end` is how many tokens lead to its end. `last_used` is the clock's reading at its last use. `older` and `newer`
+    are its neighbors in the queue. An evicted node has no page, tokens or parent.
+
+    >>> node = TokenTrie(page_size=2).insert([1, 2, 3, 4], [7, 8]).node
+    >>> node, node.end, node.parent.tokens
+    (TrieNode(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
+    """
+
+    __slots__ = ("end", "id", "key_bytes", "last_used", "newer", "older", "page", "parent", "ref_count")
+
+    def __init__(self, number: int, key_bytes: bytes, page: Any, parent: Any):
+        self.id, self.key_bytes, self.page, self.parent = number, key_bytes, page, parent
+        self.end: int = parent.end + len(key_bytes) // TOKEN_BYTES if parent is not None else 0
+        self.ref_count = self.last_used = 0
+        self.older: Any = None
+        self.newer: Any = None
+
+    @property
+    def pages(self) -> array[int]:
+        """The page of those tokens: one number."""
+        return array("i", [] if self.parent is None else [self.page])
+
+    def forget(self) -> None:
+        """It is evicted: nothing is left but its number."""
+        self.page = self.parent = None
+        self.key_bytes = b""
 
 
 class TrieNode(PageNode):
-    """One token, or one page of them, its page, and how many locks pass through; it knows the nodes that follow it."""
+    """One page of tokens, and the nodes that follow it."""
 
     __slots__ = ("children",)
-
-    def __init__(self, number: int, key_bytes: bytes, page: int, parent: TrieNode | None):
-        super().__init__(number, key_bytes, page, parent)
-        self.children: dict[bytes, TrieNode] = {}
+    children: dict[bytes, TrieNode]
 
 
-class TrieRoot(TrieNode):
-    """The root of one namespace; it has no token and is never evicted itself."""
+class PageRoot(PageNode):
+    """Where the prompts of one namespace begin: it has no tokens, and `num_first` nodes follow it.
 
-    __slots__ = ("namespace",)
+    The trie gives it `children`, as each of its nodes has; the hashed blocks give it a `key`, the seed of all keys.
+    """
 
-    def __init__(self, number: int, namespace: Hashable):
-        super().__init__(number, b"", -1, None)
-        self.namespace = namespace
+    __slots__ = ("children", "key", "namespace", "num_first")
+    children: dict[bytes, TrieNode]
+    key: bytes
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing is cached in this namespace."""
-        return not self.children
+    def __init__(self, namespace: Hashable):
+        super().__init__(0, b"", -1, None)
+        self.namespace, self.num_first = namespace, 0
 
 
-class TokenTrie(PageNodeCache):
+class TokenTrie(BaseIndex):
     """A prefix cache in a trie of tokens; keeps all rules of `PrefixCache` but 14: it has no edges to join.
 
     `page_size` is in tokens, and a node is a page. Eviction is least recently used, page by page, so never one more
@@ -61,14 +116,24 @@ class TokenTrie(PageNodeCache):
     """
 
     unique_pages = True
+    claims: ClassVar[frozenset[int]] = frozenset(range(1, 16)) - {14}  # of the rules; `minikv verify` asks
 
-    node_class: type[TrieNode] = TrieNode
+    def _clear(self) -> None:
+        super()._clear()
+        self._queue = LeastRecentlyUsed()
+        self._roots[None] = self._new_root(None)
 
-    def _new_root(self, number: int, namespace: Hashable) -> TrieRoot:
-        return TrieRoot(number, namespace)
+    # -- how a node is found: what another index does in its own way ------------------------------------------------
 
-    def _follow(self, node: TrieNode, data: bytes) -> list[TrieNode]:
-        found, stride = list[TrieNode](), self._stride
+    def _new_root(self, namespace: Hashable) -> PageRoot:
+        """Return where the prompts of a namespace begin; it gets a number when something follows it."""
+        root = PageRoot(namespace)
+        root.children = {}
+        return root
+
+    def _follow(self, node: Any, data: bytes) -> list[Any]:
+        """The cached nodes of `data` after `node`, until a page is missing."""
+        found, stride = [], self._stride
         for at in range(0, len(data) - stride + 1, stride):
             child = node.children.get(data[at : at + stride])
             if child is None:
@@ -77,12 +142,160 @@ class TokenTrie(PageNodeCache):
             node = child
         return found
 
-    def _keys(self, node: TrieNode, texts: list[bytes]) -> list[bytes]:
+    def _keys(self, node: Any, texts: list[bytes]) -> list[bytes]:
+        """The keys of new pages of tokens after `node`; nothing is changed yet."""
         return texts
 
-    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> TrieNode:
-        node = parent.children[key] = self.node_class(self._next_id, text, page, parent)
+    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Any:
+        """A new node with the id that comes next, which `_follow` finds from now on."""
+        node = parent.children[key] = TrieNode(self._next_id, text, page, parent)
+        node.children = {}
         return node
 
     def _unlink(self, node: Any) -> None:
+        """An evicted node is found no more."""
         del node.parent.children[node.key_bytes]
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
+        """The match, and its nodes from the last to the first."""
+        self._clock += 1
+        data = pack(tokens).data
+        most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
+        end = self._root_of(namespace)
+        path = self._follow(end, data[:most])
+        end = path[-1] if path else end
+        pages = array("i", [node.page for node in path]).tobytes()
+        return Match(self._epoch, end, end.end, namespace, data, [pages]), path[::-1]
+
+    def _root_of(self, namespace: Hashable) -> Any:
+        """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
+        require_hashable(namespace)
+        return self._roots.get(namespace) or self._new_root(namespace)
+
+    def insert(
+        self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
+    ) -> Insertion:
+        """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
+
+        Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, only the rest is looked up and
+        counts as used.
+
+        >>> cache = TokenTrie()
+        >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
+        >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
+        Insertion(prefix_length=2, length=3)
+        """
+        packed = pack(tokens)
+        begin, end = 0, len(packed) // self.page_size * self.page_size
+        if start is not None:
+            self._require_start(start, packed, namespace)
+            begin = start.length
+        given = array("i", page_bytes(pages, len(packed), self.page_size, begin // self.page_size))
+        top = start.node if start is not None and begin else self._root_of(namespace)
+        data = packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
+        found = self._follow(top, data)
+        known = found[-1] if found else top
+        new = self._append(known, data[len(found) * self._stride :], given[len(found) :])
+        self._clock += 1
+        self._touch([*found, *new][::-1])
+        last = new[-1] if new else known
+        return Insertion(self._epoch, last, end, namespace, packed.data, known.end)
+
+    def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
+        """Cache the tokens in `data`, which are new, after `node`."""
+        texts, made = [data[at : at + self._stride] for at in range(0, len(data), self._stride)], []
+        keys = self._keys(node, texts)
+        if texts and node.parent is None:
+            if node.namespace not in self._roots:
+                self._roots[node.namespace] = node
+                node.id, self._next_id = self._next_id, self._next_id + 1
+            node.num_first += 1
+        for key, text, page in zip(keys, texts, pages):
+            node = self._make(key, text, page, node)
+            self._next_id += 1
+            made.append(node)
+        self._evictable += len(made) * self.page_size
+        return made
+
+    def _touch(self, path: list[Any]) -> None:
+        """The nodes of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
+        for node in path:
+            node.last_used = self._clock
+        free = [node for node in path if not node.ref_count]
+        self._queue.remove([node for node in free if node.older is not None])
+        self._queue.add(free)
+
+    def lock(self, handle: Handle) -> None:
+        """Protect every node from the root to `handle` from eviction; locks nest. (vLLM's `touch`.)
+
+        Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
+        """
+        self._require(handle, "lock")
+        if handle.node.page is None:
+            raise LockError(f"cannot lock {described(handle)}: its end was evicted")
+        self._protect(handle, way_to(handle.node))
+
+    def _protect(self, handle: Handle, path: list[Any]) -> None:
+        """Lock every node of `path`, which leads to the end of `handle`."""
+        free = [node for node in path if not node.ref_count]
+        self._queue.remove(free)
+        for node in path:
+            node.ref_count += 1
+        self._evictable -= len(free) * self.page_size
+        self._protected += len(free) * self.page_size
+        super()._protect(handle, path)
+
+    def unlock(self, handle: Handle) -> None:
+        """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest node first.
+
+        Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the blocks, reversed.)
+        """
+        self._give_back(handle)
+        path, freed = way_to(handle.node), 0
+        for node in path:
+            node.ref_count -= 1
+            freed += not node.ref_count
+        self._evictable += freed * self.page_size
+        self._protected -= freed * self.page_size
+        self._clock += 1
+        self._touch(path)
+
+    def evict(self, num_tokens: int) -> Pages:
+        """Free nodes from the head of the queue until `num_tokens` tokens are free or none is left; their pages.
+
+        >>> cache = TokenTrie()
+        >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
+        >>> cache.evict(1).tolist(), cache.evict(100).tolist()
+        ([13], [12, 11, 10])
+        """
+        gone = list(islice(self._queue, -(-min(require_wanted(num_tokens), self._evictable) // self.page_size)))
+        pages = array("i", [node.page for node in gone])
+        self._queue.remove(gone)
+        for node in gone:
+            self._unlink(node)
+            root = node.parent
+            if root.parent is None:
+                root.num_first -= 1
+                if not root.num_first and root.namespace is not None:
+                    self._roots.pop(root.namespace, None)
+            node.forget()
+        self._evictable -= len(gone) * self.page_size
+        return np.frombuffer(pages, np.int32)
+
+    def check(self) -> None:
+        """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the node."""
+        check_nodes(self, self._held, self._queue, self._check_node)
+        first = Counter(node.parent for node in self.nodes())
+        for root in self.roots.values():
+            said = f"{root}: {root.num_first} nodes are said to follow it"
+            require(root.num_first == first[root], said)
+
+    def _check_node(self, node: Any) -> None:
+        """Check what only this index knows of a node."""
+        found = self._follow(node.parent, node.key_bytes) == [node]
+        require(found, f"node {node.id}: its tokens do not lead to it")
+
+    def __repr__(self) -> str:
+        sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
+        return f"{type(self).__name__}(page_size={self.page_size}, {sizes})"

@@ -61,6 +61,10 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
         require(node.parent in known, f"node {node.id}: its parent is {node.parent}, which is not cached")
         _check_edge(cache.page_size, node)
         of_node(node)
+    parents = {node.parent for node in nodes}
+    for namespace, root in roots.items():
+        name = f"root of {bounded(namespace)}"
+        require(namespace is None or root in parents, f"{name}: kept, but it holds nothing")
     _check_locks(held, nodes)
     for name, which, found in (
         ("evictable_size", "unlocked", [node for node in nodes if not node.ref_count]),
@@ -112,7 +116,6 @@ def _check_root(namespace: Any, root: Any) -> None:
     name, same = f"root of {bounded(namespace)}", root.namespace is namespace or root.namespace == namespace
     require(same, f"{name}: it says it is the root of another namespace")
     require(root.end == 0 and not root.key_bytes and root.parent is None, f"{name}: not a root")
-    require(namespace is None or not root.is_empty, f"{name}: kept, but it holds nothing")
 
 
 def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:

@@ -172,18 +172,21 @@ class Windows:
 
     def touch(self, path: Sequence[WindowNode], now: int) -> None:
         """The nodes of `path`, deepest first, are used now."""
-        states = [node.window for node in reversed(path)]
-        for state in states:
+        states = []
+        for node in reversed(path):
+            state = node.window
             state.used = now
-        self.ring.touch([state for state in states if state.older is not None])
+            if state.older is not None:
+                states.append(state)
+        self.ring.touch(states)
 
     def lock(self, node: Any, end: int) -> None:
         """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that.
 
         `LockError` where some of that window is gone: keys and values would be missing after its end.
         """
-        reached, begin = self.reached(node, end), end - self.span
-        if self.dead and any(each.window.lacks(begin) for each in reached):
+        begin = end - self.span
+        if self.dead and any(each.window.lacks(begin) for each in self.reached(node, end)):
             which = f"cannot lock the handle of length {end}"
             raise LockError(f"{which}: the window before its end is gone")
         self._pin(node, end, list.append)
@@ -196,24 +199,25 @@ class Windows:
         """Change the pins of a lock that ends at depth `end`, in `node`."""
         begin = end - self.span
         for each in self.reached(node, end):
-            state, pins = each.window, [*each.window.pins]
-            before = state.pinned_from
+            state, start, pins = each.window, each.parent.end, [*each.window.pins]
+            before = max(start, min(pins)) if pins else each.end
             change(pins, begin)
+            now = max(start, min(pins)) if pins else each.end
             state.pins = pins or ()
-            freed = state.pinned_from - before
-            self.evictable += freed
-            self.protected -= freed
-            self._enter(state)
+            if now != before:
+                self.evictable += now - before
+                self.protected += before - now
+                self._enter(state, state.live_from < now)
 
-    def reached(self, node: Any, end: int) -> Iterator[WindowNode]:
+    def reached(self, node: Any, end: int) -> Iterator[Any]:
         """The nodes that the window before depth `end`, in `node`, reaches, the deepest first."""
-        while node.parent is not None and node.end > end - self.span:
+        begin = end - self.span
+        while (parent := node.parent) is not None and node.end > begin:
             yield node
-            node = node.parent
+            node = parent
 
-    def _enter(self, state: WindowState) -> None:
-        """An edge is in the ring as long as some of its window may be freed."""
-        free = state.num_free > 0
+    def _enter(self, state: WindowState, free: bool) -> None:
+        """An edge is in the ring as long as some of its window is `free` to go."""
         if free != (state.older is not None):
             (self.ring.add if free else self.ring.remove)((state,))
 
@@ -225,7 +229,7 @@ class Windows:
         self.evictable -= num_tokens
         self.dead += num_tokens
         state.live_from = live_from
-        self._enter(state)
+        self._enter(state, state.num_free > 0)
 
     def bury(self, node: WindowNode, num_tokens: int, pool: WindowedPool | None) -> None:
         """Make a tombstone of the first live `num_tokens` tokens of an edge."""
