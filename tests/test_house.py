@@ -81,7 +81,7 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 14_571,
     # Which pages hold which prefix.
-    "prefix": 18_432,
+    "prefix": 18_417,
     # The life of a request.
     "manager": 6_327,
     # A model that answers.

@@ -109,11 +109,6 @@ class RadixRoot(RadixNode):
         super().__init__(node_id, b"", b"", None, 0, 0)
         self.namespace = namespace
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing is cached in this namespace."""
-        return not self.children
-
 
 _NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing; no child is ever added to it
 
