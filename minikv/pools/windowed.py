@@ -76,8 +76,12 @@ class WindowedPool(SlotPool):
         Traceback (most recent call last):
         ValueError: cannot free the window of pages[0]: page 0 has none
         """
-        ids = self._with_window(pages, "free")
-        self.windows.free(self.window_of[ids])
+        ids = page_ids(pages, self.size)
+        try:
+            self.windows.free(self.window_of[ids])  # which refuses -1, and a page that is given twice
+        except ValueError:
+            self._require_windows(ids, "free")
+            raise
         self.window_of[ids] = NO_WINDOW
 
     def move_window(self, pages: Any, to_pages: Any) -> None:
@@ -85,9 +89,11 @@ class WindowedPool(SlotPool):
 
         Twin: `minikv.engine.ch11_12_sharing_and_windows.heal`.
         """
-        ids, targets = self._with_window(pages, "move"), page_ids(to_pages, self.size)
-        if len(targets) != len(ids) or _repeats(targets):
-            raise ValueError(f"{len(ids)} windows for {len(targets)} pages: expected a page for each, and none twice")
+        ids, targets = page_ids(pages, self.size), page_ids(to_pages, self.size)
+        self._require_windows(ids, "move")
+        if not len(ids) == len(targets) == len(np.unique(targets)):
+            rule = "expected a page for each, and none twice"
+            raise ValueError(f"{len(ids)} windows for {len(targets)} pages: {rule}")
         for i, page in enumerate(targets.tolist()):
             if self.window_of[page] >= 0 or self.full.is_free(page):
                 why = "free" if self.full.is_free(page) else "in use with a window of its own"
@@ -95,17 +101,14 @@ class WindowedPool(SlotPool):
         self.window_of[targets] = self.window_of[ids]
         self.window_of[ids] = NO_WINDOW
 
-    def _with_window(self, pages: Any, verb: str) -> Pages:
-        """`pages` as ids, each with a window page and given once, or the error that names the first that is not."""
-        ids = page_ids(pages, self.size)
-        if (self.window_of[ids] < 0).any() or _repeats(ids):
-            seen: set[int] = set()
-            for i, page in enumerate(ids.tolist()):
-                if page in seen or self.window_of[page] < 0:
-                    why = "is given twice" if page in seen else "has none"
-                    raise ValueError(f"cannot {verb} the window of pages[{i}]: page {page} {why}")
-                seen.add(page)
-        return ids
+    def _require_windows(self, ids: Pages, verb: str) -> None:
+        """Each of `ids` has a window page and is given once, or the error names the first that is not."""
+        seen: set[int] = set()
+        for i, page in enumerate(ids.tolist()):
+            if page in seen or self.window_of[page] < 0:
+                why = "is given twice" if page in seen else "has none"
+                raise ValueError(f"cannot {verb} the window of pages[{i}]: page {page} {why}")
+            seen.add(page)
 
     def is_free(self, page: int) -> bool:
         """Return whether full page `page` is free.
@@ -134,12 +137,3 @@ class WindowedPool(SlotPool):
     def __repr__(self) -> str:
         full = f"{self.full.num_free} of {self.size} full pages free"
         return f"WindowedPool({full}, {self.windows.num_free} of {self.windows.size} window pages free)"
-
-
-def _repeats(ids: Pages) -> bool:
-    """Return whether a page is given twice; pages mostly come in order, and then nothing is sorted.
-
-    >>> _repeats(np.array([3, 4, 9])), _repeats(np.array([4, 3])), _repeats(np.array([3, 4, 3]))
-    (False, False, True)
-    """
-    return not (ids[1:] > ids[:-1]).all() and len(np.unique(ids)) < len(ids)
