@@ -165,10 +165,8 @@ class KVStore:
         for name in ("shape", "page_size", "dtype"):
             if (theirs := getattr(source, name)) != (mine := getattr(self, name)):
                 raise ValueError(f"source has {name} {bounded(theirs)}: this store has {bounded(mine)}")
-        src, dst = source._end(src_pages, "src_pages"), self._end(dst_pages, "dst_pages")
-        if len(src.slots) != len(dst.slots.once("dst_pages")):
-            raise ValueError(f"src_pages have {len(src.slots)} slots and dst_pages have {len(dst.slots)}: not as many")
-        crossing = Crossing(src, dst)
+        src, dst = self._pair(source, src_pages, dst_pages, "pages")
+        crossing = Crossing(source._end(src), self._end(dst))
         if later or crossing.on_a_stream:
             self._crossings.append(crossing)
         else:
@@ -176,9 +174,9 @@ class KVStore:
             crossing.finish()
         return crossing
 
-    def _end(self, pages: Any, name: str) -> End:
-        numbers = self._numbers(pages, self.num_pages, name).numbers
-        slots = self.slots(page_slots(numbers, self.page_size) if self.page_size > 1 else numbers)
+    def _end(self, pages: Slots) -> End:
+        whole = self.page_size > 1
+        slots = self.slots(page_slots(pages.numbers, self.page_size)) if whole else pages
         return End(slots, self._layers, self._side)
 
     def in_host_memory(self, num_pages: int) -> KVStore:
@@ -186,13 +184,15 @@ class KVStore:
         gpu = self.device.type == "cuda"
         return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
 
-    def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
-        """The source and destination of a copy: as many of both, no destination twice."""
-        names = f"src_{unit}", f"dst_{unit}"
-        source, target = (self._numbers(part, limit, name) for part, name in zip((src, dst), names))
-        if len(source) != len(target):
-            raise ValueError(f"{names[0]} are {len(source)} and {names[1]} are {len(target)}: expected as many")
-        return source, target.once(names[1])
+    def _pair(self, source: KVStore, src: Any, dst: Any, unit: str) -> tuple[Slots, Slots]:
+        """The pages or slots of a copy from `source`: as many of both, no destination twice."""
+        names, count = (f"src_{unit}", f"dst_{unit}"), f"num_{unit}"
+        read = source._numbers(src, getattr(source, count), names[0])
+        written = self._numbers(dst, getattr(self, count), names[1])
+        if len(read) != len(written):
+            sides = f"{names[0]} are {len(read)} and {names[1]} are {len(written)}"
+            raise ValueError(f"{sides}: expected as many")
+        return read, written.once(names[1])
 
     # -- layer by layer, as a model does -------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class KVStore:
     def copy(self, src_slots: Any, dst_slots: Any) -> None:
         """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
         self._wait()
-        move(self._slots, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
+        move(self._slots, *self._pair(self, src_slots, dst_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
         """Copy whole pages to pages in all layers; the same as `copy` of all their slots, given as fewer numbers.
@@ -260,7 +260,7 @@ class KVStore:
         >>> store.copy_pages([0, 1], [3, 2])
         """
         self._wait()
-        move(self._pages, *self._pair(src_pages, dst_pages, self.num_pages, "pages"))
+        move(self._pages, *self._pair(self, src_pages, dst_pages, "pages"))
 
     def pieces(self) -> list[tuple[str, int]]:
         """The items in memory, in order: keys (K) or values (V) with their layer and slot.

@@ -37,11 +37,6 @@ class Layout(NamedTuple):
     v: Tensor
     planes: tuple[Tensor, ...]
 
-    @property
-    def whole(self) -> Tensor | None:
-        """The plane (slot, items) in which all of a slot is one row, as in the page layout; else `None`."""
-        return self.planes[0][0] if len(self.planes) == 1 and len(self.planes[0]) == 1 else None
-
 
 def dtype_of(dtype: Any) -> torch.dtype:
     """A float dtype by its name here or its torch object; `ValueError` for anything else.
