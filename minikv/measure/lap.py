@@ -36,7 +36,7 @@ class Lap:
     @property
     def mean(self) -> float:
         """Microseconds a request, on average."""
-        return round(sum(self.times) / len(self.times) / 1000, 3)
+        return round(float(np.mean(self.times)) / 1000, 3)
 
     @property
     def p50(self) -> float:

@@ -90,8 +90,7 @@ def race(
     >>> found.to_limit("mine").median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
-    _require(workload, contenders)
-    rounds = whole_number("rounds", rounds, 1, "a race has at least 1 round")
+    _require(workload, contenders, rounds)
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
     limit = Limit(workload, capacity, publish)
@@ -110,8 +109,8 @@ def race(
     return found
 
 
-def _require(workload: Any, contenders: Any) -> None:
-    """That there is something to race with, and some to race."""
+def _require(workload: Any, contenders: Any, rounds: Any) -> None:
+    """That there is something to race with, some to race, and a round."""
     if not isinstance(workload, Workload):
         raise TypeError(f"workload is {bounded(workload)}: expected a Workload")
     if not isinstance(contenders, Sequence) or not all(isinstance(each, Contender) for each in contenders):
@@ -121,6 +120,7 @@ def _require(workload: Any, contenders: Any) -> None:
         raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
     if not workload.exchanges:
         raise ValueError(f"workload {workload.name} has no requests to race with")
+    whole_number("rounds", rounds, 1, "a race has at least 1 round")
 
 
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:

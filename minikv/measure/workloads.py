@@ -102,10 +102,9 @@ def w2_documents(count: int = 512) -> Workload:
     writer = _Writer(2, count)
     papers = [writer.text(20_000) for _ in range(64)]
     weights = 1 / np.arange(1, 65)
-    asked = writer.random.choice(64, writer.count, p=weights / weights.sum())
     exchanges = [
         writer.exchange(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
-        for paper in asked
+        for paper in writer.random.choice(64, writer.count, p=weights / weights.sum())
     ]
     return Workload("W2", "documents", exchanges)
 
