@@ -102,11 +102,11 @@ class CopiesLate(CacheManager):
 class LoadsTooMuch(CacheManager):
     """Says that one page more is computed than was loaded."""
 
-    def _load(self, sequence, match):
+    def _run(self, sequence, match, spare):
         bring_back = self.host.bring_back
         self.host.bring_back = lambda *given: bring_back(*given) + self.page_size
         try:
-            super()._load(sequence, match)
+            super()._run(sequence, match, spare)
         finally:
             self.host.bring_back = bring_back
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import minikv
-from minikv.manager import CacheManager
-from minikv.manager.sequence import Manager, TruncatingManager
+from minikv.manager import CacheManager, Manager, TruncatingManager
 from minikv.pools import BitmaskPool, FreeListPool, QueuePool, WindowedPool
 from minikv.prefix import PrefixCache, RadixCache
 

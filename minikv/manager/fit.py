@@ -9,12 +9,22 @@ import numpy as np
 
 from minikv.errors import bounded, require_method
 from minikv.pools import Pages
-from minikv.prefix.contract import PrefixCache
+from minikv.prefix import PrefixCache, RadixCache
+from minikv.prefix.tiered import TieredCache
 from minikv.tokens import PackedTokens, TokensLike
 
 _TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
 _CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
 _POOL_VERBS = ("alloc_to", "free", "is_free", "check")
+
+
+def default_cache(page_size: int, host: Any = None) -> PrefixCache:
+    """The prefix cache of a manager that is given none: a radix tree, or one of two tiers where there is a `host`.
+
+    >>> default_cache(page_size=2)
+    RadixCache(page_size=2, policy='lru', evict_by='node', evictable=0, protected=0)
+    """
+    return RadixCache(page_size) if host is None else TieredCache(page_size, getattr(host, "num_pages", 0))
 
 
 def every_slot(num_pages: int, page_size: int) -> Pages:

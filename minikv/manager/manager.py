@@ -29,14 +29,13 @@ import numpy as np
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
 from minikv.manager.audit import check_manager
-from minikv.manager.fit import every_slot, require_fit
+from minikv.manager.fit import default_cache, every_slot, require_fit
 from minikv.manager.host_moves import host_moves
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
-from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+from minikv.prefix import Handle, Insertion, Match, PrefixCache
 from minikv.prefix.contract import PoolPages
-from minikv.prefix.tiered import TieredCache
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 _SPARE_ROWS = 8  # the memory of as many rows is kept for the next requests
@@ -84,18 +83,15 @@ class CacheManager(Exclusive):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         require_slots(self.num_pages, self.page_size)
-        if prefix_cache is None:
-            host_pages = getattr(host, "num_pages", 0)
-            prefix_cache = RadixCache(page_size) if host is None else TieredCache(page_size, host_pages)
-        self.cache: PrefixCache = prefix_cache
+        self.cache = default_cache(page_size, host) if prefix_cache is None else prefix_cache
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
         self._running: dict[int, Sequence] = {}
-        self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
         self._rows: list[Pages] = []  # memory of rows that nobody uses now
+        self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
         self._every_slot = every_slot(self.num_pages, self.page_size)
-        self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
-        self._loose: list[Handle] = []
+        # pages and locks that are still to be given back: none, unless something failed
+        self._leaving, self._loose = list[Any](), list[Handle]()
         super().__init__()
         require_fit(self, host)
         self.host = host_moves(self.cache, store, host, worth_loading)
@@ -151,23 +147,10 @@ class CacheManager(Exclusive):
         if not prompt.data:
             raise ValueError("tokens are empty: a request has at least 1 token")
         sequence = Sequence(self._started + 1, prompt, namespace, self.page_size, self._rows, self._every_slot)
-        if limit is None:
-            limit = sequence.length - 1
-        match = sequence._handle = self.cache.acquire(prompt, limit=limit, namespace=namespace)
-        cached, pages, row = match.length // self.page_size, -(-sequence.length // self.page_size), sequence._row.data
+        most = sequence.length - 1 if limit is None else limit
+        match = sequence._handle = self.cache.acquire(prompt, limit=most, namespace=namespace)
         try:
-            if self._leaving or self._loose or pages - cached + spare > self.pool.num_free:
-                self._make_room(pages - cached, spare)
-            match.copy_to(row)
-            self.pool.alloc_to(row[cached:pages])
-            self._owned += pages - cached
-            sequence._manager, sequence._num_pages = self, pages
-            sequence.cached_length = sequence.computed = sequence.shared = match.length
-            sequence._first_own = cached
-            self._started += 1
-            self._running[sequence.number] = sequence
-            if self.host is not None and match.host_length:
-                self._load(sequence, match)
+            self._run(sequence, match, spare)
         except BaseException:
             if sequence.state == RUNNING:
                 self._release(sequence, ABORTED)
@@ -382,13 +365,23 @@ class CacheManager(Exclusive):
                 self.host.carry_out()
             self._give_back()
 
-    def _load(self, sequence: Sequence, match: Match) -> None:
-        """Load what host memory has after `match`, as if it had been computed."""
-        assert self.host is not None
-        first, pages = match.length // self.page_size, match.host_length // self.page_size
-        sequence.loaded = self.host.bring_back(match, sequence._row_of(first, first + pages))
-        sequence.cached_length = sequence.computed = match.length + sequence.loaded
-        self.checkpoint(sequence)
+    def _run(self, sequence: Sequence, match: Match, spare: int) -> None:
+        """Fill the row of a sequence, first with the pages of `match`, which is locked; it runs from now on."""
+        size, row = self.page_size, sequence._row.data
+        cached, pages = match.length // size, -(-sequence.length // size)
+        if self._leaving or self._loose or pages - cached + spare > self.pool.num_free:
+            self._make_room(pages - cached, spare)
+        match.copy_to(row)
+        self.pool.alloc_to(row[cached:pages])
+        self._owned += pages - cached
+        sequence._manager, sequence._num_pages, sequence._first_own = self, pages, cached
+        sequence.cached_length = sequence.computed = sequence.shared = match.length
+        self._started = sequence.number
+        self._running[sequence.number] = sequence
+        if self.host is not None and match.host_length:
+            sequence.loaded = self.host.bring_back(match, row[cached : cached + match.host_length // size])
+            sequence.cached_length = sequence.computed = match.length + sequence.loaded
+            self.checkpoint(sequence)
 
     def _publish(self, sequence: Sequence) -> Insertion | None:
         """Hand the computed whole pages to the cache, which keeps those that it does not have; `None` if none is new.

@@ -489,27 +489,23 @@ class RadixCache(BaseIndex):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [12, 11, 10])
         """
-        if type(num_tokens) is not int or num_tokens < 0:
-            num_tokens = require_wanted(num_tokens)
-        wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
+        wanted = -(-require_wanted(num_tokens) // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
         got, by_page = 0, self.evict_by == "page"
         while got < wanted:
             try:
                 leaf: RadixNode | None = self._order.first()
-                if leaf is not None and (leaf.children or leaf.ref_count):
+                if leaf is None:
+                    break
+                if leaf.children or leaf.ref_count:
                     self._refuse_victim(leaf)
             except Exception:  # where the policy fails, what went before comes back, and the next call says why
                 if not parts:
                     raise
                 break
-            if leaf is None:
-                break
             if by_page:
-                some = sum(map(len, leaf.page_runs)) > wanted - got
-                freed = self._trim(leaf, wanted - got) if some else b"".join(self._remove_leaf(leaf))
-                parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes())
-                got += len(freed)
+                parts.append(self._evict_end(leaf, wanted - got))
+                got += len(parts[-1])
             else:
                 whole = self._remove_leaf(leaf)
                 parts += whole
@@ -517,6 +513,12 @@ class RadixCache(BaseIndex):
                     got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
+
+    def _evict_end(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        """Evict as many bytes of pages off the end of a leaf, or all that it has; the last page comes first."""
+        is_part = sum(map(len, leaf.page_runs)) > num_bytes
+        freed = self._trim(leaf, num_bytes) if is_part else b"".join(self._remove_leaf(leaf))
+        return np.frombuffer(freed, np.int32)[::-1].tobytes()
 
     def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
         """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale.
