@@ -401,16 +401,14 @@ class CacheManager(Exclusive):
         row: Any = sequence._row.data[:pages]
         if self._trusting:
             row = PoolPages(row)
-        options = self._insert_options(sequence)
         try:
-            return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle, **options)
+            return self._insert(sequence, tokens, row)
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
 
-    def _insert_options(self, sequence: Sequence) -> dict[str, Any]:
-        """What else the cache must know of a sequence that is published."""
-        return {}
+    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: Any) -> Insertion:
+        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""

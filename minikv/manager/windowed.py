@@ -88,8 +88,9 @@ class WindowedManager(CacheManager):
         """The first token after the shared ones whose window page the sequence still has."""
         return max(sequence.shared, self._live_from.get(sequence.number, 0))
 
-    def _insert_options(self, sequence: Sequence) -> dict[str, Any]:
-        return {"window_start": self.live_from(sequence)}
+    def _insert(self, sequence: Sequence, tokens: Any, row: Any) -> Insertion:
+        begin, handle = self.live_from(sequence), sequence._handle
+        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=handle, window_start=begin)
 
     def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
         super()._release(sequence, state, done)
