@@ -8,8 +8,7 @@ everything from the root on:
     root --[ . . . . . . ]-- tombstone --[ x x ]--> no: window 4 needs two of the dead tokens
                                          --[ x x x x x ]--> yes
 
-Which tokens those are is kept by `windows.py`, a component of the tree. After pymllm's radix tree and SGLang's, which
-has become a component of its unified tree.
+Which tokens those are is kept by `windows.py`, a component of the tree. After the radix trees of pymllm and SGLang.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ queue is always a leaf, and no node is ever cached without the one before it.
 
     queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             of one prompt: page 2 is evicted first
 
-`HashBlockCache` is the same, but for how a node is found: by a hash, where the trie looks among the children of the
-node before it.
+`HashBlockCache` is the same, but finds a node by a hash; the trie looks among the children of the node before it.
 
 After the prefix cache of AstrAI, which calls itself a radix tree; its other half, in which a whole sequence has one
 slot, is the `RowTrie` of chapter 09 (`minikv.engine`). Unlike the original it locks whole paths, evicts leaves, and
@@ -275,7 +274,7 @@ class TokenTrie(BaseIndex):
         for node in gone:
             self._unlink(node)
             root = node.parent
-            if root.parent is None:
+            if isinstance(root, PageRoot):
                 root.num_first -= 1
                 if not root.num_first and root.namespace is not None:
                     self._roots.pop(root.namespace, None)
