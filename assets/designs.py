@@ -14,7 +14,6 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from minikv.measure.lives import IndexLife
 from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Measured, Spread, today
 from minikv.measure.workloads import WORKLOADS, Workload
-from minikv.pools.contract import Pages, request
+from minikv.pools.contract import request
 from minikv.prefix import INDEXES, index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens, pack
@@ -106,44 +105,43 @@ def contender(name: str, page_size: int, workload: Workload) -> Contender:
 def _rows(workload: Workload) -> Callable[[int], RowTrie]:
     """Makes the rows that fit in some tokens: each has room for the longest sequence."""
     longest = max(len(exchange.full) for exchange in workload.exchanges)
-    return lambda capacity: _rows_of(capacity // longest, capacity)
 
+    def rows(capacity: int) -> RowTrie:
+        cache = RowTrie(capacity // longest, capacity)
+        cache.pool = OldestFirst(capacity // longest)
+        return cache
 
-def _rows_of(num_rows: int, max_nodes: int) -> RowTrie:
-    """Rows of which a new request takes the one that was given back first."""
-    cache = RowTrie(num_rows, max_nodes)
-    cache.pool = OldestFirst(num_rows)
-    return cache
+    return rows
 
 
 class OldestFirst(BitmaskPool):
     """Rows and their versions; the row that was given back first is handed out first, as in exercise 9.5.
 
     >>> pool = OldestFirst(2)
-    >>> pool.alloc(2).tolist(), pool.free([1, 0]), pool.alloc(1).tolist(), pool.version(1)
+    >>> pool.alloc(2), pool.free([1, 0]), pool.alloc(1), pool.version(1)
     ([0, 1], None, [1], 2)
     """
 
     def __init__(self, size: int):
         super().__init__(size)
-        self._free_rows = dict.fromkeys(range(size))
+        self._queue = deque(range(size))
 
-    def alloc(self, num_pages: int) -> Pages:
+    def alloc(self, num_pages: int) -> Any:
         """Take the rows that were given back first, or none (`OutOfPages`), with new versions."""
-        rows = [*islice(self._free_rows, request(num_pages, self.num_free))]
+        rows = [*self._queue][: request(num_pages, self.num_free)]
         for row in rows:
             self.occupy(row, renew=True)
-        return np.array(rows, np.int32)
+        return rows
 
     def occupy(self, page: int, renew: bool = False) -> None:
         """Take this row."""
         super().occupy(page, renew)
-        del self._free_rows[page]
+        self._queue.remove(page)
 
     def free(self, pages: Any) -> None:
-        """Give rows back, behind all that are free."""
+        """Give rows back; they wait after all others that are free."""
         super().free(pages)
-        self._free_rows.update(dict.fromkeys(pages))
+        self._queue += pages
 
 
 def _shared(page_size: int) -> Callable[[int], CopyOnWrite]:
@@ -162,7 +160,7 @@ class RowLife:
     (0, 1582)
     """
 
-    def __init__(self, make: Callable[[int], RowTrie], capacity: int, publish: bool):
+    def __init__(self, make: Callable[[int], Any], capacity: int, publish: bool):
         self.cache = make(capacity)
 
     def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
@@ -182,7 +180,7 @@ class RowLife:
         self.cache.finish(request)
 
 
-class PageLife:
+class PageLife(RowLife):
     """A request over shared pages: a sequence that is over stays, so that others find its pages, until room is needed.
 
     >>> from minikv.measure.workloads import w1_chat
@@ -192,13 +190,11 @@ class PageLife:
     (0, 1)
     """
 
-    def __init__(self, make: Callable[[int], CopyOnWrite], capacity: int, publish: bool):
-        self.cache, self.count = make(capacity), 0
-        self.over = deque[int]()  # the oldest first
+    count = 0
 
-    def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
-        """Prompt and answer."""
-        return tokens(exchange.prompt), tokens(exchange.answer)
+    def __init__(self, make: Callable[[int], Any], capacity: int, publish: bool):
+        super().__init__(make, capacity, publish)
+        self.over = deque[int]()  # the oldest first
 
     def begin(self, prepared: Any) -> tuple[Any, int]:
         """Attach the prompt to the pages that others have, and append the rest of it."""
@@ -264,16 +260,16 @@ def _filled(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
 
 def _footprint_of_rows(exchanges: Sequence[Any]) -> tuple[int, float]:
     """The nodes of a trie of rows in which all of these sequences are, and its bytes per node."""
-    used, cache = used_bytes(partial(_filled_rows, exchanges))
+    most = sum(len(exchange.full) for exchange in exchanges)
+
+    def filled() -> RowTrie:
+        cache = RowTrie(len(exchanges), most)
+        for exchange in exchanges:
+            cache.finish(cache.start(exchange.full.tolist()))
+        return cache
+
+    used, cache = used_bytes(filled)
     return cache.evictable, round(used / cache.evictable, 2)
-
-
-def _filled_rows(exchanges: Sequence[Any]) -> RowTrie:
-    """The rows in which all of these sequences are."""
-    cache = RowTrie(len(exchanges), max_nodes=sum(len(exchange.full) for exchange in exchanges))
-    for exchange in exchanges:
-        cache.finish(cache.start(exchange.full.tolist()))
-    return cache
 
 
 def _footprint_of_pages(page_size: int, exchanges: Sequence[Any]) -> tuple[int, float]:

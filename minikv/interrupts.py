@@ -162,7 +162,7 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
                 return method(self, *args, **kwargs)
             _acts.under_way = True
             try:
-                return method(self, *args, **kwargs) if kwargs else method(self, *args)
+                return method(self, *args, **kwargs)
             finally:
                 _acts.under_way = False
                 if _acts.waiting is not None:
