@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import itertools
 import os
 import re
@@ -20,7 +21,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nightly import NIGHTLY, by_day
 
-from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source, trial
+from minikv.course.pieces import (
+    accepted,
+    begin,
+    ch03,
+    check,
+    fold,
+    guess,
+    hint,
+    mine,
+    progress,
+    solution,
+    source,
+    trial,
+)
 from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
@@ -30,7 +44,16 @@ from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of
 from minikv.course.pieces.record import predictions
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play_case, reference_world
-from minikv.engine import LAST, engine_files, engine_sections, ours, run_section, section_of, sections
+from minikv.engine import (
+    LAST,
+    engine_files,
+    engine_sections,
+    ours,
+    pieces_up_to,
+    run_section,
+    section_of,
+    sections,
+)
 from minikv.testing.attempt import TooLong
 from minikv.testing.conformance.generate import smallest_case
 
@@ -191,6 +214,81 @@ def test_a_right_answer_of_another_shape_passes(section, tmp_path, capsys):
     piece = find_piece(section.id)
     Notebook(tmp_path, piece.chapter).answer(piece, section.text)
     assert capsys.readouterr().out.startswith(f"✓ {piece.id} {piece.name}: correct in ")
+
+
+METHODS = {name for kind in (list, dict, set, str, int) for name in dir(kind)}
+
+
+class Naming(ast.NodeTransformer):
+    """Names the arguments of each call of what a world defines: `Node(tokens=a, slots=b)` for `Node(a, b)`."""
+
+    def __init__(self, world):
+        kinds = [kind for kind in world.values() if inspect.isclass(kind) and "__init__" in vars(kind)]
+        kinds = [kind for kind in kinds if inspect.isfunction(kind.__init__)]
+        self.known = {kind.__name__: {self.names(kind)} for kind in kinds}
+        for name, function in world.items():
+            if inspect.isfunction(function):
+                self.known[name] = {self.names(function)}
+        for kind in kinds:
+            for name, method in inspect.getmembers(kind, inspect.isfunction):
+                if name not in METHODS | world.keys():
+                    self.known.setdefault(f".{name}", set()).add(self.names(method)[1:])
+
+    @staticmethod
+    def names(function):
+        return tuple(inspect.signature(function).parameters)
+
+    def visit_Call(self, call):
+        self.generic_visit(call)
+        called = f".{call.func.attr}" if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        known = self.known.get(called, ())
+        if len(known) == 1 and not any(isinstance(arg, ast.Starred) for arg in call.args):
+            call.keywords = [*map(ast.keyword, *known, call.args), *call.keywords]
+            call.args = []
+        return call
+
+
+@pytest.mark.parametrize("piece", by_day(PIECES, lambda piece: piece.cost), ids=lambda piece: piece.id)
+def test_a_right_answer_may_name_all_arguments_among_others_that_do(piece):
+    """Whatever stands in for a class or a function while a piece is judged takes what the original takes."""
+    plain, world = reference_world(piece), reference_world(piece)
+    for each in (*pieces_up_to(piece.chapter), section_of(piece.id)):
+        named = ast.unparse(Naming(plain).visit(ast.parse(each.text)))
+        exec(compile(named, f"<{each.id}>", "exec"), world)
+    assert judge(piece, world, thorough=False).parting is None
+    if piece.cost:
+        assert piece.cost.count(world) == piece.cost.count(plain)
+
+
+def test_the_next_piece_passes_when_the_accepted_one_names_its_arguments(notebook, capsys):
+    """`Node(..., parent=node.parent)` is how the class on the page invites to call it."""
+    (names,) = [section.text for section in RIGHT if section.remark == ": names what it gives to Node"]
+    notebook.answer(find_piece("3.1"), names)
+    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    assert "✓ 3.2 walk: correct in " in capsys.readouterr().out
+
+
+def test_an_error_in_the_count_is_the_judges_and_the_answer_passes(notebook, capsys, monkeypatch):
+    monkeypatch.setattr(ch03, "counting", lambda kind: (kind, None))
+    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    said = capsys.readouterr().out
+    assert re.match(r"✓ 3.2 walk: correct in \d+ cases. The children looked at could not be counted, because", said)
+    assert "an error in `check`, not in your code: TypeError (" in said
+
+
+def test_what_a_stand_in_passes_on_is_the_answers_error(notebook, capsys):
+    """Nothing but the large case has more than a hundred pages."""
+    looks = "    if pool.size > 99:\n        pool.stack[pool.size]\n    seen = set()"
+    notebook.answer(find_piece("2.2"), find_piece("2.2").solution.replace("    seen = set()", looks))
+    assert "✗ 2.2 guard: correct, but a large case ends in IndexError (list index" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("id", "used"), [("3.7", True), ("3.5", False)])
+def test_an_error_of_the_judge_refuses_no_answer(id, used, notebook, capsys, monkeypatch):
+    monkeypatch.setattr(trial, "cases_for", None)
+    own = notebook.names["common"] = eval("lambda *args: 7", notebook.names)
+    assert check(id, own) is (own if used else None)
+    assert "can't be judged because of an error in `check`, not in your code, so" in capsys.readouterr().out
 
 
 def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):

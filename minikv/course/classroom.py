@@ -19,7 +19,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.checking import verdict_on
+from minikv.course.pieces.checking import CANNOT, verdict_on
 from minikv.course.pieces.mine import failed_sections, kept_sections, load, world_with
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, find_piece, pieces_of
 from minikv.course.pieces.record import RIGHT
@@ -186,7 +186,7 @@ def _judged(piece: Piece, own: str, world: World) -> Judged:
         hint = NO_END if found.words.endswith(NO_END) else found.hint.partition(": ")[2]
         return Judged(WRONG, found.words, hint or NO_HINT.format(piece.hints[0]))
     if found.mark != RIGHT:
-        return Judged(MISSING)
+        return Judged(MISSING, found.words * found.words.startswith(CANNOT))
     return Judged(PRINTED if is_as_printed(own, piece.name, piece.solution) else SOLVED)
 
 

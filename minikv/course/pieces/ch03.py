@@ -107,8 +107,8 @@ def nodes_looked_at(world: World) -> int:
     plain_node, (children, tally) = world["Node"], counting(dict)
 
     class Counting(plain_node):  # type: ignore[misc, valid-type]
-        def __init__(self, *args: Any):
-            super().__init__(*args)
+        def __init__(self, *args: Any, **named: Any):
+            super().__init__(*args, **named)
             self.children = children()
 
     with patch.dict(world, Node=Counting):

@@ -17,12 +17,14 @@ from minikv.course.pieces.origin import lines_below_raise
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
-from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
+from minikv.course.pieces.trial import Judgement, Parting, is_judges, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _aside: set[str] = set()  # pieces of the file that no longer pass
+CANNOT = "can't be judged because of"
+_OUR_ERROR = "an error in `check`, not in your code"
 _EARLIER = "Your earlier version, which passed, stays in use."
 
 
@@ -144,13 +146,18 @@ def check(label: str, answer: Any = None) -> Any:
 
 def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:
     """Judge an answer to a piece, an exercise or a hunt, as `check` does; never raises, but for Ctrl-C."""
+    is_piece = isinstance(task, Piece) and task.reference is None
     try:
-        is_piece = isinstance(task, Piece) and task.reference is None
         return _judged(task, answer, namespace) if is_piece else _exercised(task, answer)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever an answer manages to break, the notebook continues
-        return Verdict(WRONG, f"can't be judged: {type(error).__name__} ({error_text(error)})")
+        said = f"{type(error).__name__} ({error_text(error)})"
+        if not is_judges(error):
+            return Verdict(WRONG, f"{CANNOT} {said}")
+        if is_piece:
+            _accepted[task.id] = answer
+        return Verdict(NOT_ATTEMPTED, f"{CANNOT} {_OUR_ERROR}, so your answer is used as it is: {said}")
 
 
 def _task(label: Any, answer: Any) -> Any:
@@ -225,6 +232,8 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     if piece.cost is None:
         return words
     if (counted := attempt(partial(piece.cost.count, world), ())).error is not None:
+        if is_judges(counted.error):
+            return f"{words}. The {piece.cost.unit} could not be counted, because of {_OUR_ERROR}: {counted}"
         return f"correct, but a large case ends in {counted}"
     mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))
     if mine > piece.cost.most * ours_takes:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attemp
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
 PACKAGE = Path(minikv.__file__).parent
+_JUDGE = {Path(__file__).parent, PACKAGE / "testing"}  # whose code judges
 MOST_WORDS = 200  # letters of a tree in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
@@ -93,12 +94,30 @@ def _ending(outcome: Outcome) -> str:
 
 def is_own(error: BaseException) -> bool:
     """Return whether a `raise` outside the package made an error."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
+    trace = _innermost(error)
     if trace is None or PACKAGE in Path(trace.tb_frame.f_code.co_filename).parents:
         return False
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def is_judges(error: BaseException) -> bool:
+    """Return whether an error was raised in the judge's own code, which no answer can help.
+
+    A stand-in that counts passes on what the plain method raises, and time and stack may end anywhere: these are not.
+    """
+    trace = _innermost(error)
+    if trace is None or isinstance(error, TooLong | RecursionError | MemoryError):
+        return False
+    code = trace.tb_frame.f_code
+    return not _JUDGE.isdisjoint(Path(code.co_filename).parents) and code.co_name != "look"
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    """The place in the traceback where an error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
 
 
 def play_case(
