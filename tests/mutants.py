@@ -54,6 +54,7 @@ JUDGES = {
     "testing/conformance/caches": "conformance",
     "testing/conformance/cases": "conformance",
     "testing/conformance/evictions": "conformance",
+    "testing/conformance/examine": "conformance conformance_managers verify",
     "testing/conformance/manager_cases": "conformance_managers",
     "testing/conformance/manager_model": "conformance_managers",
     "testing/conformance/managers": "conformance_managers",

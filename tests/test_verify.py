@@ -17,7 +17,7 @@ from project import ROOT
 
 from minikv import cli
 from minikv.files import asset
-from minikv.testing.conformance import apart
+from minikv.testing.conformance import apart, examine
 from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.managers import ManagerRun
 from minikv.testing.conformance.subject import classes_in, load_module
@@ -48,10 +48,10 @@ def verify_here(verify, monkeypatch):
 
     def messages(judge, *arguments, seconds):
         said = []
-        apart.judge_classes(lambda **message: said.append(message), *arguments)
+        examine.judge_classes(lambda **message: said.append(message), *arguments)
         return said
 
-    monkeypatch.setattr(apart, "messages_apart", messages)
+    monkeypatch.setattr(examine, "messages_apart", messages)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield verify
     sys.modules.pop("theirs", None), sys.modules.pop("my_cache", None)
@@ -226,7 +226,7 @@ def test_what_is_no_verdict_is_not_taken_for_one(verify):
 def test_a_file_that_patches_the_judge_away_is_not_judged(verify):
     cheat = "from minikv.testing.conformance import rules\nrules.Conformance.as_json = lambda self: {}\n"
     cheat += (
-        "from minikv.testing.conformance import apart\napart.verify = lambda *args: rules.Conformance('Mine', ())\n"
+        "from minikv.testing.conformance import examine\nexamine.verify = lambda *args: rules.Conformance('Mine', ())\n"
     )
     status, out, _ = verify(cheat + RIGHT)
     assert status == 1

@@ -69,7 +69,7 @@ def run_verify(options: argparse.Namespace) -> int:
     unnamed = "name a file or a module to verify, or --template"
     if missing := lacking("minikv verify", "hypothesis") if options.target else unnamed:
         return complain(missing, 2)
-    from minikv.testing.conformance.apart import verify_apart
+    from minikv.testing.conformance.examine import verify_apart
     from minikv.testing.conformance.rules import Conformance, junit
     from minikv.testing.conformance.subject import NothingToJudgeError
 

@@ -20,11 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from minikv.testing.attempt import error_text
-from minikv.testing.conformance.examine import verify
-from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, RULES, Conformance, RuleVerdict
-from minikv.testing.conformance.subject import NothingToJudgeError, claimed, classes_in, load_module
-
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
 PATIENCE = 5  # and so many times as many seconds while it waits
 MOST_BYTES = 8 * 2**30  # of memory
@@ -33,65 +28,6 @@ _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
 _encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
 Message = dict[str, Any]
 Say = Callable[..., None]  # sends a message, whose parts are the arguments
-
-
-def verify_apart(
-    target: str, name: str = "", examples: int | None = None, trusting: bool = False, seconds: int = MOST_COMPUTING
-) -> Iterator[Conformance]:
-    """The verdicts on the class `name` of a file or a module, or on each class there that can be judged.
-
-    `examples` is how many scenarios Hypothesis makes for each, and `trusting` gives it valid input only. It may compute
-    for so many `seconds` at a time. Raises `NothingToJudgeError` where there is no class to
-    judge. Whatever the code does, it does in another process, with the rights of this one.
-
-    >>> [each.name for each in verify_apart("minikv.prefix", "NoCache", examples=0)]
-    ['NoCache']
-    """
-    waiting: list[Message] | None = None
-    lines: list[str] = []
-    arguments = target, name, "" if examples is None else str(examples), "trusting" * trusting
-    for message in messages_apart(f"{__name__}:judge_classes", *arguments, seconds=seconds):
-        if "error" in message:
-            raise NothingToJudgeError(message["error"])
-        if "classes" in message:
-            waiting = message["classes"]
-        elif "doing" in message:
-            lines = message["doing"]
-        elif "rules" in message and waiting:
-            yield _judged(waiting.pop(0), message["rules"], message.get("note", ""))
-            lines = []
-        elif waiting is None:
-            raise NothingToJudgeError(f"its import {message.get('end', _NO_VERDICT)}")
-        else:
-            for about in waiting:
-                yield _unjudged(about, message.get("end", _NO_VERDICT), lines)
-                lines = []
-            return
-
-
-_NO_VERDICT = "writes what is not a verdict"
-
-
-def _judged(about: Message, said: list[Any], note: str) -> Conformance:
-    """The report that the other process made, if it has the state of every rule, and its script or none."""
-    named = RULES[about["kind"]].items()
-    try:
-        verdicts = [
-            RuleVerdict(*rule, str(state), script and str(script))
-            for rule, (state, script) in zip(named, said, strict=True)
-        ]
-    except (TypeError, ValueError):
-        return _unjudged(about, _NO_VERDICT, [])
-    return Conformance(about["class"], tuple(verdicts), note)
-
-
-def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
-    """The report on a class that the process did not come to, or during which it ended."""
-    rules = RULES[about["kind"]].items()
-    verdicts = [RuleVerdict(n, name, NOT_JUDGED if n in about["claims"] else NOT_CLAIMED) for n, name in rules]
-    where = " in these lines:" if lines else ""
-    note = "\n".join([f"the process {end}{where}", *(f"    {line}" for line in lines), ""])
-    return Conformance(about["class"], tuple(verdicts), note)
 
 
 def messages_apart(
@@ -103,7 +39,7 @@ def messages_apart(
     or wait for `PATIENCE` times as many. In such a process nobody's marks and answers are recorded,
     and sets always have the same order.
 
-    >>> list(messages_apart("minikv.testing.conformance.apart:judge_classes", "no_such_file.py", "", "", ""))
+    >>> list(messages_apart("minikv.testing.conformance.examine:judge_classes", "no_such_file.py", "", "", ""))
     [{'error': 'ImportError: there is no such file'}]
     """
     command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), str(seconds), judge, *arguments]
@@ -210,25 +146,3 @@ def _limit(what: str, most: int) -> None:
 
         number = getattr(resource, f"RLIMIT_{what}")
         resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
-
-
-def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str) -> None:
-    """Judge the classes of a file or a module, or the one called `name`: in the other process.
-
-    >>> judge_classes(lambda **message: print(message), "no_such_file.py", "", "", "")
-    {'error': 'ImportError: there is no such file'}
-    """
-    try:
-        module = load_module(target)
-        classes = classes_in(module, name)
-        about = [{"class": each, "kind": kind, "claims": sorted(claimed(made, RULES[kind]))}
-                 for each, (kind, made) in classes.items()]  # fmt: skip
-    except BaseException as error:  # an import may raise anything
-        words = error_text(error, 200)
-        say(error=words if type(error) is NothingToJudgeError else f"{type(error).__name__}: {words}")
-        return
-    say(classes=about)
-    for kind, made in classes.values():
-        how = int(examples) if examples else None
-        found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
-        say(rules=[(each.state, each.script) for each in found.verdicts], note=found.note)

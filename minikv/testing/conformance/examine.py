@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
+from minikv.testing.attempt import error_text
+from minikv.testing.conformance.apart import MOST_COMPUTING, Message, Say, messages_apart
 from minikv.testing.conformance.audits import false_alarm, missed_by_check, repeats, slow_sizes
 from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.generate import Search
 from minikv.testing.conformance.managers import ManagerRun
 from minikv.testing.conformance.playing import SideBySide, find_breach
-from minikv.testing.conformance.rules import RULES, Conformance, conformance_of
+from minikv.testing.conformance.rules import (
+    NOT_CLAIMED,
+    NOT_JUDGED,
+    RULES,
+    Conformance,
+    RuleVerdict,
+    conformance_of,
+)
 from minikv.testing.conformance.script import OTHER_FORMS, Before, Breach, Findings
-from minikv.testing.conformance.subject import Subject, subject_of
+from minikv.testing.conformance.subject import (
+    NothingToJudgeError,
+    Subject,
+    claimed,
+    classes_in,
+    load_module,
+    subject_of,
+)
 
 
 def examine_class(
@@ -117,3 +134,84 @@ def verify(
     subject = subject_of(made, RULES[kind], {**KINDS[kind].always_given, **fixed})
     subject = dataclasses.replace(subject, trusting=trusting, home=subject.home if home is None else home)
     return conformance_of(subject.name, RULES[kind], subject.claims, examine_class(subject, kind, examples, before))
+
+
+def verify_apart(
+    target: str, name: str = "", examples: int | None = None, trusting: bool = False, seconds: int = MOST_COMPUTING
+) -> Iterator[Conformance]:
+    """The verdicts on the class `name` of a file or a module, or on each class there that can be judged.
+
+    `examples` is how many scenarios Hypothesis makes for each, and `trusting` gives it valid input only. It may compute
+    for so many `seconds` at a time. Raises `NothingToJudgeError` where there is no class to
+    judge. Whatever the code does, it does in another process, with the rights of this one.
+
+    >>> [each.name for each in verify_apart("minikv.prefix", "NoCache", examples=0)]
+    ['NoCache']
+    """
+    waiting: list[Message] | None = None
+    lines: list[str] = []
+    arguments = target, name, "" if examples is None else str(examples), "trusting" * trusting
+    for message in messages_apart(f"{__name__}:judge_classes", *arguments, seconds=seconds):
+        if "error" in message:
+            raise NothingToJudgeError(message["error"])
+        if "classes" in message:
+            waiting = message["classes"]
+        elif "doing" in message:
+            lines = message["doing"]
+        elif "rules" in message and waiting:
+            yield _judged(waiting.pop(0), message["rules"], message.get("note", ""))
+            lines = []
+        elif waiting is None:
+            raise NothingToJudgeError(f"its import {message.get('end', _NO_VERDICT)}")
+        else:
+            for about in waiting:
+                yield _unjudged(about, message.get("end", _NO_VERDICT), lines)
+                lines = []
+            return
+
+
+_NO_VERDICT = "writes what is not a verdict"
+
+
+def _judged(about: Message, said: list[Any], note: str) -> Conformance:
+    """The report that the other process made, if it has the state of every rule, and its script or none."""
+    named = RULES[about["kind"]].items()
+    try:
+        verdicts = [
+            RuleVerdict(*rule, str(state), script and str(script))
+            for rule, (state, script) in zip(named, said, strict=True)
+        ]
+    except (TypeError, ValueError):
+        return _unjudged(about, _NO_VERDICT, [])
+    return Conformance(about["class"], tuple(verdicts), note)
+
+
+def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
+    """The report on a class that the process did not come to, or during which it ended."""
+    rules = RULES[about["kind"]].items()
+    verdicts = [RuleVerdict(n, name, NOT_JUDGED if n in about["claims"] else NOT_CLAIMED) for n, name in rules]
+    where = " in these lines:" if lines else ""
+    note = "\n".join([f"the process {end}{where}", *(f"    {line}" for line in lines), ""])
+    return Conformance(about["class"], tuple(verdicts), note)
+
+
+def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str) -> None:
+    """Judge the classes of a file or a module, or the one called `name`: in the other process.
+
+    >>> judge_classes(lambda **message: print(message), "no_such_file.py", "", "", "")
+    {'error': 'ImportError: there is no such file'}
+    """
+    try:
+        module = load_module(target)
+        classes = classes_in(module, name)
+        about = [{"class": each, "kind": kind, "claims": sorted(claimed(made, RULES[kind]))}
+                 for each, (kind, made) in classes.items()]  # fmt: skip
+    except BaseException as error:  # an import may raise anything
+        words = error_text(error, 200)
+        say(error=words if type(error) is NothingToJudgeError else f"{type(error).__name__}: {words}")
+        return
+    say(classes=about)
+    for kind, made in classes.values():
+        how = int(examples) if examples else None
+        found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
+        say(rules=[(each.state, each.script) for each in found.verdicts], note=found.note)
