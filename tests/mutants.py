@@ -49,7 +49,7 @@ JUDGES = {
     "testing/model": "conformance machine",
     "testing/snapshot": "draw film",
     "testing/conformance": "conformance conformance_managers",
-    "testing/conformance/apart": "verify",
+    "testing/conformance/apart": "apart verify",
     "testing/conformance/audits": "conformance",
     "testing/conformance/caches": "conformance",
     "testing/conformance/cases": "conformance",

@@ -248,16 +248,9 @@ def test_endless_claims_are_named_at_once(verify_here):
     assert error.startswith("minikv: cannot verify theirs.py: Mine: claims is range(0, 1000000000000): expected")
 
 
-def allow(monkeypatch, name, most):
-    """Set a limit, in the other process too."""
-    monkeypatch.setattr(apart, name, most)
-    there = f"import minikv.testing.conformance.apart as apart; apart.{name} = {most}; apart.serve()"
-    monkeypatch.setattr(apart, "_SERVE", there)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
 def test_memory_is_limited(verify, monkeypatch):
-    allow(monkeypatch, "MOST_BYTES", 2**30)
+    monkeypatch.setattr(apart, "MOST_BYTES", 2**30)
     status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        return bytearray(2**31)"))
     assert status == 1
     assert "# raises MemoryError" in out
@@ -328,9 +321,9 @@ def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
 
 def test_a_process_that_computes_is_not_silent(monkeypatch):
     computed = iter("aabbbb")
-    monkeypatch.setattr(apart, "_computing", lambda process: next(computed))
+    monkeypatch.setattr(apart, "_descendants", lambda above: next(computed))
     monkeypatch.setattr(queue.Queue, "get", lambda self, timeout: raises(queue.Empty))
-    process = type("Process", (), {"poll": lambda self: None})()
+    process = type("Process", (), {"poll": lambda self: None, "pid": 7})()
     assert apart._next_line(process, queue.Queue(), 4) is None
     assert list(computed) == []
 

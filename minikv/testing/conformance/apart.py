@@ -4,27 +4,44 @@ The process says in lines of JSON what it does, and at the end that it is finish
 of one operation; this is for what no limit reaches: a call into C that never returns, a crash. What counts is the time
 that the process computes, because on a busy machine the best of code may say nothing for a minute. `minikv classroom`
 judges students' files in the same way.
+
+    this process - pipes - keeper - between - judge - whatever the code starts
+
+However this process ends, the keeper sees its pipe close, and ends all the others. A fork of the judge ends at once,
+and code that kills its parent kills the process between. On Linux the keeper also ends what has left the group, since
+it adopts what loses its parent, and allows `MOST_PROCESSES` descendants at a time. On macOS it ends the group, and on
+Windows, which has no keeper, only the judge ends. The code has the same rights as this process, so it can do harm on
+purpose, such as ending the keeper by its id. The keeper runs this file as a script: it must not import `minikv`.
 """
 
 from __future__ import annotations
 
+import ctypes
+import glob
 import importlib
 import json
 import os
 import queue
+import select
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
 PATIENCE = 5  # and so many times as many seconds while it waits
 MOST_BYTES = 8 * 2**30  # of memory
+MOST_PROCESSES = 64  # at a time
+_MORE_TASKS = 1000  # threads count too, and other programs start some
 _MOST_LETTERS = 2**20  # in a message
-_SERVE = "from minikv.testing.conformance.apart import serve; serve()"
+_MOST_WAITING = 100  # messages
+_TICK = 0.5  # seconds between two looks at the processes
+_CAN_FORK = hasattr(os, "fork")
 _encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
 Message = dict[str, Any]
 Say = Callable[..., None]  # sends a message, whose parts are the arguments
@@ -42,13 +59,15 @@ def messages_apart(
     >>> list(messages_apart("minikv.testing.conformance.examine:judge_classes", "no_such_file.py", "", "", ""))
     [{'error': 'ImportError: there is no such file'}]
     """
-    command = [sys.executable, "-c", _SERVE, str(most_bytes or MOST_BYTES), str(seconds), judge, *arguments]
+    limits = map(str, (MOST_PROCESSES, most_bytes or MOST_BYTES, seconds))
+    command = [sys.executable, __file__, *limits, judge, *arguments]
     nobodys = dict.fromkeys(("MINIKV_MINE", "MINIKV_PROGRESS", "HYPOTHESIS_STORAGE_DIRECTORY"), os.devnull)
     environment = {**os.environ, **nobodys, "PYTHONHASHSEED": "0"}
+    pipe = subprocess.PIPE
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment, start_new_session=True
     )
-    said: queue.Queue[bytes] = queue.Queue()
+    said: queue.Queue[bytes] = queue.Queue(_MOST_WAITING)
     threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
     try:
         while line := _next_line(process, said, PATIENCE * seconds):
@@ -59,8 +78,21 @@ def messages_apart(
         silent = f"was silent for {PATIENCE * seconds} seconds (it may be waiting, or this machine is busy)"
         yield {"end": silent if line is None else _end_of(process, seconds)}
     finally:
+        _end(process, said)
+
+
+def _end(process: Any, said: queue.Queue[bytes]) -> None:
+    """Let the keeper end all that is left, and hear it out."""
+    try:
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10 * _CAN_FORK)
+    finally:
         process.kill()
         process.wait()
+    with suppress(queue.Empty):
+        while said.get(timeout=1):
+            pass
 
 
 def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
@@ -81,18 +113,23 @@ def _next_line(process: Any, said: queue.Queue[bytes], seconds: int) -> bytes | 
             return said.get(timeout=1)
         if is_over:  # a process that it left running holds the pipe
             return b""
-        now = _computing(process)
+        now = str(_descendants(process.pid))
         left, before = left - (now == before), now
     return None
 
 
-def _computing(process: Any) -> str:
-    """How much the process has computed, where the system tells: the text changes with it."""
-    try:
-        with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
-            return " ".join(file.read().rpartition(")")[2].split()[11:13])
-    except OSError:
-        return ""
+def _descendants(above: int) -> dict[int, list[str]]:
+    """The processes below one, by their ids, and how much each has computed; none where the system does not tell."""
+    stats = {}
+    for file in glob.glob("/proc/[0-9]*/stat"):
+        with suppress(OSError), open(file, encoding="utf-8", errors="replace") as text:
+            stats[int(file.split("/")[2])] = text.read().rpartition(")")[2].split()
+    found: dict[int, list[str]] = {}
+    parents = {above}
+    while parents:
+        parents = {pid for pid, stat in stats.items() if int(stat[1]) in parents and pid not in found}
+        found |= {pid: stats[pid][11:13] for pid in parents}
+    return found
 
 
 def _parsed(line: bytes) -> Message:
@@ -110,33 +147,92 @@ def _end_of(process: Any, seconds: int) -> str:
         status = process.wait(10)
     except subprocess.TimeoutExpired:
         return "closes the pipe to its judge"
+    if status == -signal.SIGTERM:  # the keeper's
+        return f"started more than {MOST_PROCESSES} processes"
+    if 128 < status < 256:
+        status -= 256  # the number of a signal, as the keeper can say it
     if status == -24:  # SIGXCPU
         return f"computed for {seconds} seconds without a result"
     return f"ends with status {status}"
 
 
 def serve() -> None:
-    """The other process: call the judge that the command line names, which says things on standard output."""
+    """The keeper: start the judge, and end all that it has started when it ends, or the process that asked for it."""
+    if not _CAN_FORK:
+        _exit(_judge())
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes a child of this process
+    leader, ended, status, is_too_many = _start(_between), 0, 0, False
+    while not (ended or is_too_many or select.select([0], [], [], _TICK)[0]):
+        ended, status = os.waitpid(leader, os.WNOHANG)
+        is_too_many = len(_descendants(os.getpid())) > int(sys.argv[1])
+    _end_all(leader)
+    if is_too_many:
+        os.kill(os.getpid(), signal.SIGTERM)
+    _exit(os.waitstatus_to_exitcode(status) % 256)
+
+
+def _start(act: Callable[[], int]) -> int:
+    """The id of a new process that ends with the status of `act`, and with its parent where the system has that."""
+    parent = os.getpid()
+    if child := os.fork():
+        return child
+    try:
+        _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: when its parent ends
+        if os.getppid() == parent:
+            _exit(act())  # whatever threads are left
+    finally:
+        _exit(1)
+
+
+def _between() -> int:
+    """The parent that the judge sees: it leads the group, and ends as the judge does."""
+    os.setsid()
+    _, status = os.waitpid(_start(_judge), 0)
+    return os.waitstatus_to_exitcode(status) % 256
+
+
+def _end_all(leader: int) -> None:
+    """End the group of `leader`, and descendants until there is none: they may start others meanwhile."""
+    with suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+    while found := _descendants(os.getpid()):
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0)))
+
+
+def _judge() -> int:
+    """Call the judge that the command line names, which says things on standard output; return the status."""
     out = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    if _CAN_FORK:
+        os.register_at_fork(after_in_child=partial(_exit, 1))
 
     def say(**message: Any) -> None:
         _limit("CPU", int(time.process_time()) + int(seconds))
         os.write(out, f"{_encode(message)}\n".encode())
 
-    most_bytes, seconds, judge, *arguments = sys.argv[1:]
-    status = 1
+    most_bytes, seconds, judge, *arguments = sys.argv[2:]
+    _limit("CPU", int(time.process_time()) + int(seconds))
+    _limit("DATA", int(most_bytes))
+    _limit("NPROC", len(glob.glob("/proc/[0-9]*/task/*")) + _MORE_TASKS)
     try:
-        _limit("CPU", int(time.process_time()) + int(seconds))
-        _limit("DATA", int(most_bytes))
-        module, _, name = judge.partition(":")
-        getattr(importlib.import_module(module), name)(say, *arguments)
-        say(finished=True)
-        status = 0
-    finally:
-        _exit(status)  # whatever threads are left
+        threading.Thread(target=int).start()
+    except RuntimeError:  # the user has others out of sight
+        _limit("NPROC", -1)
+    sys.path[0] = ""  # in place of this folder
+    module, _, name = judge.partition(":")
+    getattr(importlib.import_module(module), name)(say, *arguments)
+    say(finished=True)
+    return 0
 
 
 def _limit(what: str, most: int) -> None:
@@ -145,4 +241,9 @@ def _limit(what: str, most: int) -> None:
         import resource
 
         number = getattr(resource, f"RLIMIT_{what}")
-        resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
+        hard = resource.getrlimit(number)[1]
+        resource.setrlimit(number, (hard if most < 0 else most, hard))
+
+
+if __name__ == "__main__":
+    serve()
