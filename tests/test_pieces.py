@@ -927,6 +927,56 @@ def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, noteb
     assert file.read_text("utf-8") == before
 
 
+def test_a_section_that_never_ends_is_set_aside_and_keeps_nothing_else_from_running(
+    file, notebook, tmp_path, capsys, monkeypatch
+):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    text = file.read_text("utf-8")
+    assert MY_SPLIT.strip() in text
+    endless = "never = [number for number in iter(int, 1) if number]"
+    file.write_text(text.replace(MY_SPLIT.strip(), f"{MY_SPLIT.strip()}\n\n\n{endless}"), "utf-8")
+    capsys.readouterr()
+    monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.2)
+    (tmp_path / "next").mkdir()
+    fresh = Notebook(tmp_path / "next", chapter=3)
+    said = "Your 3.1 split no longer passes, so the package's version is used for now: TooLong: no result within 0.2"
+    assert said in capsys.readouterr().out
+    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+    fresh.answer(find_piece("3.7"), find_piece("3.7").solution)
+    said = "Not saved yet: my_minikv.py does not run on its own: TooLong (no result within 0.2 seconds)."
+    assert said in capsys.readouterr().out
+
+
+def test_a_section_that_runs_only_once_is_set_aside(file, notebook, tmp_path, capsys, monkeypatch):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    monkeypatch.setattr(sys, "runs", 0, raising=False)
+    once = "import sys\nsys.runs += 1\n1 / (sys.runs < 2)"
+    text = file.read_text("utf-8")
+    file.write_text(text.replace(MY_SPLIT.strip(), f"{MY_SPLIT.strip()}\n\n\n{once}"), "utf-8")
+    capsys.readouterr()
+    fresh = Notebook(tmp_path, chapter=3)
+    assert "package's version is used for now: ZeroDivisionError: division by zero" in capsys.readouterr().out
+    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+
+
+AGREE = "def common(a, b):\n    import minikv.course.pieces.trial as trial\n    trial.agree = lambda *values: True\n"
+JUDGE = """def common(a, b):
+    import minikv.course.pieces.checking as checking, minikv.testing.attempt as attempt
+    from types import SimpleNamespace as Found
+    checking.judge = lambda *args: Found(is_inconstant=False, parting=None, cases=1000)
+    attempt.agree = attempt._agree = lambda *values: True
+"""
+
+
+@pytest.mark.parametrize("attack", [AGREE, JUDGE])
+def test_an_answer_that_replaces_parts_of_the_judge_is_judged_by_the_old_ones(attack, notebook, capsys):
+    notebook.answer(find_piece("3.7"), f"{attack}    return 7")
+    notebook.answer(find_piece("3.7"), "def common(a, b):\n    return 7")
+    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "3.7 common: " in line]
+    assert first.startswith("✗ 3.7 common: common of ")
+    assert last == first
+
+
 def test_chapters_that_come_later_are_not_listed(file, tmp_path, capsys):
     Notebook(tmp_path, chapter=3)
     for listing, first in ((mine, 1), (progress, 0)):

@@ -22,6 +22,7 @@ from minikv.course.pieces.record import NUMBERING, mine_path, require_numbering
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
+from minikv.testing.attempt import TooLong, attempt
 
 HEAD = f'''"""My own engine: the pieces that I wrote in the course, and the package's versions of the others.
 
@@ -111,12 +112,24 @@ def assembled(kept: Mapping[str, str]) -> str:
     return "\n".join(found)
 
 
-def load(text: str, name: str = "my_minikv") -> World:
+def load(text: str) -> World:
     """Run the text of such a file as a module of its own; what it defines."""
-    module, file = ModuleType(name), f"<{name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    exec(compile(text, file, "exec"), module.__dict__)
+    module = ModuleType("my_minikv")
+    run_own(text, "<my_minikv>", vars(module))
     return vars(module)
+
+
+def run_own(text: str, file: str, world: World) -> None:
+    """Run text of the learner's file quietly, in limited time; raise what it raises, or `TooLong`.
+
+    >>> run_own("print(x / 0)", "<my_minikv>", {"x": 3})
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero
+    """
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    done = attempt(lambda: exec(compile(text, file, "exec"), world))
+    if done.error is not None:
+        raise TooLong(str(done)) if isinstance(done.error, TooLong) else done.error
 
 
 def keep(piece: Piece, answer: Any, world: World) -> list[str]:
@@ -235,7 +248,7 @@ def _fitted(newest: Piece, wanted: Mapping[str, dict[str, str]]) -> str:
             raise NotKeptError(f"a line of {id} starts with `# %%`, which marks a section. Write that line differently")
     try:
         _prove(newest, text, kept)
-    except Exception as error:
+    except (Exception, TooLong) as error:
         if isinstance(error, NotKeptError):
             raise
         raise NotKeptError(f"my_minikv.py does not run on its own: {type(error).__name__} ({error})") from None
@@ -256,9 +269,8 @@ def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
 
 def world_with(name: str, own: str, world: World) -> World:
     """`world` with one of the learner's sections run in it, which must define `name`."""
-    found, file = {key: value for key, value in world.items() if key != name}, f"<my_minikv {name}>"
-    linecache.cache[file] = (len(own), None, own.splitlines(True), file)
-    exec(compile(own, file, "exec"), found)  # not the file: its lines are others
+    found = {key: value for key, value in world.items() if key != name}
+    run_own(own, f"<my_minikv {name}>", found)  # not the file: its lines are others
     if name not in found:
         raise NotKeptError(f"its section does not define `{name}`")
     return found

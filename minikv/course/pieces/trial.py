@@ -6,7 +6,8 @@ import copy
 import dis
 import linecache
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, TracebackType
@@ -120,6 +121,23 @@ def _innermost(error: BaseException) -> TracebackType | None:
     return trace
 
 
+@contextmanager
+def held(modules: Iterable[World]) -> Iterator[None]:
+    """While it is open, code may replace names of these modules: afterward they are what they were.
+
+    >>> with held([names := {"agree": 1}]):
+    ...     names["agree"] = 2
+    >>> names
+    {'agree': 1}
+    """
+    before = [(module, dict(module)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, names in before:
+            module.update(names)
+
+
 def play_case(
     piece: Any, world: World, case: Any, keep: Callable[[CaseFrame], CaseFrame] = lambda frame: frame
 ) -> Played:
@@ -130,7 +148,8 @@ def play_case(
         for frame in piece.play(world, case):
             frames.append(keep(frame))
 
-    return Played(frames, attempt(go, ()))
+    with held([globals(), attempt.__globals__]):
+        return Played(frames, attempt(go, ()))
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
