@@ -16,6 +16,7 @@ from minikv.progress_bar import Progress, quiet
 
 _EXAMPLES = """A student's file is FOLDER/anna.py, FOLDER/anna_my_minikv.py, or a my_minikv.py anywhere in FOLDER/anna.
 Each file runs in a separate process, but with your rights: judge only files from people you trust.
+What it starts is ended with it; on macOS only what stays in its process group, and on Windows nothing.
 
 examples:
   minikv classroom homework                       who solved what, and the most frequent mistakes

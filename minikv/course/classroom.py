@@ -1,8 +1,9 @@
 """The class report: every student's `my_minikv.py` is judged as `check` does, and the mistakes of all are counted.
 
-Each file runs in a process of its own with limits of memory and time, so one that hangs or crashes costs only its
-student a line. It runs beside its judge, though: a file that is made to cheat can. That a piece equals the printed
-solution says nothing about how it came about.
+Each file runs in a process of its own with limits of memory and time, and what it starts is ended with it, as far as
+the system allows (see `apart`): a file that hangs, crashes or forks costs only its student a line. It runs beside its
+judge, though: a file that is made to cheat can. That a piece equals the printed solution says nothing about how it came
+about.
 """
 
 from __future__ import annotations

@@ -102,14 +102,11 @@ class _Handle:
         self.length, self.said = length, said
 
 
-def _handles(count: int) -> list[_Handle]:
-    return [_Handle(1, "length 1"), _Handle(2, "length 2"), _Handle(1, "length 1 (another)")][:count]
-
-
 def play_return_receipt(world: World, case: Any) -> Frames:
     """Handles hold as many locks as `counts` says; those that `asked` names are given back, one after the other."""
     counts, asked = case
-    handles = _handles(len(counts))
+    handles = [_Handle(1, "length 1"), _Handle(2, "length 2"), _Handle(1, "length 1 (another)")]
+    handles = handles[: len(counts)]
     held = {handle: count for handle, count in zip(handles, counts) if count}
     for number in asked:
         handle, before = handles[number % len(handles)], _held_in_words(held)

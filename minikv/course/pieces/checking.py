@@ -120,6 +120,7 @@ def check(label: str, answer: Any = None) -> Any:
     The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns the function that the
     chapter continues with: this answer if it passes (it is then saved), the newest that did, or the package's version.
     It stops an endless answer after 3 seconds, but not a call into C (`sum(itertools.count())`): restart the kernel.
+    What an answer replaces in the judge's modules is put back. An error in the judge's own code refuses no answer.
 
     >>> def split(node, at):
     ...     return node

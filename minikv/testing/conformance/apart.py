@@ -40,6 +40,7 @@ MOST_PROCESSES = 64  # at a time
 _MORE_TASKS = 1000  # threads count too, and other programs start some
 _MOST_LETTERS = 2**20  # in a message
 _MOST_WAITING = 100  # messages
+_TOO_MANY = 128  # the status that says so, beside those of signals
 _TICK = 0.5  # seconds between two looks at the processes
 _CAN_FORK = hasattr(os, "fork")
 _encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
@@ -83,13 +84,11 @@ def messages_apart(
 
 def _end(process: Any, said: queue.Queue[bytes]) -> None:
     """Let the keeper end all that is left, and hear it out."""
-    try:
-        process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10 * _CAN_FORK)
-    finally:
-        process.kill()
-        process.wait()
+    process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(10 * _CAN_FORK)
+    process.kill()
+    process.wait()
     with suppress(queue.Empty):
         while said.get(timeout=1):
             pass
@@ -147,9 +146,9 @@ def _end_of(process: Any, seconds: int) -> str:
         status = process.wait(10)
     except subprocess.TimeoutExpired:
         return "closes the pipe to its judge"
-    if status == -signal.SIGTERM:  # the keeper's
+    if status == _TOO_MANY:
         return f"started more than {MOST_PROCESSES} processes"
-    if 128 < status < 256:
+    if _TOO_MANY < status < 256:
         status -= 256  # the number of a signal, as the keeper can say it
     if status == -24:  # SIGXCPU
         return f"computed for {seconds} seconds without a result"
@@ -161,25 +160,22 @@ def serve() -> None:
     if not _CAN_FORK:
         _exit(_judge())
     _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes a child of this process
-    leader, ended, status, is_too_many = _start(_between), 0, 0, False
-    while not (ended or is_too_many or select.select([0], [], [], _TICK)[0]):
+    leader, ended, status = _start(_between), 0, 0
+    while not (ended or select.select([0], [], [], _TICK)[0]):
         ended, status = os.waitpid(leader, os.WNOHANG)
-        is_too_many = len(_descendants(os.getpid())) > int(sys.argv[1])
+        if len(_descendants(os.getpid())) > int(sys.argv[1]):
+            ended, status = leader, _TOO_MANY << 8
     _end_all(leader)
-    if is_too_many:
-        os.kill(os.getpid(), signal.SIGTERM)
     _exit(os.waitstatus_to_exitcode(status) % 256)
 
 
 def _start(act: Callable[[], int]) -> int:
     """The id of a new process that ends with the status of `act`, and with its parent where the system has that."""
-    parent = os.getpid()
     if child := os.fork():
         return child
     try:
         _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: when its parent ends
-        if os.getppid() == parent:
-            _exit(act())  # whatever threads are left
+        _exit(act())  # whatever threads are left
     finally:
         _exit(1)
 
@@ -221,7 +217,7 @@ def _judge() -> int:
         os.write(out, f"{_encode(message)}\n".encode())
 
     most_bytes, seconds, judge, *arguments = sys.argv[2:]
-    _limit("CPU", int(time.process_time()) + int(seconds))
+    _limit("CPU", int(seconds))
     _limit("DATA", int(most_bytes))
     _limit("NPROC", len(glob.glob("/proc/[0-9]*/task/*")) + _MORE_TASKS)
     try:
