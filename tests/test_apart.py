@@ -172,11 +172,23 @@ def judge(say):
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_a_command_that_is_ended(theirs, number):
-    theirs.write(WAITS)
-    command = "from minikv.testing.conformance.apart import messages_apart as m\nprint(*m('theirs:judge'))"
-    process = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL)
+PRINTS = "from minikv.testing.conformance.apart import messages_apart as m\nprint(*m('theirs:judge'))"
+
+
+@pytest.mark.parametrize(
+    ("number", "command"),
+    [
+        (signal.SIGTERM, ["-m", "minikv", "classroom", "."]),
+        (signal.SIGTERM, ["-m", "minikv", "verify", "theirs.py"]),
+        (signal.SIGINT, ["-c", PRINTS]),
+        (signal.SIGKILL, ["-c", PRINTS]),
+    ],
+    ids=["classroom", "verify", "SIGINT", "SIGKILL"],
+)
+def test_nothing_outlives_a_command_that_is_ended(theirs, number, command):
+    theirs.write(WAITS + "\njudge(dict)\n" * (command[0] == "-m"))
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, *command], stdout=quiet, stderr=quiet)
     try:
         assert theirs.soon((theirs.folder / "ready").exists)
         assert len(theirs.left()) == 5  # with the command
