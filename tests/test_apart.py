@@ -19,10 +19,7 @@ from project import ROOT
 
 from minikv.testing.conformance import apart
 
-pytestmark = [
-    pytest.mark.core,
-    pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who descends from whom"),
-]
+pytestmark = pytest.mark.core
 
 BOMB = """
     with open("ids", "a") as file:
@@ -88,6 +85,8 @@ class Apart:
 
 @pytest.fixture
 def theirs(tmp_path, monkeypatch):
+    if sys.platform != "linux":
+        pytest.skip("only Linux says who descends from whom")
     made = Apart(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

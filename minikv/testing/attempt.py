@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import builtins
 import copy
+import dis
 import io
 import re
 import reprlib
 import sys
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,8 @@ from minikv.errors import bounded, truncated
 from minikv.testing.time_limit import TimeLimit as TimeLimit
 from minikv.testing.time_limit import TooLong as TooLong
 
+PACKAGE = Path(__file__).parent.parent
+_JUDGE = {PACKAGE / "testing", PACKAGE / "course" / "pieces"}  # whose code judges
 MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
 _MOST_PRINTED = 10_000  # letters that are kept of what a call prints
 _BUILT_IN = (str, int, bool, type(None))  # whose comparisons run nobody's code
@@ -100,6 +106,51 @@ def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float 
         sys.setrecursionlimit(saved[2])
         sys.stdout, sys.stderr, _ = saved
     return outcome
+
+
+@contextmanager
+def held(modules: Iterable[dict[str, Any]]) -> Iterator[None]:
+    """While it is open, code may replace names of these modules: afterward they are what they were.
+
+    >>> with held([names := {"agree": 1}]):
+    ...     names["agree"] = 2
+    >>> names
+    {'agree': 1}
+    """
+    before = [(module, dict(module)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, names in before:
+            module.update(names)
+
+
+def is_own(error: BaseException) -> bool:
+    """Return whether a `raise` outside the package made an error."""
+    trace = _innermost(error)
+    if trace is None or PACKAGE in Path(trace.tb_frame.f_code.co_filename).parents:
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def is_judges(error: BaseException) -> bool:
+    """Return whether an error was raised in the judge's own code, which no answer can help.
+
+    A stand-in that counts passes on what the plain method raises, and time and stack may end anywhere: these are not.
+    """
+    trace = _innermost(error)
+    if trace is None or isinstance(error, TooLong | RecursionError | MemoryError):
+        return False
+    code = trace.tb_frame.f_code
+    return not _JUDGE.isdisjoint(Path(code.co_filename).parents) and code.co_name != "look"
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    """The place in the traceback where an error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
 
 
 class _Printed(io.StringIO):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from traceback import walk_tb
-from typing import Any, NamedTuple
+from typing import Any
 
 from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, recalled, run_own, world_with
 from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
-from minikv.course.pieces.origin import lines_below_raise
-from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
+from minikv.course.pieces.origin import lines_below_raise, namespace_of
+from minikv.course.pieces.piece import Piece, Verdict, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
-from minikv.course.pieces.trial import Judgement, Parting, held, is_judges, judge, rebound, world_for
+from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
-from minikv.testing.attempt import TooLong, attempt, error_text
+from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _aside: set[str] = set()  # pieces of the file that no longer pass
@@ -104,16 +103,6 @@ def name_pieces(result: Any) -> None:
         print(f"{said}: {pieces}. If you did not change the cell, look at them first.")
 
 
-class Verdict(NamedTuple):
-    """The output of `check`: the mark, the words after it, further lines, and a film; `hint` is the one among them."""
-
-    mark: str
-    words: str
-    notes: Sequence[str] = ()
-    film: Any = None
-    hint: str = ""
-
-
 def check(label: str, answer: Any = None) -> Any:
     """Judge an answer to a piece or an exercise, named as in the notebook, and print one line; never raises.
 
@@ -131,7 +120,7 @@ def check(label: str, answer: Any = None) -> Any:
     task = _task(label, answer)
     if task is None:
         return answer if isinstance(label, str) else label
-    namespace, is_piece = _namespace_of(answer), isinstance(task, Piece) and task.reference is None
+    namespace, is_piece = namespace_of(answer), isinstance(task, Piece) and task.reference is None
     verdict = verdict_on(task, answer, namespace)
     name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
     print(f"{sign(verdict.mark)} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
@@ -198,15 +187,6 @@ def _exercised(task: Any, answer: Any) -> Verdict:
         return Verdict(NOT_ATTEMPTED, "not attempted yet")
     hint = hint_for(task, world, found.parting)
     return Verdict(WRONG, found.parting.words + (f". Hint: {hint}" if hint else ""))
-
-
-def _namespace_of(answer: Any) -> World:
-    """The globals that an answer was written in; those of the notebook where it has none, or comes from a module."""
-    found, notebook = getattr(answer, "__globals__", None), vars(sys.modules["__main__"])
-    if not isinstance(found, dict):
-        return notebook
-    home = sys.modules.get(str(found.get("__name__")))
-    return notebook if home is not None and vars(home) is found else found
 
 
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:

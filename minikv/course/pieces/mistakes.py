@@ -16,9 +16,9 @@ from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_pi
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import Parting, Played, is_own, parted, play_case, reference_world
+from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
-from minikv.testing.attempt import Outcome, TooLong, attempt, type_in_words
+from minikv.testing.attempt import Outcome, TooLong, attempt, is_own, type_in_words
 
 hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 

@@ -282,3 +282,12 @@ def _part(text: str) -> Written:
     except (SyntaxError, ValueError, tokenize.TokenError):
         return Written(text.strip(), frozenset())
     return Written(code, frozenset(token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT))
+
+
+def namespace_of(answer: Any) -> World:
+    """The globals that an answer was written in; those of the notebook where it has none, or comes from a module."""
+    found, notebook = getattr(answer, "__globals__", None), vars(sys.modules["__main__"])
+    if not isinstance(found, dict):
+        return notebook
+    home = sys.modules.get(str(found.get("__name__")))
+    return notebook if home is not None and vars(home) is found else found

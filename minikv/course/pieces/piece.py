@@ -64,6 +64,16 @@ def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]
     return frame
 
 
+class Verdict(NamedTuple):
+    """The output of `check`: the mark, the words after it, further lines, and a film; `hint` is the one among them."""
+
+    mark: str
+    words: str
+    notes: Sequence[str] = ()
+    film: Any = None
+    hint: str = ""
+
+
 @dataclass(frozen=True)
 class Cost:
     """A limit on the cost of a piece: `count(world)` says how many `unit` a fixed day takes.

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import copy
-import dis
 import linecache
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from types import FunctionType, TracebackType
+from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
-import minikv
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.piece import GAVE, CaseFrame, Piece, cases_for, print_for
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
-from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, short_repr
+from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, held, is_own, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
-PACKAGE = Path(minikv.__file__).parent
-_JUDGE = {Path(__file__).parent, PACKAGE / "testing"}  # whose code judges
 MOST_WORDS = 200  # letters of a tree in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
@@ -91,51 +85,6 @@ def _ending(outcome: Outcome) -> str:
     """
     is_kind = isinstance(outcome.error, RecursionError | None) or is_own(outcome.error)
     return type(outcome.error).__name__ if is_kind else str(outcome)
-
-
-def is_own(error: BaseException) -> bool:
-    """Return whether a `raise` outside the package made an error."""
-    trace = _innermost(error)
-    if trace is None or PACKAGE in Path(trace.tb_frame.f_code.co_filename).parents:
-        return False
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
-
-
-def is_judges(error: BaseException) -> bool:
-    """Return whether an error was raised in the judge's own code, which no answer can help.
-
-    A stand-in that counts passes on what the plain method raises, and time and stack may end anywhere: these are not.
-    """
-    trace = _innermost(error)
-    if trace is None or isinstance(error, TooLong | RecursionError | MemoryError):
-        return False
-    code = trace.tb_frame.f_code
-    return not _JUDGE.isdisjoint(Path(code.co_filename).parents) and code.co_name != "look"
-
-
-def _innermost(error: BaseException) -> TracebackType | None:
-    """The place in the traceback where an error was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace
-
-
-@contextmanager
-def held(modules: Iterable[World]) -> Iterator[None]:
-    """While it is open, code may replace names of these modules: afterward they are what they were.
-
-    >>> with held([names := {"agree": 1}]):
-    ...     names["agree"] = 2
-    >>> names
-    {'agree': 1}
-    """
-    before = [(module, dict(module)) for module in modules]
-    try:
-        yield
-    finally:
-        for module, names in before:
-            module.update(names)
 
 
 def play_case(
