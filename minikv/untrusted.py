@@ -1,16 +1,17 @@
 """The gate for files that somebody else made: checkpoints, configs, tokenizers, traces.
 
 Such a file may be cut off, of another kind, or made to do harm. So its size is compared with a limit before it is
-read, its name may not lead out of its folder, its JSON may not be nested deeply, and each number in it is checked
-against its range before anything is counted or allocated by it. Whatever is wrong is a `ValueError` in one line.
+read, its JSON may not be nested deeply, and each number in it is checked against its range before anything is counted
+or allocated by it. Whatever is wrong is a `ValueError` in one line.
 """
 
 from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from minikv.errors import bounded, one_line, whole_number
@@ -18,7 +19,6 @@ from minikv.errors import bounded, one_line, whole_number
 LARGEST_JSON = 2**24  # bytes: room for an index of 100,000 weights
 DEEPEST_JSON = 64
 LARGEST_SIZE = 2**31 - 1
-_LONGEST_NAME = 255
 _KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
 
 
@@ -139,29 +139,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 _LENIENT = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def inside(folder: Path, name: str) -> Path:
-    """The path of the file `name` in `folder`; `ValueError` if it leads out of it, itself or by a link.
-
-    A snapshot in the cache of the Hugging Face Hub links to `../../blobs`, where the cache keeps its files: that is
-    the one place outside.
-
-    >>> inside(Path("checkpoint"), "../secret.safetensors")
-    Traceback (most recent call last):
-    ValueError: '../secret.safetensors' is not the name of a file in its own folder
-    """
-    parts = PureWindowsPath(name if isinstance(name, str) else "")  # knows both kinds of slash, and drives
-    if not parts.name or parts.anchor or ".." in parts.parts or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"{bounded(name)} is not the name of a file in its own folder")
-    try:
-        home, target = folder.resolve(), (folder / name).resolve()
-    except (OSError, RuntimeError) as error:  # links in a circle
-        raise refusal(f"{folder / name} leads nowhere", error) from None
-    roots = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
-    if target.is_symlink() or not any(target.is_relative_to(root) for root in roots):  # a circle, since Python 3.13
-        raise ValueError(f"{folder / name} is a link that leads out of its folder")
-    return folder / name
-
-
 def int_field(
     name: str, value: Any, rule: str = "a size is at least 1", least: int = 1, most: int = LARGEST_SIZE
 ) -> int:
@@ -227,3 +204,20 @@ def refusal(what: str, error: BaseException, between: str = ": ", most: int = 16
     """
     why = " ".join(str(error)[: 2 * most].split()) or type(error).__name__
     return ValueError(f"{what}{between}{one_line(why, most)}")
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """While it is open, whatever goes wrong is a `ValueError` that says `what` and why, in one line.
+
+    >>> with refused("config.json"):
+    ...     {}["hidden_size"]
+    Traceback (most recent call last):
+    ValueError: config.json: 'hidden_size'
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of a library in Rust is no `Exception`
+        raise refusal(what, error) from None

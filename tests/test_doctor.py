@@ -72,7 +72,7 @@ def test_the_course_brings_the_judge_of_its_exercises(installed):
 
 
 def test_the_course_without_pytorch_is_complete(installed, capsys):
-    installed(*COURSE, "hypothesis", "jinja2")  # jinja2 comes with JupyterLab
+    installed(*COURSE, "hypothesis")
     assert cli.main(["doctor"]) == 0
     assert capsys.readouterr().out.endswith("Extras that are not installed: serving, sweep, cluster\n")
 
@@ -87,7 +87,7 @@ def test_the_course_needs_no_cluster_and_a_cluster_needs_joblib(installed, capsy
 
 
 def test_a_torch_of_the_users_own_promises_no_extra(installed):
-    installed("torch", "jinja2")
+    installed("torch")
     assert marked("✗") == []
 
 

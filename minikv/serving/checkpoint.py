@@ -1,9 +1,8 @@
-"""The folder of a checkpoint: its config, which is checked before use, and its weights, as safetensors.
+"""The folder of a checkpoint: its config, and its weights, as safetensors in one file or in shards.
 
 A setting that would change the logits, and that the decoder of `llama.py` does not have, is an error: wrong logits look
-like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index. The
-`safetensors` library checks that the header has at most 100 MB and that the tensors cover the data without gaps or
-overlaps, and maps the file: a weight comes off the disk when it is used for the first time.
+like right ones, and a cache cannot be blamed for them. The `safetensors` library maps a file, so a weight comes off the
+disk when it is used for the first time.
 """
 
 from __future__ import annotations
@@ -14,48 +13,43 @@ from math import pi
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from minikv.errors import bounded, shown
 from minikv.files import FileName
 from minikv.sizing import KVShape
-from minikv.untrusted import (
-    bool_field,
-    float_field,
-    inside,
-    int_field,
-    json_object,
-    read_json,
-    refusal,
-    require_regular,
-    token_ids,
-)
+from minikv.untrusted import bool_field, float_field, int_field, read_json, refusal, refused, token_ids
 
-_BIASES = {"llama": "", "mistral": "", "qwen2": "qkv"}  # model_type: projections that always have one
+_ATTENTION = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"
+_MLP = "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"
+_BIASED: dict[Any, tuple[str, ...]] = {"llama": (), "mistral": (), "qwen2": _ATTENTION[:3]}  # always, by model_type
+_SIZES = "hidden_size", "intermediate_size", "vocab_size"
+_DEFAULTS = {"max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 10000.0}
 _SETTINGS = {  # what must be so; a setting that is absent is so
     "hidden_act": ("silu",),
     "quantization_config": (None,),
-    "partial_rotary_factor": (None, 1, 1.0),
-    "sliding_window": (None,),
-    "text_config": (None,),
-    "kv_lora_rank": (None,),
-    "v_head_dim": (None,),
+    "partial_rotary_factor": (1.0, None),
 }
-_MOST_LAYERS = 10_000  # everything else is compared with the weights before memory is taken for it
-_SCALING = {  # what each type of RoPE needs
-    "linear": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+_SCALING: dict[str, dict[str, float]] = {  # the numbers that each type of RoPE needs, and the least that each may be
+    "default": {},
+    "linear": {"factor": 1},
+    "llama3": {
+        "factor": 1,
+        "low_freq_factor": 1e-6,
+        "high_freq_factor": 1e-6,
+        "original_max_position_embeddings": 1,
+    },
 }
-_DTYPES = ("F64", "F32", "F16", "BF16")
 
 
 @dataclass(frozen=True)
 class LlamaConfig:
     """The sizes and switches of one decoder, as `Llama` needs them.
 
-    `shape` is what a KV store must hold; `rope_theta` and `rope_scaling` are RoPE's; `qkv_bias`, `output_bias` and
-    `mlp_bias` say which projections have a bias; `eos` are the ids that end a sequence, `max_length` is in tokens.
+    `shape` is what a KV store must hold; `rope_theta` and `rope_scaling` are RoPE's; `biased` are the projections that
+    have a bias; `eos` are the ids that end a sequence, `bos` the one that begins it, if any; `max_length` is in tokens.
 
     >>> sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
     >>> config = LlamaConfig.read({"model_type": "llama", "vocab_size": 257, "num_key_value_heads": 2, **sizes})
@@ -73,83 +67,65 @@ class LlamaConfig:
     vocab_size: int
     max_length: int
     eos: frozenset[int]
+    bos: int | None
     norm_eps: float
     rope_theta: float
-    rope_scaling: Mapping[str, Any] | None
+    rope_scaling: Mapping[str, float]
     tied: bool
-    qkv_bias: bool
-    output_bias: bool
-    mlp_bias: bool
+    biased: frozenset[str]
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> LlamaConfig:
         """Read a `config.json`; `ValueError` names the first setting that this decoder does not have."""
         kind = config.get("model_type")
-        if not isinstance(kind, str) or kind not in _BIASES:
-            raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
-        _check_settings(config)
+        if str(kind) not in _BIASED:
+            raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASED)}")
+        settings = _settings(config)
         shape = KVShape.from_config(config)
         if shape.head_dim % 2:
             raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
-        attention_bias, heads = bool_field(config, "attention_bias"), shape.num_heads or shape.num_kv_heads
+        biased = _BIASED[kind]
+        if bool_field(config, "attention_bias"):
+            biased = biased or _ATTENTION
         return cls(
             shape=shape,
-            num_heads=heads,
-            hidden_size=_size(config, "hidden_size"),
-            intermediate_size=_size(config, "intermediate_size"),
-            vocab_size=_size(config, "vocab_size"),
-            max_length=_size(config, "max_position_embeddings", 2048),
+            num_heads=shape.num_heads or shape.num_kv_heads,
+            **{name: int_field(name, config.get(name)) for name in _SIZES},
+            max_length=int_field("max_position_embeddings", settings["max_position_embeddings"]),
             eos=frozenset(token_ids(config, "eos_token_id")),
-            norm_eps=float_field("rms_norm_eps", config.get("rms_norm_eps", 1e-6), 1e-30, 1),
-            **_rope(config),
+            bos=next(iter(token_ids(config, "bos_token_id")), None),
+            norm_eps=float_field("rms_norm_eps", settings["rms_norm_eps"], 1e-30, 1),
+            rope_theta=float_field("rope_theta", settings["rope_theta"], least=1),
+            rope_scaling=_scaling(settings),
             tied=bool_field(config, "tie_word_embeddings"),
-            qkv_bias=attention_bias or _BIASES[kind] == "qkv",
-            output_bias=attention_bias and _BIASES[kind] != "qkv",
-            mlp_bias=bool_field(config, "mlp_bias"),
+            biased=frozenset(biased + (_MLP if bool_field(config, "mlp_bias") else ())),
         )
 
 
-def _check_settings(config: Mapping[str, Any]) -> None:
-    """Refuse each setting that would change the logits in a way that this decoder does not know."""
-    int_field("num_hidden_layers", config.get("num_hidden_layers", 1), most=_MOST_LAYERS)
-    if bool_field(config, "use_sliding_window"):
-        raise ValueError("use_sliding_window is True: this decoder knows only False")
-    off = {"sliding_window"} if config.get("use_sliding_window") is False else set()  # as Qwen2 writes it
+def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with defaults, and with RoPE's settings from either of the two places in which they are written.
+
+    `ValueError` for a setting that would change the logits in a way that this decoder does not know.
+    """
+    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    found = {**_DEFAULTS, "rope_type": rope.get("type", "default"), **config, **rope}
     for name, known in _SETTINGS.items():
-        value = config.get(name, known[0])
-        if name not in off and (value not in known or isinstance(value, bool)):
-            raise ValueError(f"{name} is {bounded(value)}: this decoder knows only {known[0]!r}")
+        if found.get(name, known[0]) not in known:
+            raise ValueError(f"{name} is {bounded(found[name])}: this decoder knows only {known[0]!r}")
+    return found
 
 
-def _size(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    if config.get(name, default) is None:
-        raise ValueError(f"the config has no {name}: it does not look like a decoder's config.json")
-    return int_field(name, config.get(name, default))
-
-
-def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Theta and scaling, from either of the two places in which they are written."""
-    rope: dict[str, Any] = {}
-    for name in ("rope_scaling", "rope_parameters"):
-        found = config.get(name)
-        if found is not None and not isinstance(found, Mapping):
-            raise ValueError(f"{name} is {bounded(found)}: expected an object or null")
-        rope.update(found or {})
-    theta = float_field("rope_theta", rope.get("rope_theta", config.get("rope_theta", 10000.0)), least=1)
-    kind, part = rope.get("rope_type", rope.get("type", "default")), rope.get("partial_rotary_factor", 1.0)
-    if isinstance(part, bool) or part not in (None, 1.0):
-        raise ValueError(f"partial_rotary_factor is {bounded(part)}: this decoder turns whole heads")
-    if kind == "default":
-        return {"rope_theta": theta, "rope_scaling": None}
-    if not isinstance(kind, str) or kind not in _SCALING:
-        raise ValueError(f"rope_type is {bounded(kind)}: expected default, linear or llama3")
-    least = {"low_freq_factor": 1e-6, "high_freq_factor": 1e-6}
-    scaling = {
-        name: float_field(f"{name} of RoPE type {kind}", rope.get(name), least.get(name, 1)) for name in _SCALING[kind]
+def _scaling(settings: Mapping[str, Any]) -> dict[str, float]:
+    kind = settings["rope_type"]
+    if str(kind) not in _SCALING:
+        raise ValueError(f"rope_type is {bounded(kind)}: expected one of {', '.join(_SCALING)}")
+    found = {
+        name: float_field(f"{name} of RoPE type {kind}", settings.get(name), least)
+        for name, least in _SCALING[kind].items()
     }
-    if kind == "llama3" and not scaling["low_freq_factor"] < scaling["high_freq_factor"]:
-        raise ValueError(f"low_freq_factor is {scaling['low_freq_factor']:g}: expected less than high_freq_factor")
-    return {"rope_theta": theta, "rope_scaling": {"rope_type": kind, **scaling}}
+    if kind == "llama3" and found["low_freq_factor"] >= found["high_freq_factor"]:
+        raise ValueError(f"low_freq_factor is {found['low_freq_factor']:g}: expected less than high_freq_factor")
+    return found
 
 
 def read_llama_config(folder: FileName) -> LlamaConfig:
@@ -161,13 +137,13 @@ def read_llama_config(folder: FileName) -> LlamaConfig:
     >>> sorted(read_llama_config(asset("model")).eos)
     [256]
     """
-    folder = Path(folder)
-    path, generation = inside(folder, "config.json"), inside(folder, "generation_config.json")
+    path, generation = Path(folder) / "config.json", Path(folder) / "generation_config.json"
     if not path.exists():
         raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
     settings = read_json(path)
     ends = read_json(generation).get("eos_token_id") if generation.exists() else None
-    return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
+    with refused(str(path)):
+        return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
 
 
 def rope_frequencies(config: LlamaConfig) -> list[float]:
@@ -183,10 +159,8 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
     dim = config.shape.head_dim
     plain = [config.rope_theta ** -(i / dim) for i in range(0, dim, 2)]
     scaling = config.rope_scaling
-    if scaling is None:
-        return plain
-    if scaling["rope_type"] == "linear":
-        return [turn / scaling["factor"] for turn in plain]
+    if "low_freq_factor" not in scaling:
+        return [turn / scaling.get("factor", 1) for turn in plain]
     names = "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
     low, high, context = (scaling[name] for name in names)
     turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
@@ -198,62 +172,25 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
 
 
 def read_weights(folder: FileName) -> dict[str, Tensor]:
-    """All tensors of a checkpoint folder: `model.safetensors`, or the shards that its index lists.
+    """All tensors of a checkpoint folder: `model.safetensors`, or its shards `model-00001-of-00003.safetensors`.
 
-    `FileNotFoundError` says what was looked for; `ValueError` names a file that is not what it says it is, or that is
-    not in the folder.
+    They share the files' pages in memory until they are changed. `FileNotFoundError` says what was looked for;
+    `ValueError` names a file that is cut off, or is no safetensors file.
 
     >>> from minikv.files import asset
     >>> read_weights(asset("model"))["model.norm.weight"].dtype
     torch.float16
     """
-    folder = Path(folder)
-    whole, index = inside(folder, "model.safetensors"), inside(folder, "model.safetensors.index.json")
-    if whole.exists():
-        return read_safetensors(whole)
-    if not index.exists():
-        raise FileNotFoundError(f"{folder} has neither {whole.name} nor {index.name}")
-    homes = read_json(index).get("weight_map")
-    if not isinstance(homes, dict) or not homes:
-        raise ValueError(f"{index} has the weight_map {bounded(homes)}: expected the file of each weight")
-    for home in homes.values():
-        inside(folder, home)
-    shards = {home: read_safetensors(folder / home) for home in sorted(set(homes.values()))}
-    for name, home in homes.items():
-        if name not in shards[home]:
-            raise ValueError(f"{index} says that {bounded(name)} is in {bounded(home)}: it is not")
-    return {name: shards[home][name] for name, home in homes.items()}
-
-
-def read_safetensors(path: FileName) -> dict[str, Tensor]:
-    """The tensors of one file, by name; they share its pages in memory until they are changed.
-
-    `ValueError` names the file and what is wrong with it.
-
-    >>> from minikv.files import asset
-    >>> read_safetensors(asset("model/model.safetensors"))["model.norm.weight"].shape
-    torch.Size([192])
-    """
-    path = Path(path)
-    require_regular(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            _refuse_repeated_names(path)
-            for name in file.keys():  # noqa: SIM118 - it is no dictionary
-                if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
-                    raise ValueError(f"{bounded(name)} in {path} is {dtype}: expected one of {', '.join(_DTYPES)}")
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise refusal(f"{path} is not a safetensors file", error) from None
-    except (RuntimeError, MemoryError) as error:  # what torch raises where it cannot map the file
-        size = path.stat().st_size
-        raise refusal(f"{path} has {size} bytes: expected what fits into memory", error, between="; ") from None
-
-
-def _refuse_repeated_names(path: Path) -> None:
-    """The library takes the last tensor of a name; the file, which it has opened, is sound otherwise."""
-    with path.open("rb") as file:
-        json_object(file.read(int.from_bytes(file.read(8), "little")), f"the header of {path}")
+    whole, found = Path(folder) / "model.safetensors", dict[str, Tensor]()
+    files = [whole] if whole.exists() else sorted(Path(folder).glob("model-*.safetensors"))
+    if not files:
+        raise FileNotFoundError(f"{folder} has neither model.safetensors nor shards model-*.safetensors")
+    for path in files:
+        try:
+            found |= load_file(path)
+        except SafetensorError as error:
+            raise refusal(f"{path} is not a safetensors file", error) from None
+    return found
 
 
 def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
@@ -266,34 +203,35 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
     queries, keys = config.num_heads * head, config.shape.num_kv_heads * head
     linears = {
-        "self_attn.q_proj": (queries, hidden, config.qkv_bias),
-        "self_attn.k_proj": (keys, hidden, config.qkv_bias),
-        "self_attn.v_proj": (keys, hidden, config.qkv_bias),
-        "self_attn.o_proj": (hidden, queries, config.output_bias),
-        "mlp.gate_proj": (wide, hidden, config.mlp_bias),
-        "mlp.up_proj": (wide, hidden, config.mlp_bias),
-        "mlp.down_proj": (hidden, wide, config.mlp_bias),
+        "self_attn.q_proj": (queries, hidden),
+        "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden),
+        "self_attn.o_proj": (hidden, queries),
+        "mlp.gate_proj": (wide, hidden),
+        "mlp.up_proj": (wide, hidden),
+        "mlp.down_proj": (hidden, wide),
     }
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
     for layer in range(config.shape.num_layers):
         name = f"model.layers.{layer}"
-        for part, (outputs, inputs, bias) in linears.items():
-            shapes[f"{name}.{part}.weight"] = (outputs, inputs)
-            if bias:
-                shapes[f"{name}.{part}.bias"] = (outputs,)
+        for part, shape in linears.items():
+            shapes[f"{name}.{part}.weight"] = shape
+            if part in config.biased:
+                shapes[f"{name}.{part}.bias"] = shape[:1]
         shapes[f"{name}.input_layernorm.weight"] = shapes[f"{name}.post_attention_layernorm.weight"] = (hidden,)
     shapes["model.norm.weight"] = (hidden,)
     return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
 
 
-def check_weights(config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
+def check_weights(config: LlamaConfig, weights: Mapping[str, Tensor], whose: str = "the checkpoint") -> None:
     """Raise the `ValueError` that names a weight that is missing, unknown, or of another shape than by the config."""
     shapes = weight_shapes(config)
     for name, shape in shapes.items():
         if name not in weights:
-            raise ValueError(f"the checkpoint has no {name}, which its config asks for")
+            raise ValueError(f"{whose} has no {name}, which its config asks for")
         if tuple(weights[name].shape) != shape:
-            raise ValueError(f"{name} is {bounded(tuple(weights[name].shape))}: by the config it is {shape}")
+            found = bounded(tuple(weights[name].shape))
+            raise ValueError(f"{name} of {whose} is {found}: by the config it is {shape}")
     for name in weights:
         if name not in shapes:
-            raise ValueError(f"the checkpoint has {shown(name)}, of which its config says nothing")
+            raise ValueError(f"{whose} has {shown(name)}, of which its config says nothing")

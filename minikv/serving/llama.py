@@ -76,7 +76,7 @@ class Llama:
         if config.tied:
             found.pop("lm_head.weight", None)  # some checkpoints store it twice
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
-        check_weights(config, found)
+        check_weights(config, found, str(path))
         if dtype is None:
             cpu = torch.device(device).type == "cpu"
             dtype = torch.float32 if cpu else found["model.embed_tokens.weight"].dtype
