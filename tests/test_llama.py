@@ -150,6 +150,11 @@ def test_slots_of_others_are_neither_read_nor_written():
     assert all(side.isnan().all() for layer in range(2) for side in store.read(layer, others))
 
 
+def shapes(batch):
+    """Of each part how many groups it has, and how many slots each of them reads."""
+    return [(part.size, (part.slots.stop - part.slots.start) // part.size) for part in batch.parts]
+
+
 def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_elses_slots():
     """Lengths 17 and 31 share a part, and all other slots hold NaN, which spreads even if it is masked."""
     store = store_for(EXACT)
@@ -159,14 +164,14 @@ def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_els
     for base, length in ((50, 16), (100, 30)):
         whole(EXACT, TOKENS[:length], range(base, base + length), store)
     chunks = [Chunk(TOKENS[16:17], 16, range(50, 67)), Chunk(TOKENS[30:31], 30, range(100, 131))]
-    assert [(part.size, part.length) for part in Batch(chunks, 23, torch.zeros(1)).parts] == [(2, 31)]
+    assert shapes(Batch(chunks, 23, torch.zeros(1))) == [(2, 31)]
     assert close(EXACT.forward(chunks, store), whole(EXACT, TOKENS)[[16, 30]])
 
 
 def test_one_long_conversation_does_not_make_short_ones_look_back_as_far():
     chunks = [Chunk([1], 2000, range(2001)), *(Chunk([1], 9, range(3000 + 10 * i, 3010 + 10 * i)) for i in range(5))]
     batch = Batch(chunks, 23, torch.zeros(1))
-    assert [(part.size, part.length) for part in batch.parts] == [(5, 10), (1, 2001)]
+    assert shapes(batch) == [(5, 10), (1, 2001)]
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor, lambda row: np.array(row, np.int32)])
@@ -203,7 +208,9 @@ def test_the_same_seed_draws_the_same_model():
 # -- what a step refuses --------------------------------------------------------------------------------------------
 
 WRONG = {
-    r"chunks\[0\]\.num_logits is 3: it computes 2 tokens": [Chunk([1, 2], 0, [0, 1], num_logits=3)],
+    r"chunks\[0\]\.num_logits is 3: the last token.s logits are always wanted, and it computes 2": [
+        Chunk([1, 2], 0, [0, 1], num_logits=3)
+    ],
     r"chunks\[0\]\.num_logits is 0: the last token's logits are always wanted": [Chunk([1], 0, [0], num_logits=0)],
     "there are no chunks: a forward step computes at least 1": [],
     r"chunks\[0\] has no tokens: a chunk computes at least 1": [Chunk([], 0, [])],

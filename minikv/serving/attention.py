@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minikv.serving.batch import Batch, Causal, Padded
+from minikv.serving.batch import Batch, Part
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
 _FUSED = (torch.float32, torch.bfloat16, torch.float16)
@@ -50,10 +50,9 @@ def attend_in_blocks(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, m
     block, wide = max(1, SCORES // (n * heads * k.shape[2])), torch.promote_types(q.dtype, torch.float32)
     outs, sums = [], []
     for first in range(0, rows, block):
-        scores = (q[:, :, first : first + block] * dim**-0.5 @ k.transpose(-1, -2)).to(wide)
+        scores = (q[:, :, first : first + block] * dim**-0.5 @ k.mT).to(wide)
         if causal:
-            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(first + 1)
-            scores = scores.masked_fill(hidden, float("-inf"))
+            scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(first + 1)
         if mask is not None:
             scores = scores + mask
         sums.append(scores.logsumexp(-1))
@@ -86,7 +85,8 @@ class StepAttention:
             raise ValueError("store is None: keys and values need one, as in CacheManager(8, store=KVStore(shape, 8))")
         self.store, self.new = store, store.slots(batch.slots)
         reads = store.slots(batch.reads)
-        self.parts = [(part, None if isinstance(part, Causal) else reads[part.slots]) for part in batch.parts]
+        self.parts = [(part, None if part.slots is None else reads[part.slots]) for part in batch.parts]
+        self.num_own = batch.num_own
         longest = max((len(slots) for _, slots in self.parts if slots is not None and slots.run is None), default=0)
         self.room = store.rows(longest) if longest else None
 
@@ -96,55 +96,36 @@ class StepAttention:
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend in one layer: q and the result are (tokens, heads, head_dim), k and v as before."""
-        k, v = k.to(self.store.dtype), v.to(self.store.dtype)
-        own, prefixes = [], []
+        new = k.to(self.store.dtype), v.to(self.store.dtype)
+        found = []
         for part, slots in self.parts:
-            if isinstance(part, Causal):
-                own.append(_causal(part, q, k.to(q.dtype), v.to(q.dtype)))
-                continue
-            keys, values = (side.to(q.dtype) for side in self.store.view(layer, slots, self.room))
-            if isinstance(part, Padded):
-                own.append(_padded(part, q[part.rows], keys, values))
-            else:
-                prefixes.append((part.rows, *_prefix(q[part.rows], keys, values)))
-        if not prefixes:
-            return _cat([out for out, _ in own])
-        out, lse = _cat([out for out, _ in own]).to(own[0][1].dtype), _cat([lse for _, lse in own])
-        for rows, more, more_lse in prefixes:
-            join(out, lse, rows, more, more_lse)
+            sides = [side[part.rows] for side in new] if slots is None else self.store.view(layer, slots, self.room)
+            found.append(_attended(part, q[part.rows], *(side.to(q.dtype) for side in sides)))
+        out, lse = map(_cat, zip(*found[: self.num_own]))
+        out = out.to(lse.dtype)
+        for (part, _), more in zip(self.parts[self.num_own :], found[self.num_own :]):
+            join(out, lse, part.rows, *more)
         return out.to(q.dtype)
 
 
-def _cat(parts: list[Tensor]) -> Tensor:
+def _cat(parts: tuple[Tensor, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _split(rows: Tensor, size: int) -> Tensor:
-    """(size x length, heads, head_dim) as (size, heads, length, head_dim)."""
-    return rows.view(size, -1, *rows.shape[1:]).transpose(1, 2)
+def _attended(part: Part, q: Tensor, k: Tensor, v: Tensor) -> Attended:
+    """The tokens of a part, q (tokens, heads, head_dim), attend to its keys and values (length, kv_heads, head_dim).
 
-
-def _causal(part: Causal, q: Tensor, k: Tensor, v: Tensor) -> Attended:
-    """A chunk attends to itself: all of (tokens, heads, head_dim), as is the result."""
-    group = q.shape[1] // k.shape[1]
-    q, k, v = (_split(side[part.rows], part.size) for side in (q, k, v))
-    out, lse = attend(q, *(side.repeat_interleave(group, 1) for side in (k, v)), causal=True)
-    return out.transpose(1, 2).flatten(0, 1), lse.transpose(1, 2).flatten(0, 1)
-
-
-def _padded(part: Padded, q: Tensor, k: Tensor, v: Tensor) -> Attended:
-    """One token per chunk: the query heads of a KV head are stacked, as if they were separate tokens."""
-    k, v = _split(k, part.size), _split(v, part.size)
-    out, lse = attend(q.reshape(part.size, k.shape[1], -1, q.shape[2]), k, v, mask=part.mask)
-    return out.flatten(1, 2), lse.flatten(1, 2)
-
-
-def _prefix(q: Tensor, k: Tensor, v: Tensor) -> Attended:
-    """All tokens see all keys: the heads and tokens of a KV head are stacked."""
-    tokens, heads, dim = q.shape
-    kv_heads = k.shape[1]
-    q = q.reshape(tokens, kv_heads, -1, dim).transpose(0, 1).reshape(1, kv_heads, -1, dim)
-    out, lse = attend(q, k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-    out = out.view(kv_heads, tokens, -1, dim).transpose(0, 1)
-    lse = lse.reshape(kv_heads, tokens, -1).transpose(0, 1)
-    return out.reshape(tokens, heads, dim), lse.reshape(tokens, heads)
+    The query heads of a KV head are stacked, as if they were separate tokens; for tokens that see different keys, each
+    query head gets a KV head of its own instead.
+    """
+    if part.slots is None:
+        k, v = (side.repeat_interleave(q.shape[1] // k.shape[1], 1) for side in (k, v))
+    kv_heads, dim = k.shape[1:]
+    k, v = (side.view(part.size, -1, kv_heads, dim).transpose(1, 2) for side in (k, v))
+    if len(q) == part.size:
+        out, lse = attend(q.reshape(part.size, kv_heads, -1, dim), k, v, mask=part.mask)
+        return out.flatten(1, 2), lse.flatten(1, 2)
+    grouped = q.reshape(part.size, -1, kv_heads, q.shape[1] // kv_heads, dim).transpose(1, 2)
+    found = attend(grouped.flatten(2, 3), k, v, causal=part.slots is None)
+    out, lse = (side.unflatten(2, grouped.shape[2:4]).transpose(1, 2) for side in found)
+    return out.reshape(q.shape), lse.reshape(q.shape[:2])

@@ -1,12 +1,12 @@
-"""Many chunks as one batch: all their tokens packed in one row, and for attention three kinds of parts.
+"""Many chunks as one batch: all their tokens packed in one row, and for attention parts that need no large mask.
 
 Everything in a decoder but attention looks at one token at a time, so the tokens of all chunks run through it in one
-long row. What a token attends to is cut into parts, each of which is computed without a mask of its size:
+long row. What a token attends to is cut into parts (`Part`), each of which is computed without a mask of its size:
 
-    prefix    slots that were computed before: every token of the part sees all of them (`SharedPrefix`), and where
-              several chunks share a prefix, they share the part
-    own       a chunk of several tokens attends to itself, causally (`Causal`); what a chunk of one token, decoding,
-              has for itself is padded to the length of others like it (`Padded`)
+    own       a chunk of several tokens attends to itself, causally; what a chunk of one token, decoding, has for itself
+              is padded to the length of others like it
+    prefix    slots that were computed before: every token of the part sees all of them, and where several chunks share
+              a prefix, they share the part
 
 Each token has one own part, and the results of its parts are joined by their log-sum-exp.
 
@@ -28,42 +28,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.serving.model import Chunk
-from minikv.tokens import PackedTokens, integers, refuse_values
+from minikv.tokens import PackedTokens, common_prefix, integers
 
 # Slots: about so many are padded side by side at most, so that the processor's cache holds their keys and values.
 GATHERED = 2048
 WORTH = 256  # a part of its own costs about as much as reading this many slots
 
 
-class SharedPrefix(NamedTuple):
-    """The tokens `rows` of the packed row all see the slots `batch.reads[slots]`."""
+class Part(NamedTuple):
+    """The tokens `rows` of the packed row, `size` groups of as many tokens, and what each group attends to.
 
-    rows: slice | Tensor
-    slots: slice
-
-
-class Causal(NamedTuple):
-    """`size` chunks of `width` new tokens each, the tokens `rows`: each sees those of its chunk up to itself."""
-
-    rows: slice
-    size: int
-    width: int
-
-
-class Padded(NamedTuple):
-    """`size` chunks of one token, the tokens `rows`; each sees its own `length` slots of `batch.reads[slots]`.
-
-    A shorter row repeats its last slot, and `mask`, (size, 1, 1, length), is -inf there and 0 elsewhere; it is `None`
-    where all are equally long.
+    Group by group that is an equal part of the slots `batch.reads[slots]`: each token sees them all, unless `mask`,
+    (size, 1, 1, length), is -inf there instead of 0. Without `slots` each token sees its group up to itself.
     """
 
-    rows: slice
+    rows: slice | Tensor
     size: int
-    length: int
-    slots: slice
-    mask: Tensor | None
+    slots: slice | None = None
+    mask: Tensor | None = None
 
 
 class _Row(NamedTuple):
@@ -92,50 +76,56 @@ class Batch:
     new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows whose logits are wanted,
     of each chunk its last token's at least, in the order in which the chunks were given. So are `rows`: for
     each chunk the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend to, the
-    own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
-    where that saves reading `WORTH` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
+    own parts first and in the order of their rows, `num_own` of them; `reads` are the slots that they read. A prefix is
+    shared where that saves reading `WORTH` slots. `TypeError` and `ValueError` name the chunk and its fault.
 
     >>> import torch
     >>> batch = Batch([Chunk([1, 2], 0, [8, 9]), Chunk([7], 2, [5, 3, 4])], vocab_size=10, like=torch.zeros(1))
     >>> batch.tokens.tolist(), batch.positions.tolist(), batch.slots.tolist(), batch.last.tolist()
     ([7, 1, 2], [2, 0, 1], [4, 8, 9], [2, 0])
     >>> for part in batch.parts: print(part)
-    Padded(rows=slice(0, 1, None), size=1, length=3, slots=slice(0, 3, None), mask=None)
-    Causal(rows=slice(1, 3, None), size=1, width=2)
+    Part(rows=slice(0, 1, None), size=1, slots=slice(0, 3, None), mask=None)
+    Part(rows=slice(1, 3, None), size=1, slots=None, mask=None)
     """
 
     def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: Tensor):
-        given = [_checked(i, chunk, vocab_size) for i, chunk in enumerate(chunks)]
+        given = [_checked(f"chunks[{i}]", chunk) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
-        self._like, self._reads = like, list[Any]()
+        self._like, self._reads, self.parts = like, list[Any](), list[Part]()
         shared = prefixes_of_rows([row.slots[: row.start] for row in given])
-        for members, _, stop in shared:
+        for members, _, stop in shared:  # of a row that is in several, the last one reaches furthest
             for i in members:
-                given[i] = given[i]._replace(own=max(given[i].own, stop))
+                given[i] = given[i]._replace(own=stop)
         order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
-        packed = [given[i] for i in order]
-        self._pack(packed)
-        ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
-        spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
-        self.last = self._ids(np.concatenate([span[-row.num_logits :] for span, row in zip(spans, given)]))
-        self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
-        self.parts = list[Causal | Padded | SharedPrefix]()
-        self._add_own(packed)
+        spans = self._pack(order, given)
+        if int(self.tokens.max()) >= vocab_size:
+            for i, chunk in enumerate(chunks):
+                rule = f"the vocabulary has ids 0 to {vocab_size - 1}"
+                integers(chunk.tokens, f"chunks[{i}].tokens", rule, vocab_size)
+        self.num_own = len(self.parts)
         for members, start, stop in shared:
             self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
-        for row, span in zip(given, spans):
+        for span, row in zip(spans, given):
             if len(row.tokens) > 1 and row.own < row.start:
                 self._add_prefix(row.slots[row.own : row.start], [span])
         self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
-    def _ids(self, ids: Any) -> Tensor:
-        return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)
-
-    def _pack(self, packed: list[_Row]) -> None:
+    def _pack(self, order: list[int], given: list[_Row]) -> list[range]:
+        """Pack the chunks in `order`, with their own parts; the rows of each that is `given`."""
+        packed = [given[i] for i in order]
         self.slots = np.concatenate([row.slots[row.start :] for row in packed])
-        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
-        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
+        self.tokens = self._ids([row.tokens for row in packed])
+        self.positions = self._ids([np.arange(row.start, len(row.slots)) for row in packed])
+        self._add_own(packed)
+        ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
+        spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
+        self.last = self._ids([span[-row.num_logits :] for span, row in zip(spans, given)])
+        self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
+        return spans
+
+    def _ids(self, ids: Sequence[Any]) -> Tensor:
+        return torch.from_numpy(np.concatenate(ids).astype(np.int64)).to(self._like.device)
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
@@ -143,41 +133,35 @@ class Batch:
         """Own parts for all rows, which are in order of their kind."""
         first = 0
         for (width, _), alike in groupby(packed, key=lambda row: row.kind):
-            rows = [*alike]
-            if width > 1:
-                self.parts.append(Causal(slice(first, first + width * len(rows)), len(rows), width))
-                first += width * len(rows)
-                continue
-            many = max(1, GATHERED // max(len(row.slots) - row.own for row in rows))
+            rows = [row.slots[row.own :] for row in alike]
+            many = len(rows) if width > 1 else max(1, GATHERED // max(map(len, rows)))
             for at in range(0, len(rows), many):
-                self._add_padded(first, [row.slots[row.own :] for row in rows[at : at + many]])
-                first += len(rows[at : at + many])
+                some = rows[at : at + many]
+                places = slice(first, first + width * len(some))
+                self.parts.append(Part(places, len(some)) if width > 1 else self._padded(places, some))
+                first = places.stop
 
-    def _add_padded(self, first: int, rows: list[Any]) -> None:
-        """A part for the slots in `rows`, one chunk each, padded to the longest."""
-        lengths = np.array([len(row) for row in rows])
-        size, length = len(rows), int(lengths.max())
-        slots = np.empty((size, length), np.int32)
-        for i, row in enumerate(rows):
-            slots[i, : len(row)] = row
-            slots[i, len(row) :] = row[-1]
-        mask = None
-        if lengths.min() < length:
-            hidden = torch.from_numpy(np.arange(length) >= lengths[:, None]).to(self._like.device)
-            mask = torch.zeros(hidden.shape, dtype=self._like.dtype, device=self._like.device)
-            mask = mask.masked_fill_(hidden, float("-inf"))[:, None, None]
-        self.parts.append(Padded(slice(first, first + size), size, length, self._read(slots.reshape(-1)), mask))
+    def _padded(self, places: slice, rows: list[Any]) -> Part:
+        """A part for one token per row of slots: shorter rows repeat their last slot, which a mask hides."""
+        lengths = [*map(len, rows)]
+        longest, mask = max(lengths), None
+        fills = [np.full(longest - len(row), row[-1]) for row in rows]
+        slots = self._read(np.concatenate([some for both in zip(rows, fills) for some in both]))
+        if min(lengths) < longest:
+            hidden = torch.arange(longest) >= torch.tensor(lengths)[:, None]
+            mask = torch.where(hidden, float("-inf"), 0.0).to(self._like)[:, None, None]
+        return Part(places, len(rows), slots, mask)
 
     def _add_prefix(self, slots: Any, spans: list[range]) -> None:
         """A part in which the tokens of `spans` see all of `slots`."""
         rows: slice | Tensor = slice(spans[0].start, spans[-1].stop)
         if any(a.stop != b.start for a, b in pairwise(spans)):
-            rows = self._ids(np.concatenate(spans))
-        self.parts.append(SharedPrefix(rows, self._read(slots)))
+            rows = self._ids(spans)
+        self.parts.append(Part(rows, 1, self._read(slots)))
 
     def _read(self, slots: Any) -> slice:
         """Return where `slots` are in `reads`."""
-        first = sum(len(before) for before in self._reads)
+        first = sum(map(len, self._reads))
         self._reads.append(slots)
         return slice(first, first + len(slots))
 
@@ -195,9 +179,7 @@ def last_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
     ]
 
 
-def _checked(index: int, chunk: Chunk, vocab_size: int) -> _Row:
-    name = f"chunks[{index}]"
-    start = whole_number(f"{name}.start", chunk.start, 0, "no token comes before the first")
+def _checked(name: str, chunk: Chunk) -> _Row:
     tokens, slots = cast("Any", chunk.tokens), chunk.slots
     if isinstance(tokens, PackedTokens):
         tokens = np.frombuffer(tokens.data, np.uint32)
@@ -206,16 +188,14 @@ def _checked(index: int, chunk: Chunk, vocab_size: int) -> _Row:
     if type(slots) is not np.ndarray or slots.dtype != np.int32 or slots.ndim != 1:  # the store checks their range
         rule = "a slot is an integer in [0, 2**31)"
         slots = integers(slots, f"{name}.slots", rule, 2**31).astype(np.int32)
-    if not len(tokens):
+    start = whole_number(f"{name}.start", chunk.start, 0, "no token comes before the first")
+    count = len(tokens)
+    if not count:
         raise ValueError(f"{name} has no tokens: a chunk computes at least 1")
-    if len(slots) != start + len(tokens):
-        raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {len(tokens)} tokens")
-    num_logits = whole_number(f"{name}.num_logits", chunk.num_logits, 1, "the last token's logits are always wanted")
-    if num_logits > len(tokens):
-        raise ValueError(f"{name}.num_logits is {bounded(num_logits)}: it computes {len(tokens)} tokens")
-    if int(tokens.max()) >= vocab_size:
-        refuse_values(tokens.tolist(), f"{name}.tokens", f"the vocabulary has ids 0 to {vocab_size - 1}", vocab_size)
-    return _Row(tokens, slots, num_logits)
+    if len(slots) != start + count:
+        raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {count} tokens")
+    rule = f"the last token's logits are always wanted, and it computes {count}"
+    return _Row(tokens, slots, whole_number(f"{name}.num_logits", chunk.num_logits, 1, rule, count + 1))
 
 
 # -- which rows begin alike -------------------------------------------------------------------------------------------
@@ -240,26 +220,16 @@ def prefixes_of_rows(rows: Sequence[Any], worth: int = WORTH) -> list[Shared]:
     >>> prefixes_of_rows(rows, worth=1)
     [Shared(members=(0, 1, 2), start=0, stop=2), Shared(members=(0, 1), start=2, stop=4)]
     """
-    keys = [row.tobytes() for row in rows]
-    order = sorted(range(len(rows)), key=keys.__getitem__)  # rows that begin alike are neighbours now
-    common = [0, *(_common(rows[a], rows[b]) for a, b in pairwise(order))]
-    found, groups = [], [(0, len(order), 0)]  # neighbours [first, last), and where their next part begins
+    found = []
+    groups = [(sorted(range(len(rows)), key=lambda i: rows[i].tobytes()), 0)]  # rows that begin alike are neighbours
     while groups:
-        first, last, start = groups.pop()
-        if last - first < 2:
+        members, start = groups.pop()
+        if len(members) < 2:
             continue
-        stop = min(common[first + 1 : last])
-        if (last - first - 1) * (stop - start) >= worth:
-            found.append(Shared(tuple(sorted(order[first:last])), start, stop))
+        stop = common_prefix(rows[members[0]], rows[members[-1]])  # in this order, of all those between them as well
+        if (len(members) - 1) * (stop - start) >= worth:
+            found.append(Shared(tuple(sorted(members)), start, stop))
             start = stop
-        cuts = [first, *(at for at in range(first + 1, last) if common[at] == stop), last]
-        groups += [(a, b, start) for a, b in pairwise(cuts)]
+        alike = groupby(members, key=lambda i: rows[i][stop : stop + 1].tolist())
+        groups += [([*some], start) for longer, some in alike if longer]
     return found
-
-
-def _common(a: Any, b: Any) -> int:
-    """Return how many leading numbers of two arrays are equal."""
-    length = min(len(a), len(b))
-    differs = a[:length] != b[:length]
-    first = int(differs.argmax()) if length else 0
-    return first if length and differs[first] else length
