@@ -465,15 +465,11 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
 @pytest.mark.parametrize(
     ("num_tokens", "sampled", "message"),
     [
-        (1, None, "num_tokens of request 1 is 1: expected all 3, as 2 of them are a draft"),
-        (2, [7, 7], "num_tokens of request 1 is 2: expected all 3, as 2 of them are a draft"),
-        (4, [7, 7, 7], "num_tokens of request 1 is 4: expected at most the 3 left to compute"),
-        (
-            3,
-            None,
-            "the number of tokens sampled for request 1 is 0: expected 1 to 3, as a token is",
-        ),
-        (3, [7] * 4, "the number of tokens sampled for request 1 is 4: expected 1 to 3, as .* its 2 drafted tokens$"),
+        (1, None, "num_tokens of request 1 is 1: it has 3 left to compute, .* any draft is computed whole"),
+        (2, [7, 7], "num_tokens of request 1 is 2: it has 3 left to compute, .* any draft is computed whole"),
+        (4, [7, 7, 7], "num_tokens of request 1 is 4: it has 3 left to compute"),
+        (3, None, "0 tokens are sampled for request 1: expected 1 to 3, as a token follows the last one"),
+        (3, [7] * 4, "4 tokens are sampled for request 1: expected 1 to 3, as .* its 2 drafted tokens$"),
     ],
 )
 def test_the_scheduler_takes_at_most_a_token_for_each_that_was_drafted(num_tokens, sampled, message):

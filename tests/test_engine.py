@@ -549,7 +549,7 @@ def test_several_threads_may_use_one_engine():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Engine(CanaryModel(5), 5), "manager is 5: expected a Manager"),
+        (lambda: Engine(CanaryModel(5), 5), "manager is 5: expected a CacheManager"),
         (lambda: Engine(5, CacheManager(5)), "model is 5: expected a Model"),
         (lambda: Engine(CanaryModel(5), CacheManager(5), 5), "scheduler is 5: expected a Scheduler"),
         (lambda: Scheduler(5), "manager is 5: expected a CacheManager"),

@@ -485,11 +485,8 @@ def test_what_is_entered_was_scheduled():
     assert [chunk.samples for chunk in chunks] == [True, False]
     for tokens, message in (
         ([7], "1 tokens for 2 chunks"),
-        (
-            [None, None],
-            "tokens sampled for request 1 is 0: expected 1, as a token is sampled exactly when the chunk",
-        ),
-        ([7, 7], "tokens sampled for request 2 is 1: expected 0, as a token is sampled exactly when the chunk"),
+        ([None, None], "0 tokens are sampled for request 1: expected 1 to 1, as a token follows the last one"),
+        ([7, 7], "1 tokens are sampled for request 2: expected 0 to 0, as a token follows the last one"),
     ):
         with pytest.raises(ValueError, match=message):
             scheduler.update_from_output(chunks, tokens)
@@ -505,16 +502,21 @@ def test_what_is_entered_was_scheduled():
             lambda a, b: [a, b._replace(num_tokens=3)],
             [7, None],
             ValueError,
-            "num_tokens of request 2 is 3: expected at most the 2 left to compute",
+            "num_tokens of request 2 is 3: it has 2 left to compute",
         ),
         (
             lambda a, b: [a, b._replace(num_tokens=0)],
             [7, None],
             ValueError,
-            "num_tokens of request 2 is 0: a chunk has",
+            "num_tokens of request 2 is 0: it has 2 left to compute, of which a chunk takes at least 1",
         ),
         (lambda a, b: [a, b._replace(num_tokens="2")], [7, 7], TypeError, "num_tokens of request 2 is '2'"),
-        (lambda a, b: [a, a], [7, 7], ValueError, "request 1 has two chunks: a step computes 1 of each request"),
+        (
+            lambda a, b: [a, a],
+            [7, 7],
+            ValueError,
+            "request 1 does not run here, or has two chunks: a step computes one chunk of each",
+        ),
         (lambda a, b: [a, another_chunk()], [7, 7], ValueError, "request 3 does not run here"),
         (lambda a, b: [a, b], [7, -1], ValueError, "token is -1"),
         (lambda a, b: [a, b], [7, 10**5000], ValueError, "token is an integer"),

@@ -26,7 +26,7 @@ from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.engine import Engine
 from minikv.serving.model import Params, SamplingParams
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook, stems
-from minikv.serving.request import Generation, Request, generation
+from minikv.serving.request import Generation, generation
 from minikv.serving.tokenizer import TextStream, Tokenizer, load_tokenizer
 
 ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled by default
@@ -63,42 +63,30 @@ class Chat:
     def ask(self, question: str, params: Params = ANSWER, stopped: Callable[[], bool] = lambda: False) -> Iterator[str]:
         """The answer's text in pieces, as whole characters come out.
 
-        After each step `stopped` is asked whether to continue. What came until it was stopped, or until the iterator
+        After each token `stopped` is asked whether to continue. What came until it was stopped, or until the iterator
         was closed, is remembered as the answer. `ValueError`, and every turn is remembered as before, when the question
         alone is too long for the context, or the engine refuses the request.
         """
         params = SamplingParams.of(params)
         prompt, turns = self._prompt(question, params.max_new_tokens)
-        request = self._engine.submit(prompt, params)
-        self.turns = turns
-        stream, answer = TextStream(self._tokenizer), ""
+        text, answer, request = TextStream(self._tokenizer), "", None
+        events = self._engine.stream([prompt], params)
         try:
-            for token in self._tokens(request, stopped):
-                piece = "" if token in self._engine.model.eos else stream.push(token)
+            for request, token in events:
+                piece = "" if token in request.eos else text.push(token)
                 answer += piece
                 if piece:
                     yield piece
-            if rest := stream.close():
-                answer += rest
-                yield rest
+                if stopped():
+                    break
+            rest = text.close()
+            answer += rest
+            yield rest
         finally:
-            if not request.is_over:
-                self._engine.abort(request)
-            self.last = generation(request)
-            if request.output:
-                self.turns.append(Turn(question, answer, [*request.output]))
-
-    def _tokens(self, request: Request, stopped: Callable[[], bool]) -> Iterator[int]:
-        """The tokens of `request`; between two of them another conversation may take the engine's steps."""
-        sent = 0
-        while True:
-            over = request.is_over  # looked at first: a request that is over gets no further token
-            while sent < len(request.output):
-                sent += 1
-                yield request.output[sent - 1]
-            if over or stopped():
-                return
-            self._engine.step()
+            events.close()
+            if request is not None:
+                self.last = generation(request)
+                self.turns = [*turns, Turn(question, answer, [*request.output])]
 
     def _prompt(self, question: str, max_new_tokens: int) -> tuple[list[int], list[Turn]]:
         """The conversation as ids, and its turns: the older half of them goes while it is too long."""

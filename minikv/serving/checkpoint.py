@@ -202,7 +202,7 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     """
     hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
     queries, keys = config.num_heads * head, config.shape.num_kv_heads * head
-    linears = {
+    parts = {
         "self_attn.q_proj": (queries, hidden),
         "self_attn.k_proj": (keys, hidden),
         "self_attn.v_proj": (keys, hidden),
@@ -210,15 +210,16 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
         "mlp.gate_proj": (wide, hidden),
         "mlp.up_proj": (wide, hidden),
         "mlp.down_proj": (hidden, wide),
+        "input_layernorm": (hidden,),
+        "post_attention_layernorm": (hidden,),
     }
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
     for layer in range(config.shape.num_layers):
         name = f"model.layers.{layer}"
-        for part, shape in linears.items():
+        for part, shape in parts.items():
             shapes[f"{name}.{part}.weight"] = shape
             if part in config.biased:
                 shapes[f"{name}.{part}.bias"] = shape[:1]
-        shapes[f"{name}.input_layernorm.weight"] = shapes[f"{name}.post_attention_layernorm.weight"] = (hidden,)
     shapes["model.norm.weight"] = (hidden,)
     return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
 

@@ -78,8 +78,12 @@ def with_drafts(
     """
     left, longer = budget - sum(chunk.num_tokens for chunk in chunks), []
     for chunk in chunks:
-        most = _most(chunk, left)
-        draft = _checked(drafts.draft(chunk.request.tokens, most), most, vocab_size) if most > 0 else []
+        draft: list[int] = []
+        if (most := _most(chunk, left)) > 0:
+            rule = f"the model's tokens are 0 to {vocab_size - 1}"
+            draft = integers(drafts.draft(chunk.request.tokens, most), "draft", rule, vocab_size).tolist()
+        if len(draft) > most:
+            raise ValueError(f"draft has {len(draft)} tokens: at most {most} were asked for")
         draft = _with_slots(manager, chunk.request.sequence, draft)
         left -= len(draft)
         longer.append(chunk._replace(num_tokens=chunk.num_tokens + len(draft)))
@@ -102,13 +106,6 @@ def _most(chunk: ScheduledChunk, left: int) -> int:
     if chunk.prefill or not chunk.samples or request.params.temperature:
         return 0
     return min(left, request.max_new_tokens - request.generated_tokens - 1)
-
-
-def _checked(draft: Sequence[int], most: int, vocab_size: int) -> list[int]:
-    found: list[int] = integers(draft, "draft", f"the model's tokens are 0 to {vocab_size - 1}", vocab_size).tolist()
-    if len(found) > most:
-        raise ValueError(f"draft has {len(found)} tokens: at most {most} were asked for")
-    return found
 
 
 def drop_draft(manager: object, request: Request) -> None:

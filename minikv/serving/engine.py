@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -61,19 +61,16 @@ class Engine:
     def __init__(
         self, model: Model, manager: Manager, scheduler: Scheduler | None = None, drafts: Drafter | None = None
     ):
-        for name, part, kind in (("model", model, Model), ("manager", manager, Manager)):
+        self.model, self.manager, self.drafts = model, manager, drafts
+        self.scheduler = Scheduler(manager) if scheduler is None else scheduler
+        for name, part, kind in (("model", model, Model), ("scheduler", self.scheduler, Scheduler)):
             if not isinstance(part, kind):
                 raise TypeError(f"{name} is {bounded(part)}: expected a {kind.__name__}")
-        self.model, self.manager = model, manager
-        self.scheduler = Scheduler(manager) if scheduler is None else scheduler
-        if not isinstance(self.scheduler, Scheduler):
-            raise TypeError(f"scheduler is {bounded(scheduler)}: expected a Scheduler")
         if self.scheduler.manager is not manager:
             raise ValueError("the scheduler belongs to a different manager; engine and scheduler must share one")
         shape = getattr(manager.store, "shape", model.shape)
         if shape != model.shape:
             raise ValueError(f"the model needs a store of shape {model.shape}, the manager's has {shape}")
-        self.drafts = drafts
         if drafts is not None:
             require_method("drafts", drafts, "draft", "a PromptLookup, or what has its method draft")
             if not isinstance(manager, TruncatingManager):
@@ -147,7 +144,7 @@ class Engine:
 
     def stream(
         self, prompts: Iterable[TokensLike], params: Params | Sequence[Params], namespace: Hashable = None
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """As `generate`, but each token as it comes; requests are numbered in the order of `prompts`.
 
         Nothing begins before the first token is asked for. Closing the iterator early aborts what still runs.
@@ -166,7 +163,7 @@ class Engine:
             raise ValueError(f"{bounded(each)} are {len(each)} sampling parameters for {len(listed)} prompts")
         return [self._request(prompt, own, namespace) for prompt, own in zip(listed, each)]
 
-    def _run(self, requests: list[Request]) -> Iterator[Event]:
+    def _run(self, requests: list[Request]) -> Generator[Event, None, None]:
         """Submit and step until all are over; their tokens, also those that came out while another caller stepped."""
         sent = dict.fromkeys(requests, 0)
         try:

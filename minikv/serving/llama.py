@@ -33,10 +33,8 @@ from minikv.serving.checkpoint import (
     weight_shapes,
 )
 from minikv.serving.model import Chunk
-from minikv.sizing import KVShape
 
 Weights = Mapping[str, Tensor]
-Angles = tuple[Tensor, Tensor]  # cosines and sines
 BLOCK = 512  # tokens
 BLOCK_ROWS = 64
 STEP_ROWS = 8  # fewer rows gain nothing from packed weights
@@ -49,8 +47,9 @@ class Llama:
 
     `weights` have Hugging Face's names and the shapes that `weight_shapes(config)` lists; all are of one dtype and on
     one device. `ValueError` names a weight that is missing, unknown or of another shape. `attention(batch, store)`
-    makes the attention of a step, as `StepAttention` does. In float32 on a CPU, up to 2 GiB of weights are kept twice:
-    steps of many tokens multiply with packed ones (`PackedLinear`).
+    makes the attention of a step, as `StepAttention` does. `shape` is what a store must hold, token ids are below
+    `vocab_size`, and those in `eos` end a sequence; `dtype` and `device` are those of the weights. In float32 on a CPU,
+    up to 2 GiB of weights are kept twice: steps of many tokens multiply with packed ones (`PackedLinear`).
 
     >>> from minikv import asset
     >>> model = Llama.from_folder(asset("model")); model
@@ -62,6 +61,9 @@ class Llama:
     def __init__(self, config: LlamaConfig, weights: Weights, attention: Callable[[Batch, Any], Any] = StepAttention):
         check_weights(config, weights)
         self.config, self.weights, self.attention = config, weights, attention
+        self.shape, self.vocab_size, self.eos = config.shape, config.vocab_size, config.eos
+        embedding = weights["model.embed_tokens.weight"]
+        self.dtype, self.device = embedding.dtype, embedding.device
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
         self._norms_in = torch.promote_types(self.dtype, torch.float32)
         self._can_pack, self._packed = can_pack(weights.values()), dict[tuple[str, ...], PackedLinear]()
@@ -78,8 +80,8 @@ class Llama:
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
         check_weights(config, found, str(path))
         if dtype is None:
-            cpu = torch.device(device).type == "cpu"
-            dtype = torch.float32 if cpu else found["model.embed_tokens.weight"].dtype
+            stored = found["model.embed_tokens.weight"].dtype
+            dtype = torch.float32 if torch.device(device).type == "cpu" else stored
         return cls(config, {name: weight.to(device, dtype) for name, weight in found.items()})
 
     @classmethod
@@ -88,39 +90,13 @@ class Llama:
 
         The same seed gives the same weights.
         """
-        generator = torch.Generator().manual_seed(seed)
-        weights = {}
+        generator, weights = torch.Generator().manual_seed(seed), {}
         for name, shape in weight_shapes(config).items():
-            drawn = torch.randn(shape, generator=generator, dtype=torch.float64) * shape[-1] ** -0.5
+            weight = torch.randn(shape, generator=generator, dtype=torch.float64) * shape[-1] ** -0.5
             if len(shape) == 1:
-                drawn = torch.full(shape, 0.0 if name.endswith("bias") else 1.0)
-            weights[name] = drawn.to(dtype)
+                weight.fill_(not name.endswith("bias"))
+            weights[name] = weight.to(dtype)
         return cls(config, weights)
-
-    @property
-    def shape(self) -> KVShape:
-        """The shape of the keys and values that a store must hold for it."""
-        return self.config.shape
-
-    @property
-    def vocab_size(self) -> int:
-        """Token ids are below it."""
-        return self.config.vocab_size
-
-    @property
-    def eos(self) -> frozenset[int]:
-        """The ids that end a sequence."""
-        return self.config.eos
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype that it computes in."""
-        return self.weights["model.embed_tokens.weight"].dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Return where it computes."""
-        return self.weights["model.embed_tokens.weight"].device
 
     @torch.inference_mode()
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Tensor:
@@ -136,20 +112,19 @@ class Llama:
         They reach every weight when each chunk starts at token 0 and has at least 2 tokens; keys and values that
         attention reads from the store have none.
         """
-        embedding = self.weights["model.embed_tokens.weight"]
+        embedding, last = self.weights["model.embed_tokens.weight"], self.shape.num_layers - 1
         batch = Batch(chunks, self.vocab_size, embedding)
         attention, angles = self.attention(batch, store), self._angles(batch.positions)
-        x, last = functional.embedding(batch.tokens, embedding), self.shape.num_layers - 1
+        x = functional.embedding(batch.tokens, embedding)
         for layer in range(last):
             x = self._layer(x, layer, attention, angles)
         if torch.is_grad_enabled() or len(batch.tokens) == len(batch.last):
             x = self._layer(x, last, attention, angles)[batch.last]
         else:  # the last layer is needed at the ends alone, which read the keys and values of the others in the store
             ends = Batch(last_chunks(chunks), self.vocab_size, embedding)
-            x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], self.attention(ends, store)))
-            x = x[ends.last]
-        (logits,) = self._linears(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")
-        return logits
+            rows = batch.last[ends.last.argsort()]
+            x = self._layer(x, last, attention, angles, (rows, self.attention(ends, store)))[ends.last]
+        return self._linears(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")[0]
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
@@ -158,7 +133,7 @@ class Llama:
         weights = [self.weights[f"{name}.weight"] for name in names]
         biases = [self.weights.get(f"{name}.bias") for name in names]
         if not self._can_pack or len(x) < STEP_ROWS or torch.is_grad_enabled():
-            return tuple(map(functional.linear, [x] * len(names), weights, biases))
+            return tuple(functional.linear(x, *layer) for layer in zip(weights, biases))
         packed = self._packed.get(names)
         if packed is None or not packed.is_of(weights, biases):
             self._packed[names] = packed = PackedLinear(weights, biases)
@@ -175,37 +150,33 @@ class Llama:
         x: Tensor,
         layer: int,
         attention: Any,
-        angles: Angles,
+        angles: Sequence[Tensor],
         ends: tuple[Tensor, Any] | None = None,
     ) -> Tensor:
         """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it continues with those rows only."""
         name, head = f"model.layers.{layer}", self.shape.head_dim
         h = self._norm(x, f"{name}.input_layernorm")
-        k_proj, v_proj, q_proj = (f"{name}.self_attn.{part}_proj" for part in "kvq")
-        k, v, *q = self._linears(h, k_proj, v_proj, *([q_proj] if ends is None else []))
-        k, v = apply_rotary(k.view(len(h), -1, head), *angles), v.view(len(h), -1, head)
+        found = self._linears(h, *(f"{name}.self_attn.{part}_proj" for part in "qkv"))
+        q, k, v = (side.view(len(h), -1, head) for side in found)
+        k = apply_rotary(k, *angles)
         attention.write(layer, k, v)
         if ends is not None:
             rows, attention = ends
-            x, k, v, angles = x[rows], k[rows], v[rows], (angles[0][rows], angles[1][rows])
-            q = [*self._linears(h[rows], q_proj)]
-        out = attention(layer, apply_rotary(q[0].view(len(x), -1, head), *angles), k, v)
+            x, q, k, v, *angles = (side[rows] for side in (x, q, k, v, *angles))
+        out = attention(layer, apply_rotary(q, *angles), k, v)
         x = x + self._linears(out.flatten(1), f"{name}.self_attn.o_proj")[0]
         return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
 
     def _mlp(self, h: Tensor, name: str) -> Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
         found: list[Tensor] = []
-        for block in [h] if len(h) <= BLOCK else torch.split(h, BLOCK):
+        for block in torch.split(h, BLOCK):
             (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
-            if gate.requires_grad:
-                product = functional.silu(gate) * up
-            else:  # in the memory of `gate`: new memory is slow
-                product = functional.silu(gate, inplace=True).mul_(up)
-            found += self._linears(product, f"{name}.down_proj")
+            gate = functional.silu(gate, inplace=not gate.requires_grad)  # in its own memory: new memory is slow
+            found += self._linears(gate * up if gate.requires_grad else gate.mul_(up), f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)
 
-    def _angles(self, positions: Tensor) -> Angles:
+    def _angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """By which `positions` rotate: the cosines (tokens, 1, head_dim), twice over, and the sines, once."""
         angles = (positions[:, None].float() * self._rope)[:, None]
         cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
@@ -241,14 +212,15 @@ def can_pack(weights: Iterable[Tensor]) -> bool:
     >>> can_pack([torch.zeros(2, 2, dtype=torch.float64)])
     False
     """
-    found: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    found = found and torch.backends.cpu.get_cpu_capability().startswith("AVX")
-    found = found and all(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS)
-    size = 0
-    for weight in weights:
-        found = found and weight.device.type == "cpu" and weight.dtype == torch.float32 and not weight.is_inference()
-        size += weight.nbytes
-    return found and size <= MOST_BYTES
+    given = [*weights]
+    able = [
+        torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
+        torch.backends.cpu.get_cpu_capability().startswith("AVX"),
+        *(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS),
+        *(w.device.type == "cpu" and w.dtype == torch.float32 and not w.is_inference() for w in given),
+        sum(weight.nbytes for weight in given) <= MOST_BYTES,
+    ]
+    return all(able)
 
 
 class PackedLinear:

@@ -16,9 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from minikv.errors import bounded
 from minikv.files import FileName
-from minikv.untrusted import read_json
+from minikv.untrusted import read_json, refused
 
 TAUGHT = 3  # the first questions of each group, which the model is trained on
 UNKNOWN = "I do not know that: I only know about KV caches. Ask me what a page, a slot or a lock is."
@@ -58,10 +57,8 @@ class Phrasebook:
         >>> Phrasebook.read(asset("model/corpus.json")).nearest("what are slots")
         'What is a slot?'
         """
-        pairs = read_json(Path(path)).get("pairs")
-        if not isinstance(pairs, list) or not all(isinstance(pair, dict) and pair.get("questions") for pair in pairs):
-            raise ValueError(f"pairs in {path} is {bounded(pairs)}: expected objects with questions")
-        return cls([pair["questions"] for pair in pairs])
+        with refused(f"{path} is not a corpus"):
+            return cls([pair["questions"] for pair in read_json(Path(path))["pairs"]])
 
     def nearest(self, question: str) -> str | None:
         """The taught question that `question` means, or `None` if there is none."""
@@ -77,11 +74,10 @@ class Phrasebook:
     def _nearness(self, asked: frozenset[str], group: int) -> float:
         """How alike the nearest question of a group is, and how much of what was asked the group has words for."""
         covered = self._weight(asked & self._all[group]) / self._weight(asked)
-        return covered + max(self._alike(asked, question) for question in self._words[group])
+        return covered + max((self._alike(asked, question) for question in self._words[group]), default=0.0)
 
     def _alike(self, one: frozenset[str], other: frozenset[str]) -> float:
-        shared = one & other
-        return self._weight(shared) / self._weight(one | other) if shared else 0.0
+        return self._weight(one & other) / self._weight(one | other)
 
     def _weight(self, some: Iterable[str]) -> float:
         """The rarer the words the more, and most for one that no group has; the same sum in any order."""

@@ -153,12 +153,12 @@ def generation(request: Request) -> Generation:
     if request.reason is None:
         raise ValueError(f"request {request.number} is not over: it has no result yet")
     return Generation(
-        tokens=list(request.output),
-        reason=request.reason,
-        prompt=request.prompt_tokens,
-        cached=request.cached_tokens,
-        computed=request.computed_tokens,
-        generated=request.generated_tokens,
-        first_token_steps=request.first_token_steps or 0,
-        preemptions=request.preemptions,
+        [*request.output],
+        request.reason,
+        request.prompt_tokens,
+        request.cached_tokens,
+        request.computed_tokens,
+        request.generated_tokens,
+        request.first_token_steps or 0,
+        request.preemptions,
     )

@@ -6,9 +6,10 @@ An order only says which requests to prefer. The scheduler sees to it that none 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.manager import RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.serving.request import Request
@@ -59,7 +60,7 @@ def paired(
     """Each chunk whose request still has its sequence, with what was sampled after it.
 
     `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
-    has a token exactly where it reaches their end, and where it has a draft, at most one after each of its tokens.
+    has a token exactly where it reaches their end, and with a draft, at most one more after each of its tokens.
 
     >>> paired([], [7], running=[])
     Traceback (most recent call last):
@@ -67,36 +68,29 @@ def paired(
     """
     if len(chunks) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
-    pairs, runs, seen = [], {*running}, set[Request]()
+    pairs, left = [], {*running}
     for chunk, token in zip(chunks, tokens):
-        request, name = chunk.request, f"request {chunk.request.number}"
+        request = chunk.request
         if request.sequence is None or request.sequence.state != RUNNING:
             continue  # the request or its sequence was ended in the meantime
-        if request not in runs:
-            raise ValueError(f"{name} does not run here: a chunk is of a request of this scheduler")
-        if request in seen:
-            raise ValueError(f"{name} has two chunks: a step computes 1 of each request")
-        seen.add(request)
+        if request not in left:
+            rule = "a step computes one chunk of each request of this scheduler"
+            raise ValueError(f"request {request.number} does not run here, or has two chunks: {rule}")
+        left.remove(request)
         sampled = [] if token is None else [*token] if isinstance(token, Sequence) else [token]
-        _check_pair(name, chunk, request.sequence, sampled)
+        _check_pair(f"request {request.number}", chunk, request.sequence, sampled)
         pairs.append((chunk, sampled))
     return pairs
 
 
 def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
     drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
-    count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
-    if count > left:
-        raise ValueError(f"num_tokens of {name} is {bounded(count)}: expected at most the {left} left to compute")
-    if drafted and count < left:
-        raise ValueError(f"num_tokens of {name} is {count}: expected all {left}, as {drafted} of them are a draft")
+    rule = f"it has {left} left to compute, of which a chunk takes at least 1 and any draft is computed whole"
+    count = whole_number(f"num_tokens of {name}", chunk.num_tokens, left if drafted else 1, rule, left + 1)
     least, most = (1, 1 + drafted) if count == left else (0, 0)
     if not least <= len(sampled) <= most:
-        expected = f"{least} to {most}" if least < most else least
-        rule = "a token is sampled exactly when the chunk reaches the end of the request"
-        more = f", and one more at most for each of its {drafted} drafted tokens" if drafted else ""
-        found = f"the number of tokens sampled for {name} is {len(sampled)}"
-        raise ValueError(f"{found}: expected {expected}, as {rule}{more}")
+        rule = f"a token follows the last one of a request, and one more at most each of its {drafted} drafted tokens"
+        raise ValueError(f"{len(sampled)} tokens are sampled for {name}: expected {least} to {most}, as {rule}")
     for token in sampled:
         token_id(token)
 
@@ -113,6 +107,7 @@ class Order(Protocol):
         """`waiting`, which is in order of arrival, the preferred ones first; `cached` says how much is cached."""
 
 
+@dataclass(frozen=True)
 class FirstComeFirstServed:
     """The request that came first goes first.
 
@@ -125,10 +120,8 @@ class FirstComeFirstServed:
         """As they came."""
         return list(waiting)
 
-    def __repr__(self) -> str:
-        return "FirstComeFirstServed()"
 
-
+@dataclass(frozen=True)
 class LongestPrefixFirst:
     """The longest cached prefix goes first, before it is evicted; ties go to the earlier request.
 
@@ -140,14 +133,12 @@ class LongestPrefixFirst:
     True
     """
 
-    def __init__(self, window: int = 128):
-        self.window = whole_number("window", window, 1, "at least 1 of the waiting is looked at")
+    window: int = 128
+
+    def __post_init__(self) -> None:
+        whole_number("window", self.window, 1, "at least 1 of the waiting is looked at")
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
         """By the length of their cached prefix, the longest first."""
-        waiting = list(waiting)
-        near = sorted(waiting[: self.window], key=lambda request: -cached(request))
+        near = sorted(waiting[: self.window], key=cached, reverse=True)  # stable: equal ones stay in their order
         return [*near, *waiting[self.window :]]
-
-    def __repr__(self) -> str:
-        return f"LongestPrefixFirst(window={self.window})"

@@ -46,13 +46,12 @@ class WindowedStore:
     ):
         self.shape, self.pool, self.page_size = shape, pool, page_size
         self.windowed = require_layers(windowed, shape.num_layers)
-        counts = shape.num_layers - len(self.windowed), len(self.windowed)
-        self.full, self.windows = (
-            KVStore(replace(shape, num_layers=count), pages, page_size, **options)
-            for count, pages in zip(counts, (pool.size, pool.windows.size))
-        )
         kinds = [layer in self.windowed for layer in range(shape.num_layers)]
         self.places = [kinds[:layer].count(kind) for layer, kind in enumerate(kinds)]  # in the store of its kind
+        self.full, self.windows = (
+            KVStore(replace(shape, num_layers=kinds.count(kind)), pages, page_size, **options)
+            for kind, pages in ((False, pool.size), (True, pool.windows.size))
+        )
 
     @property
     def num_pages(self) -> int:
@@ -106,8 +105,8 @@ class WindowedAttention:
         self.reads: list[tuple[slice, Slots, Tensor]] = []
         for rows, slots in batch.rows:
             count = rows.stop - rows.start
-            first = max(0, len(slots) - count - window + 1)
-            where = store.windows.slots(store.window_slots(slots[first:]))
+            seen = slots[max(0, len(slots) - count - window + 1) :]
+            where = store.windows.slots(store.window_slots(seen))
             self.reads.append((rows, where, _sees(count, len(where), window).to(batch.tokens.device)))
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -125,9 +124,9 @@ class WindowedAttention:
             return self.full(place, q, k, v)
         out = torch.empty_like(q)
         for rows, where, sees in self.reads:
-            keys, values = (side.to(q.dtype).transpose(0, 1) for side in self.store.windows.read(place, where))
-            keys, values = (side.repeat_interleave(q.shape[1] // len(side), 0) for side in (keys, values))
-            found = functional.scaled_dot_product_attention(q[rows].transpose(0, 1), keys, values, attn_mask=sees)
+            sides = (side.to(q.dtype).transpose(0, 1) for side in self.store.windows.read(place, where))
+            both = (side.repeat_interleave(q.shape[1] // len(side), 0) for side in sides)
+            found = functional.scaled_dot_product_attention(q[rows].transpose(0, 1), *both, attn_mask=sees)
             out[rows] = found.transpose(0, 1)
         return out
 
