@@ -66,7 +66,7 @@ class Llama:
         self.dtype, self.device = embedding.dtype, embedding.device
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
         self._norms_in = torch.promote_types(self.dtype, torch.float32)
-        self._can_pack, self._packed = can_pack(weights.values()), dict[tuple[str, ...], PackedLinear]()
+        self._can_pack, self._packed = can_pack(weights.values()), dict[str, PackedLinear]()
 
     @classmethod
     def from_folder(cls, path: FileName, device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
@@ -124,20 +124,19 @@ class Llama:
             ends = Batch(last_chunks(chunks), self.vocab_size, embedding)
             rows = batch.last[ends.last.argsort()]
             x = self._layer(x, last, attention, angles, (rows, self.attention(ends, store)))[ends.last]
-        return self._linears(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")[0]
+        return self._linear(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
-    def _linears(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
-        """Apply each of the linear layers called `names` to x, (tokens, inputs)."""
-        weights = [self.weights[f"{name}.weight"] for name in names]
-        biases = [self.weights.get(f"{name}.bias") for name in names]
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        """Apply the linear layer `name` to x, (tokens, inputs)."""
+        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
         if not self._can_pack or len(x) < STEP_ROWS or torch.is_grad_enabled():
-            return tuple(functional.linear(x, *layer) for layer in zip(weights, biases))
-        packed = self._packed.get(names)
-        if packed is None or not packed.is_of(weights, biases):
-            self._packed[names] = packed = PackedLinear(weights, biases)
-        return packed(x)
+            return functional.linear(x, weight, bias)
+        packed = self._packed.get(name)
+        if packed is None or not packed.is_of(weight):
+            self._packed[name] = packed = PackedLinear(weight)
+        return packed(x, bias)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         wide = x.to(self._norms_in)
@@ -156,24 +155,24 @@ class Llama:
         """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it continues with those rows only."""
         name, head = f"model.layers.{layer}", self.shape.head_dim
         h = self._norm(x, f"{name}.input_layernorm")
-        found = self._linears(h, *(f"{name}.self_attn.{part}_proj" for part in "qkv"))
-        q, k, v = (side.view(len(h), -1, head) for side in found)
+        k, v = (self._linear(h, f"{name}.self_attn.{part}_proj").view(len(h), -1, head) for part in "kv")
         k = apply_rotary(k, *angles)
         attention.write(layer, k, v)
         if ends is not None:
             rows, attention = ends
-            x, q, k, v, *angles = (side[rows] for side in (x, q, k, v, *angles))
+            x, h, k, v, *angles = (side[rows] for side in (x, h, k, v, *angles))
+        q = self._linear(h, f"{name}.self_attn.q_proj").view(len(h), -1, head)
         out = attention(layer, apply_rotary(q, *angles), k, v)
-        x = x + self._linears(out.flatten(1), f"{name}.self_attn.o_proj")[0]
+        x = x + self._linear(out.flatten(1), f"{name}.self_attn.o_proj")
         return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
 
     def _mlp(self, h: Tensor, name: str) -> Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
         found: list[Tensor] = []
         for block in torch.split(h, BLOCK):
-            (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
+            gate, up = (self._linear(block, f"{name}.{part}_proj") for part in ("gate", "up"))
             gate = functional.silu(gate, inplace=not gate.requires_grad)  # in its own memory: new memory is slow
-            found += self._linears(gate * up if gate.requires_grad else gate.mul_(up), f"{name}.down_proj")
+            found.append(self._linear(gate * up if gate.requires_grad else gate.mul_(up), f"{name}.down_proj"))
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def _angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,7 +223,7 @@ def can_pack(weights: Iterable[Tensor]) -> bool:
 
 
 class PackedLinear:
-    """The linear layers `weights`, (outputs, inputs) each, of the same input; `biases` has one for each, or `None`.
+    """A linear layer of `weight`, (outputs, inputs), in the order in memory that suits the processor.
 
     A step of many decoding requests multiplies each weight with a few dozen rows. At that size most of a plain
     product's time goes into loading the weight in an order that suits the processor; oneDNN's blocked layout has that
@@ -233,37 +232,31 @@ class PackedLinear:
     8, and cut into blocks of 64: there are only eight numbers of rows. Only where `can_pack` says so.
 
     >>> weight = torch.tensor([[1.0, 2.0]])
-    >>> not can_pack([weight]) or PackedLinear([weight], [None])(torch.ones(8, 2))[0].tolist() == [[3.0]] * 8
+    >>> not can_pack([weight]) or PackedLinear(weight)(torch.ones(8, 2), None).tolist() == [[3.0]] * 8
     True
     """
 
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]):
-        self._made_of = [(tensor, tensor._version) for tensor in (*weights, *biases) if tensor is not None]
-        self._sizes = [len(weight) for weight in weights]
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(torch.cat([*weights]))
-        given = [torch.zeros(len(w)) if bias is None else bias for w, bias in zip(weights, biases)]
-        self._bias = None if all(bias is None for bias in biases) else torch.cat(given)
+    def __init__(self, weight: Tensor):
+        self._made_of, self._version = weight, weight._version
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight)
 
-    def is_of(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> bool:
-        """Return whether it was made of these tensors, and none was changed in place since then.
+    def is_of(self, weight: Tensor) -> bool:
+        """Return whether it was made of this tensor, which was not changed in place since then.
 
         >>> weight = torch.ones(1, 2)
-        >>> layer = PackedLinear([weight], [None]) if can_pack([weight]) else None
+        >>> layer = PackedLinear(weight) if can_pack([weight]) else None
         >>> weight += 1
-        >>> layer is not None and layer.is_of([weight], [None])
+        >>> layer is not None and layer.is_of(weight)
         False
         """
-        tensors = [tensor for tensor in (*weights, *biases) if tensor is not None]
-        pairs = zip(self._made_of, tensors)
-        return all(tensor is mine and tensor._version == version for (mine, version), tensor in pairs)
+        return weight is self._made_of and weight._version == self._version
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Apply each layer to x (rows, inputs): (rows, outputs) each."""
+    def __call__(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Apply the layer to x (rows, inputs): (rows, outputs)."""
         missing = -len(x) % STEP_ROWS
         padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
         found = [
-            torch.ops.mkldnn._linear_pointwise(block, self._weight, self._bias, "none", [], "")
+            torch.ops.mkldnn._linear_pointwise(block, self._weight, bias, "none", [], "")
             for block in torch.split(padded, BLOCK_ROWS)
         ]
-        out = found[0] if len(found) == 1 else torch.cat(found)
-        return torch.split(out[: len(x)], self._sizes, dim=1)
+        return (found[0] if len(found) == 1 else torch.cat(found))[: len(x)]
