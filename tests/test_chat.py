@@ -19,8 +19,9 @@ from safetensors.torch import save_file
 from test_tokenizer import file_tokenizer
 
 from minikv import CacheManager, CanaryModel, SamplingParams, asset, cli
+from minikv.cli.chat import converse
 from minikv.serving import Engine
-from minikv.serving.chat import ANSWER, Chat, converse, open_chat
+from minikv.serving.chat import ANSWER, Chat, open_chat
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook
 from minikv.serving.tokenizer import ByteTokenizer, load_tokenizer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minikv.serving.chat import WordWrap
+from minikv.cli.chat import WordWrap
 
 pytestmark = pytest.mark.core
 
