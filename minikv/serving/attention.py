@@ -127,5 +127,5 @@ def _attended(part: Part, q: Tensor, k: Tensor, v: Tensor) -> Attended:
         return out.flatten(1, 2), lse.flatten(1, 2)
     grouped = q.reshape(part.size, -1, kv_heads, q.shape[1] // kv_heads, dim).transpose(1, 2)
     found = attend(grouped.flatten(2, 3), k, v, causal=part.slots is None)
-    out, lse = (side.unflatten(2, grouped.shape[2:4]).transpose(1, 2) for side in found)
+    out, lse = (side.reshape(grouped.shape[: side.dim() + 1]).transpose(1, 2) for side in found)
     return out.reshape(q.shape), lse.reshape(q.shape[:2])

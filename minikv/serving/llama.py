@@ -36,8 +36,7 @@ from minikv.serving.model import Chunk
 
 Weights = Mapping[str, Tensor]
 BLOCK = 512  # tokens
-BLOCK_ROWS = 64
-STEP_ROWS = 8  # fewer rows gain nothing from packed weights
+STEP_ROWS, MOST_ROWS = 8, 64  # fewer and more rows gain nothing from packed weights
 _OPERATIONS = ("_reorder_linear_weight", "_linear_pointwise")  # those of `torch.compile`: another torch may lack them
 MOST_BYTES = 2**31  # of weights: packed ones are kept beside the plain ones, so a larger model stays as it is
 
@@ -49,7 +48,7 @@ class Llama:
     one device. `ValueError` names a weight that is missing, unknown or of another shape. `attention(batch, store)`
     makes the attention of a step, as `StepAttention` does. `shape` is what a store must hold, token ids are below
     `vocab_size`, and those in `eos` end a sequence; `dtype` and `device` are those of the weights. In float32 on a CPU,
-    up to 2 GiB of weights are kept twice: steps of many tokens multiply with packed ones (`PackedLinear`).
+    up to 2 GiB of weights are kept twice: steps of 8 to 64 tokens multiply with packed ones (`PackedLinear`).
 
     >>> from minikv import asset
     >>> model = Llama.from_folder(asset("model")); model
@@ -131,7 +130,7 @@ class Llama:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         """Apply the linear layer `name` to x, (tokens, inputs)."""
         weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
-        if not self._can_pack or len(x) < STEP_ROWS or torch.is_grad_enabled():
+        if not self._can_pack or not STEP_ROWS <= len(x) <= MOST_ROWS or torch.is_grad_enabled():
             return functional.linear(x, weight, bias)
         packed = self._packed.get(name)
         if packed is None or not packed.is_of(weight):
@@ -229,7 +228,8 @@ class PackedLinear:
     product's time goes into loading the weight in an order that suits the processor; oneDNN's blocked layout has that
     order in memory. `torch.compile` packs weights in the same way when it freezes a model. oneDNN compiles code for
     each number of rows that it meets: a millisecond and half a megabyte each time. So rows are padded to a multiple of
-    8, and cut into blocks of 64: there are only eight numbers of rows. Only where `can_pack` says so.
+    8, and up to 64 rows there are only eight numbers. A product of more rows, as in a prefill, is faster with the plain
+    weight. Only where `can_pack` says so.
 
     >>> weight = torch.tensor([[1.0, 2.0]])
     >>> not can_pack([weight]) or PackedLinear(weight)(torch.ones(8, 2), None).tolist() == [[3.0]] * 8
@@ -255,8 +255,5 @@ class PackedLinear:
         """Apply the layer to x (rows, inputs): (rows, outputs)."""
         missing = -len(x) % STEP_ROWS
         padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
-        found = [
-            torch.ops.mkldnn._linear_pointwise(block, self._weight, bias, "none", [], "")
-            for block in torch.split(padded, BLOCK_ROWS)
-        ]
-        return (found[0] if len(found) == 1 else torch.cat(found))[: len(x)]
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(padded, self._weight, bias, "none", [], "")
+        return out[: len(x)]

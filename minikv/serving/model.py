@@ -96,10 +96,12 @@ class SamplingParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rules = ("max_new_tokens", 1, "a request generates at least 1 token"), ("seed", 0, "a seed is 0 or more")
-        for name, at_least, rule in rules:
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least, rule))
-        object.__setattr__(self, "temperature", _finite(self.temperature))
+        new, seed = self.max_new_tokens, self.seed
+        vars(self).update(
+            max_new_tokens=whole_number("max_new_tokens", new, 1, "a request generates at least 1 token"),
+            seed=whole_number("seed", seed, 0, "a seed is 0 or more"),
+            temperature=_finite(self.temperature),
+        )
 
     @classmethod
     def of(cls, params: SamplingParams | int) -> SamplingParams:

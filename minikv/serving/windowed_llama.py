@@ -45,6 +45,7 @@ class WindowedStore:
         self, shape: KVShape, windowed: Collection[int], pool: WindowedPool, page_size: int = 1, **options: Any
     ):
         self.shape, self.pool, self.page_size = shape, pool, page_size
+        self.num_pages = pool.size  # full ones
         self.windowed = require_layers(windowed, shape.num_layers)
         kinds = [layer in self.windowed for layer in range(shape.num_layers)]
         self.places = [kinds[:layer].count(kind) for layer, kind in enumerate(kinds)]  # in the store of its kind
@@ -52,11 +53,6 @@ class WindowedStore:
             KVStore(replace(shape, num_layers=kinds.count(kind)), pages, page_size, **options)
             for kind, pages in ((False, pool.size), (True, pool.windows.size))
         )
-
-    @property
-    def num_pages(self) -> int:
-        """Full pages."""
-        return self.pool.size
 
     def window_slots(self, slots: Any) -> Pages:
         """The window slots that belong to full `slots`; `ValueError` names the first that has none."""
@@ -125,8 +121,8 @@ class WindowedAttention:
         out = torch.empty_like(q)
         for rows, where, sees in self.reads:
             sides = (side.to(q.dtype).transpose(0, 1) for side in self.store.windows.read(place, where))
-            both = (side.repeat_interleave(q.shape[1] // len(side), 0) for side in sides)
-            found = functional.scaled_dot_product_attention(q[rows].transpose(0, 1), *both, attn_mask=sees)
+            keys, values = (side.repeat_interleave(q.shape[1] // len(side), 0) for side in sides)
+            found = functional.scaled_dot_product_attention(q[rows].transpose(0, 1), keys, values, attn_mask=sees)
             out[rows] = found.transpose(0, 1)
         return out
 
