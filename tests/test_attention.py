@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llamas import everywhere, llama, store_for
 
 from minikv.serving.attention import attend, attend_in_blocks, join
-from minikv.serving.batch import WORTH, Batch, Part, prefixes_of_rows
+from minikv.serving.batch import WORTH, Batch, BatchPart, prefixes_of_rows
 from minikv.serving.model import Chunk
 
 KINDS = {"MHA": 4, "GQA": 2, "MQA": 1}
@@ -70,9 +70,9 @@ def test_sharing_is_a_part_for_all_and_nothing_is_read_twice():
     batch = Batch(chunks, 23, torch.zeros(1))
     assert batch.num_own == 2
     assert batch.parts == [
-        Part(slice(0, 4), size=4, slots=slice(0, 12)),  # decoding
-        Part(slice(4, 7), size=1),  # a chunk by itself
-        Part(slice(0, 7), size=1, slots=slice(12, 512)),
+        BatchPart(slice(0, 4), size=4, slots=slice(0, 12)),  # decoding
+        BatchPart(slice(4, 7), size=1),  # a chunk by itself
+        BatchPart(slice(0, 7), size=1, slots=slice(12, 512)),
     ]
     assert len(batch.reads) == 500 + 4 * 3
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minikv.serving.batch import Batch, Part
+from minikv.serving.batch import Batch, BatchPart
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
 _FUSED = (torch.float32, torch.bfloat16, torch.float16)
@@ -112,7 +112,7 @@ def _cat(parts: tuple[Tensor, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _attended(part: Part, q: Tensor, k: Tensor, v: Tensor) -> Attended:
+def _attended(part: BatchPart, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """The tokens of a part, q (tokens, heads, head_dim), attend to its keys and values (length, kv_heads, head_dim).
 
     The query heads of a KV head are stacked, as if they were separate tokens; for tokens that see different keys, each

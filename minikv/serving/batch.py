@@ -1,7 +1,7 @@
 """Many chunks as one batch: all their tokens packed in one row, and for attention parts that need no large mask.
 
 Everything in a decoder but attention looks at one token at a time, so the tokens of all chunks run through it in one
-long row. What a token attends to is cut into parts (`Part`), each of which is computed without a mask of its size:
+long row. What a token attends to is cut into parts (`BatchPart`), each of which is computed without a mask of its size:
 
     own       a chunk of several tokens attends to itself, causally; what a chunk of one token, decoding, has for itself
               is padded to the length of others like it
@@ -37,7 +37,7 @@ GATHERED = 2048
 WORTH = 256  # a part of its own costs about as much as reading this many slots
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """The tokens `rows` of the packed row, `size` groups of as many tokens, and what each group attends to.
 
     Group by group that is an equal part of the slots `batch.reads[slots]`: each token sees them all, unless `mask`,
@@ -84,15 +84,15 @@ class Batch:
     >>> batch.tokens.tolist(), batch.positions.tolist(), batch.slots.tolist(), batch.last.tolist()
     ([7, 1, 2], [2, 0, 1], [4, 8, 9], [2, 0])
     >>> for part in batch.parts: print(part)
-    Part(rows=slice(0, 1, None), size=1, slots=slice(0, 3, None), mask=None)
-    Part(rows=slice(1, 3, None), size=1, slots=None, mask=None)
+    BatchPart(rows=slice(0, 1, None), size=1, slots=slice(0, 3, None), mask=None)
+    BatchPart(rows=slice(1, 3, None), size=1, slots=None, mask=None)
     """
 
     def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: Tensor):
         given = [_checked(f"chunks[{i}]", chunk) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
-        self._like, self._reads, self.parts = like, list[Any](), list[Part]()
+        self._like, self._reads, self.parts = like, list[Any](), list[BatchPart]()
         shared = prefixes_of_rows([row.slots[: row.start] for row in given])
         for members, _, stop in shared:  # of a row that is in several, the last one reaches furthest
             for i in members:
@@ -138,10 +138,10 @@ class Batch:
             for at in range(0, len(rows), many):
                 some = rows[at : at + many]
                 places = slice(first, first + width * len(some))
-                self.parts.append(Part(places, len(some)) if width > 1 else self._padded(places, some))
+                self.parts.append(BatchPart(places, len(some)) if width > 1 else self._padded(places, some))
                 first = places.stop
 
-    def _padded(self, places: slice, rows: list[Any]) -> Part:
+    def _padded(self, places: slice, rows: list[Any]) -> BatchPart:
         """A part for one token per row of slots: shorter rows repeat their last slot, which a mask hides."""
         lengths = [*map(len, rows)]
         longest, mask = max(lengths), None
@@ -150,14 +150,14 @@ class Batch:
         if min(lengths) < longest:
             hidden = torch.arange(longest) >= torch.tensor(lengths)[:, None]
             mask = torch.where(hidden, float("-inf"), 0.0).to(self._like)[:, None, None]
-        return Part(places, len(rows), slots, mask)
+        return BatchPart(places, len(rows), slots, mask)
 
     def _add_prefix(self, slots: Any, spans: list[range]) -> None:
         """A part in which the tokens of `spans` see all of `slots`."""
         rows: slice | Tensor = slice(spans[0].start, spans[-1].stop)
         if any(a.stop != b.start for a, b in pairwise(spans)):
             rows = self._ids(spans)
-        self.parts.append(Part(rows, 1, self._read(slots)))
+        self.parts.append(BatchPart(rows, 1, self._read(slots)))
 
     def _read(self, slots: Any) -> slice:
         """Return where `slots` are in `reads`."""
