@@ -29,7 +29,7 @@ from minikv.files import asset
 from minikv.manager import CacheManager
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured, Promise, Spread, today
-from minikv.prefix import INDEXES, NoCache, PrefixCache, index_named
+from minikv.prefix import NoCache, PrefixCache, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.serving import Engine
 from minikv.serving.chat_format import INSTRUCTIONS
@@ -160,12 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what `arguments` say, print it, and save it where they name a file."""
     parser = for_a_device(__doc__, "first_token_ratio")
     parser.add_argument("--device", type=option(device_here), default="cpu", help="cpu (default) or cuda")
-    parser.add_argument("--index", choices=INDEXES, default="radix", help="the cache (default radix)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     with Progress(command="chatting") as tick:
         model = small_model(options.device)
-        found = bench_engine(model, options.rounds, options.quick, tick, options.index)
+        found = bench_engine(model, options.rounds, options.quick, tick)
         if options.device == "cpu" and importlib.util.find_spec("transformers") is not None:
             found.duels = race_transformers(options.rounds, options.quick, tick)
     tell(found, options)

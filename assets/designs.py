@@ -162,6 +162,7 @@ class RowLife:
 
     def __init__(self, make: Callable[[int], Any], capacity: int, publish: bool):
         self.cache = make(capacity)
+        self.count, self.over = 0, deque[int]()  # of requests; those that are over and stay, the oldest first
 
     def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
         """Prompt and answer."""
@@ -189,12 +190,6 @@ class PageLife(RowLife):
     >>> life.finish(running); cached, life.cache.stats()["total_sequences"]
     (0, 1)
     """
-
-    count = 0
-
-    def __init__(self, make: Callable[[int], Any], capacity: int, publish: bool):
-        super().__init__(make, capacity, publish)
-        self.over = deque[int]()  # the oldest first
 
     def begin(self, prepared: Any) -> tuple[Any, int]:
         """Attach the prompt to the pages that others have, and append the rest of it."""

@@ -57,20 +57,19 @@ def for_a_device(says: str | None, field: str) -> argparse.ArgumentParser:
     """The options of a script that measures one device; all its figures have the field `field`.
 
     >>> options = for_a_device("Count to ten.", "tens").parse_args(["--rounds", "3", "--quick"])
-    >>> options.rounds, options.quick, options.json, options.save
-    (3, True, False, None)
+    >>> options.rounds, options.quick, options.save
+    (3, True, None)
     """
     parser = command_line(says, look=partial(saved_figures, field=field))
     parser.set_defaults(field=field)
     parser.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="a first look: small, and no promise is judged")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 
 def tell(figures: Any, options: argparse.Namespace) -> None:
     """Print the figures of a device, and save them if `options` say so; the script ends with a line if it cannot."""
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
+    print(figures.report())
     try:
         if options.save:
             save_figures(figures, options.save, options.field)
