@@ -331,6 +331,7 @@ def test_no_class_has_the_name_of_another():
 FRIENDS = {
     "manager/audit.py": {"manager", "sequence"},  # which looks into both
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
+    "manager/windowed.py": {"sequence"},  # which hands in its lock
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
     "serving/llama.py": {"torch.ops.mkldnn"},  # packed weights
 }

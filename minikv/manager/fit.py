@@ -1,4 +1,4 @@
-"""What fits together: the parts of a manager; and what an engine needs of one, so that anybody can bring their own."""
+"""The parts that fit together in a manager, and the manager that an engine needs: anybody can bring their own."""
 
 from __future__ import annotations
 
