@@ -115,8 +115,9 @@ def test_two_nodes_that_hold_one_slot():
 def test_a_pool_that_forgets():
     pool, _, ledger = world()
     pool.alloc(3)
-    pool._at -= 1
-    pool._memory[pool._at], pool._where[1] = 1, pool._at
+    pool.num_free += 1
+    at = pool.size - pool.num_free
+    pool._memory[at], pool._where[1] = 1, at
     with pytest.raises(LedgerError, match="slot 1: the pool has it as free, but it is\nthe caller's since operation 1"):
         ledger.check()
 
