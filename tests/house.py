@@ -1,6 +1,7 @@
 """The house: its files, who may import whom, how large it is, and a drawing of it.
 
-`python tests/house.py` writes the drawing into CONTRIBUTING; test_house compares the two.
+`python tests/house.py` writes the drawing into CONTRIBUTING and the budgets into the READMEs of the rooms; test_house
+compares them.
 """
 
 from __future__ import annotations
@@ -180,7 +181,17 @@ def drawn() -> str:
     return GUIDE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
+def with_budget(readme: Path, budgets: dict[str, int]) -> str:
+    """The text of a README, with the budget of its room as it is now."""
+    budget = budgets[room_of(readme.relative_to(HOME))]
+    return re.sub(r"Budget: [\d,]+ tokens", f"Budget: {budget:,} tokens", readme.read_text("utf-8"))
+
+
 if __name__ == "__main__":
     page = GUIDE.read_text("utf-8")
     before, after = page.partition(BEGIN)[0], page.partition(END)[2]
     GUIDE.write_text(f"{before}{BEGIN}{drawing()}{END}{after}", "utf-8")
+    from test_house import BUDGETS
+
+    for readme in sorted(HOME.rglob("README.md")):
+        readme.write_text(with_budget(readme, BUDGETS), "utf-8")

@@ -39,6 +39,7 @@ PAGES = [
     *ROOT.glob("*.md"),
     *(ROOT / ".github").glob("*.md"),
     *(ROOT / "assets").rglob("*.md"),
+    *HOME.rglob("*.md"),
     *(ROOT / "notebooks").rglob("*.md"),
 ]
 
@@ -136,6 +137,51 @@ def test_a_folder_that_is_in_no_room_is_an_error():
 )  # fmt: skip
 def test_the_size_counts_tokens_and_long_strings_but_no_docstrings(source, expected):
     assert code_tokens(source) == expected
+
+
+# Each room has a README; a folder without one is covered by the README above it.
+READMES = sorted(HOME.rglob("README.md"))
+SUBROOMS = ["course/pieces", "course/pictures", "course/film"]
+ELSEWHERE = {"config.json", "my_minikv.py", "progress.json"}  # files of a model and of a learner
+
+
+def files_named(readme):
+    """The files that a README names, as links or in backquotes, by name; `chNN.py` names one of each chapter."""
+    text = readme.read_text("utf-8")
+    quoted = re.findall(r"`([\w./-]+\.(?:pyi?|txt|json))`", text)
+    names = [*quoted, *re.findall(r"\]\(([^)#:\s]+)\)", text)]
+    patterns = {name: name.replace("NN", "[0-9][0-9]") for name in names}
+    return {name: {path.resolve() for path in readme.parent.glob(pattern)} for name, pattern in patterns.items()}
+
+
+def readme_for(path):
+    """The README that covers a file: the one of its folder, or of the next folder above that has one."""
+    return next(folder / "README.md" for folder in path.parents if (folder / "README.md") in READMES)
+
+
+def test_each_folder_of_the_package_has_a_readme():
+    rooms = {part_of(path) for path in INNER if path.parent != HOME}
+    wanted = [HOME, *(HOME / room for room in sorted(rooms)), *(HOME / name for name in SUBROOMS)]
+    assert not [named(folder) for folder in wanted if not (folder / "README.md").is_file()]
+
+
+@pytest.mark.parametrize("readme", READMES, ids=named)
+def test_a_readme_names_the_budget_of_its_room(readme):
+    (budget,) = re.findall(r"Budget: ([\d,]+) tokens", readme.read_text("utf-8"))
+    assert budget == f"{BUDGETS[room_of(readme.relative_to(HOME))]:,}", "run python tests/house.py"
+
+
+@pytest.mark.parametrize("readme", READMES, ids=named)
+def test_a_readme_names_files_that_exist_and_every_module_of_its_folder(readme):
+    found = files_named(readme)
+    assert not [name for name, paths in found.items() if not paths and name not in ELSEWHERE]
+    covered = [path for path in FILES if readme_for(path) == readme and path.name != "__init__.py"]
+    assert not [named(path) for path in covered if path.resolve() not in set().union(*found.values())]
+
+
+def test_a_readme_is_short():
+    lines = {named(path): path.read_text("utf-8").splitlines() for path in READMES}
+    assert not {name: len(rows) for name, rows in lines.items() if len(rows) > 50}
 
 
 def loaded_by(statement):
