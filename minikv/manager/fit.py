@@ -23,6 +23,8 @@ def default_cache(page_size: int, host: Any = None) -> PrefixCache:
 
     >>> default_cache(page_size=2)
     RadixCache(page_size=2, policy='lru', evict_by='node', evictable=0, protected=0)
+    >>> default_cache(page_size=2, host=object()).host_pages      # which will not do for a store with pages
+    0
     """
     return RadixCache(page_size) if host is None else TieredCache(page_size, getattr(host, "num_pages", 0))
 
