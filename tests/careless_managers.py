@@ -10,7 +10,7 @@ class GivesAPageTwice(CacheManager):
 
     def start(self, tokens, **options):
         sequence = super().start(tokens, **options)
-        row = sequence._row_of(0, sequence._num_pages)
+        row = sequence._row.data[: sequence._num_pages]
         row[-1] = row[0]
         return sequence
 
@@ -20,7 +20,7 @@ class ReadsBackwards(CacheManager):
 
     def start(self, tokens, **options):
         sequence = super().start(tokens, **options)
-        row = sequence._row_of(0, sequence.shared // self.page_size)
+        row = sequence._row.data[: sequence.shared // self.page_size]
         row[:] = row[::-1]
         return sequence
 

@@ -115,7 +115,7 @@ class ReadsOneSlotForAll(CacheManager):
 
     def start(self, tokens, *, namespace=None, spare=0, limit=None):
         sequence = super().start(tokens, namespace=namespace, spare=spare, limit=limit)
-        cached = sequence._row_of(0, sequence.shared // self.page_size)
+        cached = sequence._row.data[: sequence.shared // self.page_size]
         cached[:] = array("i", [*cached[:1]] * len(cached))
         return sequence
 

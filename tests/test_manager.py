@@ -580,7 +580,7 @@ def test_the_audit_names_the_page_that_nobody_has():
 def test_the_audit_names_both_owners():
     manager = CacheManager(8)
     manager.start([1, 2])
-    manager.start([3, 4])._row_of(0, 2)[:] = array("i", [2, 1])
+    manager.start([3, 4])._row.data[:2] = array("i", [2, 1])
     with pytest.raises(InvariantError, match="page 1 has two owners: sequence 1, and sequence 2"):
         manager.check()
 
@@ -676,7 +676,7 @@ def test_the_audit_misses_no_lock():
     manager.check()
     manager.cache.evict(1)
     manager.pool.free([2])
-    sequence._row_of(0, 3)[:] = array("i", [2, 1, 3])
+    sequence._row.data[:3] = array("i", [2, 1, 3])
     with pytest.raises(
         InvariantError, match=r"page 2 has two owners: the pool, .* and the cache, from which sequence 2"
     ):

@@ -36,7 +36,7 @@ from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, Insertion, Match, PrefixCache
 from minikv.prefix.contract import PoolPages
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+from minikv.tokens import PackedTokens, TokensLike, pack
 
 _SPARE_ROWS = 8  # the memory of as many rows is kept for the next requests
 
@@ -196,7 +196,7 @@ class CacheManager(Exclusive):
         if getattr(sequence, "_manager", None) is not self:
             self._require(sequence, "extend")
         more = tokens if type(tokens) is PackedTokens else pack(tokens)
-        before, pages = sequence._num_pages, -(-(sequence.length + len(more.data) // TOKEN_BYTES) // self.page_size)
+        before, pages = sequence._num_pages, -(-(sequence.length + len(more)) // self.page_size)
         if pages > before:
             if self._leaving or self._loose or pages - before > self.pool.num_free:
                 self._make_room(pages - before)
@@ -414,10 +414,11 @@ class CacheManager(Exclusive):
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         size, before = self.page_size, sequence._handle
         first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
-        duplicates = sequence._row[first:given].copy()
+        duplicates: Any = ()
         if given > first:  # another sequence was faster: the cache kept its pages
+            duplicates = sequence._row[first:given].copy()
             match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
-            match.copy_to(sequence._row_of(0, kept))
+            match.copy_to(sequence._row.data)
             sequence._read(done.length, match)
         else:
             self.cache.lock(done.handle)

@@ -119,10 +119,6 @@ class Sequence:
         """Return how many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
         return self.computed // self.page_size * self.page_size
 
-    def _row_of(self, start: int, stop: int) -> memoryview:
-        """The memory of the row's pages [start, stop), to be read or written in place."""
-        return self._row.data[start:stop]
-
     def _slots_of(self, length: int) -> Pages:
         """The slots of the first `length` tokens; those of each page are worked out once."""
         if self.page_size == 1:
@@ -181,7 +177,7 @@ class Sequence:
         """Hold nothing from now on."""
         self._manager = self._handle = None
         self._row, self._num_pages, self.state = _NO_PAGES, 0, state
-        self._slots, self._num_expanded = _NO_SLOTS, 0
+        self._slots = _NO_SLOTS
 
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
