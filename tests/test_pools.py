@@ -370,12 +370,12 @@ FREE_LIST = [
 ]
 BITMASK = [
     (put(_num_free=2), "99 bits are set, num_free is 2"),
-    (put_word(0, 1, 0), "word 1 of level 0 is empty, but has a bit in the level above"),
-    (put_word(1, 0, 0b10), "word 0 of level 0 has free pages, but no bit in the level above"),
-    (put_word(1, 0, 0b111), "word 0 of level 1 has a bit past its last, bit 1"),
-    (put_word(0, 1, 1 << 36), "word 1 of level 0 has a bit past its last, bit 99"),
-    (put_word(0, 0, 1 << 64), "word 0 of level 0 has a bit past its last, bit 63"),
-    (put_word(0, 0, -1), "word 0 of level 0 has a bit past its last, bit 63"),
+    (put_word(0, 1, 0), "word 0 of level 1 is 0x3: expected 0x1"),
+    (put_word(1, 0, 0b10), "word 0 of level 1 is 0x2: expected 0x3"),
+    (put_word(1, 0, 0b111), "word 0 of level 1 is 0x7: expected 0x3"),
+    (put_word(0, 1, 1 << 36), "word 1 of level 0 is 0x1000000000: expected 0x0"),
+    (put_word(0, 0, 1 << 64), "word 0 of level 0 is 0x10000000000000000: expected 0x0"),
+    (put_word(0, 0, -1), "word 0 of level 0 is -0x1: expected 0xffffffffffffffff"),
     (lambda pool: pool._levels.append([1]), r"its levels have \[2, 1, 1\] words: expected \[2, 1\]"),
     (lambda pool: pool._levels[0].pop(), r"its levels have \[1, 1\] words: expected \[2, 1\]"),
 ]

@@ -34,11 +34,8 @@ class BitmaskPool(CountedPool):
     def __init__(self, size: int):
         super().__init__(size)
         self._versions = array("q", bytes(8 * self.size))
-        self._levels: list[list[int]] = []  # _levels[0] has the pages' bits, each level above a bit for each word
-        bits = self.size
-        for words in _level_sizes(self.size):
-            self._levels.append([(1 << min(_BITS, bits - word * _BITS)) - 1 for word in range(words)])
-            bits = words
+        # the first level has the pages' bits, each level above a bit for each word
+        self._levels = _levels(_all_free(self.size))
 
     def alloc(self, num_pages: int) -> Pages:
         """Take the `num_pages` lowest free pages, or none (`OutOfPages`), and count their versions up.
@@ -85,21 +82,16 @@ class BitmaskPool(CountedPool):
 
     def check(self) -> None:
         """Every level has a bit for each word of the one below that has any, and no others; the count is correct."""
-        found, expected = [len(words) for words in self._levels], _level_sizes(self.size)
+        full = _all_free(self.size)
+        found, expected = [[len(words) for words in levels] for levels in (self._levels, _levels(full))]
         if found != expected:
             raise InvariantError(f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")
-        for level, bits in enumerate([self.size, *expected[:-1]]):
-            for word, value in enumerate(self._levels[level]):
-                last = min(bits, (word + 1) * _BITS) - 1
-                if value >> last % _BITS + 1:
-                    raise InvariantError(
-                        f"BitmaskPool: word {word} of level {level} has a bit past its last, bit {last}"
-                    )
-        for level, (below, above) in enumerate(zip(self._levels, self._levels[1:])):
-            for word, value in enumerate(below):
-                if bool(value) != bool(above[word // _BITS] >> word % _BITS & 1):
-                    has = "has free pages, but no bit" if value else "is empty, but has a bit"
-                    raise InvariantError(f"BitmaskPool: word {word} of level {level} {has} in the level above")
+        right = _levels([word & pages for word, pages in zip(self._levels[0], full)])
+        for level, both in enumerate(zip(self._levels, right)):
+            for word, (bits, wanted) in enumerate(zip(*both)):
+                if bits != wanted:
+                    rule = f"is {bits:#x}: expected {wanted:#x}"
+                    raise InvariantError(f"BitmaskPool: word {word} of level {level} {rule}")
         free = sum(word.bit_count() for word in self._levels[0])
         if free != self._num_free:
             raise InvariantError(f"BitmaskPool: {free} bits are set, num_free is {self._num_free}")
@@ -119,11 +111,21 @@ class BitmaskPool(CountedPool):
                 break
 
 
-def _level_sizes(bits: int) -> list[int]:
-    """The words of each level, from the one with the pages' bits to the one of a single word.
+def _all_free(size: int) -> list[int]:
+    """The words of `size` pages that are all free: a bit for each page, and no bit past the last."""
+    whole, rest = divmod(size, _BITS)
+    return [(1 << _BITS) - 1] * whole + [(1 << rest) - 1] * bool(rest)
 
-    >>> _level_sizes(5000)
-    [79, 2, 1]
+
+def _levels(words: list[int]) -> list[list[int]]:
+    """`words` and the levels above: a bit for each word of the level below that has any, up to a single word.
+
+    >>> _levels([7, 0, 1])
+    [[7, 0, 1], [5]]
     """
-    words = -(-bits // _BITS)
-    return [words] if words == 1 else [words, *_level_sizes(words)]
+    if len(words) == 1:
+        return [words]
+    above = [0] * -(-len(words) // _BITS)
+    for at, word in enumerate(words):
+        above[at // _BITS] |= bool(word) << at % _BITS
+    return [words, *_levels(above)]
