@@ -31,11 +31,10 @@ class QueuePool(CountedPool):
 
     def __init__(self, size: int):
         super().__init__(size)
-        ring = self.size + 1  # the last entry is the queue's own mark: its next is the head, its previous the tail
-        links = np.arange(-1, ring, dtype=np.int32)
-        self._next, self._previous = array("i", links[2:].tobytes()), array("i", links[:-1].tobytes())
-        self._next.append(0)
-        self._previous[0] = self.size
+        ring = np.arange(self.size + 1, dtype=np.int32)
+        # the last entry is the queue's own mark: its next is the head, its previous the tail
+        self._next = array("i", np.roll(ring, -1).tobytes())
+        self._previous = array("i", np.roll(ring, 1).tobytes())
 
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`).
