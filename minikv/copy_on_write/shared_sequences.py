@@ -9,7 +9,7 @@ A page is found by a key, made of its tokens and of the key before it:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -24,10 +24,10 @@ from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 class PagedSequence:
     """A sequence: its tokens and pages, how many tokens others may find and by which keys, where a draft begins."""
 
-    tokens: list[int] = field(default_factory=list)
-    pages: list[int] = field(default_factory=list)
-    open_to: int = 0
-    keys: list[bytes] = field(default_factory=list)
+    tokens: list[int]
+    pages: list[int]
+    open_to: int
+    keys: list[bytes]
     draft_from: int | None = None
 
 
@@ -185,9 +185,9 @@ class SharedSequences(Exclusive):
         if store is not None and (store.num_pages, store.page_size) != (num_pages, page_size):
             has = f"{store.num_pages} pages of {store.page_size}"
             raise ValueError(f"the store has {has} tokens: expected {num_pages} of {page_size}")
-        self.values: PlainValues | StoreValues = StoreValues(store)
-        if store is None:
-            self.values = PlainValues(num_pages, self.page_size)
+        self.values: PlainValues | StoreValues = (
+            PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
+        )
         self.declared, self.discovered = declared, discovered
         self._sequences: dict[Hashable, PagedSequence] = {}
         self._known = KnownPages(self.page_size)
