@@ -142,9 +142,9 @@ class KVStore:
 
     def _wait(self) -> None:
         """Have everything that crosses into this store."""
-        while self._crossings:
-            self._crossings[0].finish()
-            del self._crossings[0]
+        for crossing in self._crossings:
+            crossing.finish()
+        self._crossings = []
 
     def take_pages(self, source: KVStore, src_pages: Any, dst_pages: Any, later: bool = False) -> Crossing:
         """Copy pages of another store to as many `dst_pages` of this one, where they are found from now on.
@@ -186,13 +186,12 @@ class KVStore:
 
     def _pair(self, source: KVStore, src: Any, dst: Any, unit: str) -> tuple[Slots, Slots]:
         """The pages or slots of a copy from `source`: as many of both, no destination twice."""
-        names, count = (f"src_{unit}", f"dst_{unit}"), f"num_{unit}"
-        read = source._numbers(src, getattr(source, count), names[0])
-        written = self._numbers(dst, getattr(self, count), names[1])
+        count, target = f"num_{unit}", f"dst_{unit}"
+        read = source._numbers(src, getattr(source, count), f"src_{unit}")
+        written = self._numbers(dst, getattr(self, count), target)
         if len(read) != len(written):
-            sides = f"{names[0]} are {len(read)} and {names[1]} are {len(written)}"
-            raise ValueError(f"{sides}: expected as many")
-        return read, written.once(names[1])
+            raise ValueError(f"src_{unit} are {len(read)} and {target} are {len(written)}: expected as many")
+        return read, written.once(target)
 
     # -- layer by layer, as a model does -------------------------------------------------------------------------------
 
