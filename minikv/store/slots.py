@@ -35,7 +35,7 @@ class Slots:
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
         limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
         where = device if isinstance(device, torch.device) else device_of(device)
-        self.numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
+        self.numbers: SlotNumbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
         self.numbers.flags.writeable = False
         self.limit, self.device = limit, where
         self._index: Tensor | None = None
