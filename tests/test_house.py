@@ -80,7 +80,7 @@ BUDGETS = {
     # What the learner builds.
     "engine": 12_996,
     # Which pages are free, and what is in them.
-    "pools, store, copy_on_write": 14_388,
+    "pools, store, copy_on_write": 14_386,
     # Which pages hold which prefix.
     "prefix": 18_417,
     # The life of a request.

@@ -31,10 +31,10 @@ class QueuePool(CountedPool):
 
     def __init__(self, size: int):
         super().__init__(size)
-        ring = np.arange(self.size + 1, dtype=np.int32)
+        ring = array("i", np.arange(self.size + 1, dtype=np.int32).tobytes())
         # the last entry is the queue's own mark: its next is the head, its previous the tail
-        self._next = array("i", np.roll(ring, -1).tobytes())
-        self._previous = array("i", np.roll(ring, 1).tobytes())
+        self._next = ring[1:] + ring[:1]
+        self._previous = ring[-1:] + ring[:-1]
 
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`).
