@@ -112,11 +112,11 @@ def a_lock_gives_back_what_it_took(make):
 
 
 class SkipsTombstones(Windows):
-    def lock(self, node, end):
-        self.protected += 0 if node.is_tombstone else min(end, self.span)
+    def lock(self, path, end):
+        self.protected += 0 if path[0].is_tombstone else min(end, self.span)
 
-    def unlock(self, node, end):
-        self.protected -= 0 if node.is_tombstone else min(end, self.span)
+    def unlock(self, path, end):
+        self.protected -= 0 if path[0].is_tombstone else min(end, self.span)
 
 
 class LocksTombstones(SlidingWindowCache):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import FreeListPool, InvariantError, RadixCache, pack
+from minikv import FreeListPool, InvariantError, LockError, RadixCache, SlidingWindowCache, pack
 from minikv.prefix.eviction import FirstInFirstOut, LeastRecentlyUsed
 
 pytestmark = pytest.mark.core
@@ -435,3 +436,28 @@ def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
     cache.check()
     assert sum(copied) / len(copied) < 4096
     assert cache.match_prefix(range(length)).pages.tolist() == list(range(length - 4999))
+
+
+@pytest.mark.parametrize("made", [RadixCache, lambda: SlidingWindowCache(window=2)], ids=["radix", "window"])
+def test_a_handle_is_the_same_before_and_after_its_lock(made):
+    """Its own node was joined: where it ends now is found at each call, and kept nowhere."""
+    cache = made()
+    first, second = cache.insert([1, 2], [5, 6]), cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+    cache.match_prefix([1, 2, 3, 4])
+    assert first.node.ref_count < 0, "it is a part of the longer edge"
+    before = [getattr(first, field.name) for field in dataclasses.fields(first)]
+    cache.lock(first)
+    cache.lock(first)
+    cache.check()
+    cache.insert([1, 2, 9], [0, 0, 9], start=first)
+    cache.unlock(first)
+    cache.evict(99)
+    cache.check()
+    assert (cache.protected_size, cache.total_size) == (2, 2), "what it ends in is found though the rest is gone"
+    cache.insert([1, 2, 7], [0, 0, 7], start=first)
+    cache.unlock(first)
+    cache.check()
+    assert before == [getattr(first, field.name) for field in dataclasses.fields(first)]
+    assert cache.protected_size == 0
+    with pytest.raises(LockError, match="its end was evicted"):
+        cache.lock(second)

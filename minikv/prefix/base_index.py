@@ -208,7 +208,7 @@ class BaseIndex:
             raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
         if start.source is not None and (start.source is tokens.data or start.source is tokens.head):
             return
-        for node in reversed(way_to(start.node) if start.length else ()):
+        for node in reversed(way_to(end_of(start)) if start.length else ()):
             begin = node.parent.end
             if not tokens.data.startswith(node.key_bytes, begin * TOKEN_BYTES):
                 raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{node.end}]")
@@ -281,6 +281,24 @@ def described(handle: Handle) -> str:
     """
     number = getattr(handle.node, "id", None)
     return f"the handle of length {handle.length}" + (f" (node {number})" if number is not None else "")
+
+
+def end_of(handle: Handle) -> Any:
+    """The node at the end of a locked handle: its own, or the one that holds its tokens since.
+
+    A joined node leads to the one that it became a part of, an evicted one to its parent; what is locked is cut where
+    its handle ends.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> first, last = cache.insert([1], [5]), cache.insert([1, 2], [5, 6])
+    >>> first.node is cache.match_prefix([1, 2]).node, cache.lock(first), end_of(first).tokens
+    (False, None, [1])
+    """
+    node = handle.node
+    while node.parent is not None and (node.ref_count < 0 or node.parent.end >= handle.length):
+        node = node.parent
+    return node
 
 
 def way_to(node: Any) -> list[Any]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
+from minikv.prefix.base_index import BaseIndex, IndexNode, described, end_of, way_to
 from minikv.prefix.contract import (
     Handle,
     Insertion,
@@ -343,7 +343,7 @@ class RadixCache(BaseIndex):
             if not is_prefix or start not in self._held or start.namespace is not namespace:
                 self._require_start(start, packed, namespace)
             if start.length:
-                return start.node, start.length * TOKEN_BYTES
+                return end_of(start), start.length * TOKEN_BYTES
         return self._roots[None] if namespace is None else self._root_of(namespace), 0
 
     def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
@@ -408,9 +408,10 @@ class RadixCache(BaseIndex):
         Twin: `minikv.engine.ch04_05_cache.lock`.
         """
         self._require(handle, "lock")
-        if handle.node.ref_count == _GONE or handle.node.end != handle.length:
-            handle.node = self._find_again(handle)
-        self._protect(handle, way_to(handle.node))
+        node = handle.node
+        if node.ref_count == _GONE or node.end != handle.length:
+            node = self._find_again(handle)
+        self._protect(handle, way_to(node))
 
     def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
         """Lock every node of `path`, which leads to the end of `handle`, deepest first."""
@@ -462,7 +463,7 @@ class RadixCache(BaseIndex):
         """
         self._give_back(handle)
         self._clock = now = self._clock + 1
-        freed, node = [], handle.node
+        freed, node = [], end_of(handle)
         while (parent := node.parent) is not None:
             node.last_used = now
             node.ref_count = left = node.ref_count - 1

@@ -23,7 +23,7 @@ import numpy as np
 from minikv.errors import whole_number
 from minikv.pools.contract import Pages
 from minikv.pools.windowed import WindowedPool
-from minikv.prefix.base_index import way_to
+from minikv.prefix.base_index import end_of, way_to
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.hash_blocks import sha256_key, spelled
@@ -144,14 +144,15 @@ class SlidingWindowCache(RadixCache):
 
     def _protect(self, handle: Handle, path: list[Any]) -> None:
         """Lock the window before the end of `handle`, which may be refused, and the path for the full layers."""
-        self.windows.lock(handle.node, handle.length)
+        self.windows.lock(path, handle.length)
         super()._protect(handle, path)
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle: of its path, and of the window that it has held since."""
         super().unlock(handle)
-        self.windows.unlock(handle.node, handle.length)
-        self.windows.touch(way_to(handle.node), self._clock)
+        path = way_to(end_of(handle))
+        self.windows.unlock(path, handle.length)
+        self.windows.touch(path, self._clock)
 
     # -- insert -----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from minikv.errors import InvariantError, bounded, brief
+from minikv.prefix.base_index import end_of, way_to
 from minikv.prefix.contract import Handle
 from minikv.prefix.eviction import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
@@ -122,7 +123,7 @@ def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:
     """A node's `ref_count` is the number of locks on handles at or below it."""
     expected: dict[int, int] = {}
     for handle, count in held.items():
-        node = handle.node
+        node = end_of(handle)
         require(count > 0, f"node {node.id}: a handle of length {handle.length} is kept as holding {count} locks")
         require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
         while node.parent is not None:
@@ -223,7 +224,7 @@ def _pins_of(windows: Any, held: Mapping[Handle, int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for handle, count in held.items():
         begin = handle.length - windows.span
-        for node in windows.reached(handle.node, handle.length):
+        for node in windows.reached(way_to(end_of(handle)), handle.length):
             lacking = f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}"
             require(not node.window.lacks(begin), lacking)
             found.setdefault(node.id, []).extend([begin] * count)

@@ -13,7 +13,7 @@ its tree, as it does for each kind of layer; another component, or a tier, would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -180,44 +180,40 @@ class Windows:
                 states.append(state)
         self.ring.touch(states)
 
-    def lock(self, node: Any, end: int) -> None:
-        """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that.
+    def lock(self, path: list[Any], end: int) -> None:
+        """A lock of `path`, which ends at depth `end`, holds the window before it, and nothing above that.
 
         `LockError` where some of that window is gone: keys and values would be missing after its end.
         """
         begin = end - self.span
-        if self.dead and any(each.window.lacks(begin) for each in self.reached(node, end)):
+        if self.dead and any(each.window.lacks(begin) for each in self.reached(path, end)):
             which = f"cannot lock the handle of length {end}"
             raise LockError(f"{which}: the window before its end is gone")
-        self._pin(node, end, list.append)
+        self._pin(path, end, list.append)
 
-    def unlock(self, node: Any, end: int) -> None:
+    def unlock(self, path: list[Any], end: int) -> None:
         """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
-        self._pin(node, end, list.remove)
+        self._pin(path, end, list.remove)
 
-    def _pin(self, node: Any, end: int, change: Callable[[list[int], int], None]) -> None:
-        """Change the pins of a lock that ends at depth `end`, in `node`."""
-        begin = end - self.span
-        for each in self.reached(node, end):
-            state, start, pins = each.window, each.parent.end, [*each.window.pins]
-            before = max(start, min(pins)) if pins else each.end
-            change(pins, begin)
-            now = max(start, min(pins)) if pins else each.end
+    def _pin(self, path: list[Any], end: int, change: Callable[[list[int], int], None]) -> None:
+        """Change the pins of a lock of `path`, which ends at depth `end`."""
+        for node in self.reached(path, end):
+            state, pins = node.window, [*node.window.pins]
+            before = state.pinned_from
+            change(pins, end - self.span)
             state.pins = pins or ()
-            if now != before:
-                self.evictable += now - before
-                self.protected += before - now
-                self._enter(state, state.live_from < now)
+            moved = state.pinned_from - before
+            self.evictable += moved
+            self.protected -= moved
+            self._enter(state)
 
-    def reached(self, node: Any, end: int) -> Iterator[Any]:
-        """The nodes that the window before depth `end`, in `node`, reaches, the deepest first."""
-        begin = end - self.span
-        while (parent := node.parent) is not None and node.end > begin:
-            yield node
-            node = parent
+    def reached(self, path: list[Any], end: int) -> list[Any]:
+        """Those nodes of `path` that the window before depth `end` reaches, the deepest first."""
+        return [node for node in path if node.end > end - self.span]
 
-    def _enter(self, state: WindowState, free: bool) -> None:
-        """An edge is in the ring as long as some of its window is `free` to go."""
+    def _enter(self, state: WindowState) -> None:
+        """An edge is in the ring as long as some of its window is free to go."""
+        free = state.num_free > 0
         if free != (state.older is not None):
             (self.ring.add if free else self.ring.remove)((state,))
 
@@ -229,7 +225,7 @@ class Windows:
         self.evictable -= num_tokens
         self.dead += num_tokens
         state.live_from = live_from
-        self._enter(state, state.num_free > 0)
+        self._enter(state)
 
     def bury(self, node: WindowNode, num_tokens: int, pool: WindowedPool | None) -> None:
         """Make a tombstone of the first live `num_tokens` tokens of an edge."""
