@@ -30,30 +30,42 @@ class EvictionOrder(Protocol):
     `reads` names the fields of a node that the policy looks at, some of `READABLE`: two nodes on a path that are equal
     in all of them may become one. `key(node)` is what the policy sorts by; where two keys are equal the older node goes
     first, so a policy whose keys tie should read `id` as well. Most policies are a `SmallestKeyFirst` with these two.
+
+    A class that inherits from this one sorts by what it reads, hears of each leaf that comes or is used by `add_leaf`
+    and `reorder`, and does nothing where it overrides nothing.
     """
 
-    reads: ClassVar[tuple[str, ...]]
+    reads: ClassVar[tuple[str, ...]] = ()
 
     def key(self, node: Any) -> Key:
-        """The policy's sort key: of two leaves, the one with the smaller key is evicted first."""
+        """The policy's sort key: of two leaves, the one with the smaller key is evicted first. What it reads."""
+        return tuple([getattr(node, field) for field in self.reads])
 
     def add(self, path: Sequence[Any]) -> None:
         """The nodes of `path` have just become evictable; what made them so has used them, or is about to (a split)."""
+        for node in path:
+            if not node.children:
+                self.add_leaf(node)
 
     def touch(self, path: Sequence[Any]) -> None:
         """The nodes of `path`, which are evictable, were used."""
+        for node in path:
+            self.reorder(node)
 
     def reorder(self, node: Any) -> None:
         """`node`, which is evictable, is worth more than before, though it was not used."""
+        return
 
     def remove(self, path: Sequence[Any]) -> None:
         """The nodes of `path`, which are evictable, were locked or freed."""
 
     def remove_leaf(self, node: Any) -> None:
         """`node`, which is evictable, got its first child: it may not go before that."""
+        return
 
     def add_leaf(self, node: Any) -> None:
         """`node`, which is evictable, lost its last child: it may go now."""
+        return
 
     def first(self) -> Any | None:
         """The leaf to evict next, or `None` when nothing is evictable."""
@@ -75,15 +87,11 @@ class LeastRecentlyUsed(EvictionOrder):
     ['b', 'a']
     """
 
-    reads: ClassVar[tuple[str, ...]] = ("last_used",)
+    reads = ("last_used",)  # the ring never needs it, for its order is that of use
 
     def __init__(self) -> None:
         self.newer: Any = self  # the oldest node: the one after the mark
         self.older: Any = self  # the youngest
-
-    def key(self, node: Any) -> Key:
-        """The clock's reading at the last use; the ring never needs it, for its order is that of use."""
-        return (node.last_used,)
 
     def add(self, path: Sequence[Any]) -> None:
         """Put the nodes at the young end, the first of them oldest."""
@@ -107,15 +115,6 @@ class LeastRecentlyUsed(EvictionOrder):
             older, newer = node.older, node.newer
             older.newer, newer.older = newer, older
         self.add(path)
-
-    def reorder(self, node: Any) -> None:
-        """Nothing to do: only use counts."""
-
-    def remove_leaf(self, node: Any) -> None:
-        """Nothing to do: a parent is younger than its child."""
-
-    def add_leaf(self, node: Any) -> None:
-        """Nothing to do: it is here already."""
 
     def first(self) -> Any | None:
         """The oldest node, or `None`."""
@@ -142,26 +141,9 @@ class SmallestKeyFirst(EvictionOrder):
     ([2, 3, 1], 2)
     """
 
-    reads: ClassVar[tuple[str, ...]] = ()
-
     def __init__(self) -> None:
         self._heap: list[tuple[Key, int, Any]] = []
         self._num_leaves = 0
-
-    def key(self, node: Any) -> Key:
-        """The policy's sort key: the fields that it reads, unless it overrides this."""
-        return tuple([getattr(node, field) for field in self.reads])
-
-    def add(self, path: Sequence[Any]) -> None:
-        """Take in those that are leaves: the first of a path at most."""
-        for node in path:
-            if not node.children:
-                self.add_leaf(node)
-
-    def touch(self, path: Sequence[Any]) -> None:
-        """Move those that are leaves to where their keys now belong."""
-        for node in path:
-            self.reorder(node)
 
     def remove(self, path: Sequence[Any]) -> None:
         """Take out those that are here."""
