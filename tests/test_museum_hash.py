@@ -108,7 +108,9 @@ class SeedBlock:
 
 
 def ours_block(number):
-    return Block(number, b"a key", bytes(4), 0, None)
+    block = Block(number, bytes(4), 0, None)
+    block.key, block.twin = b"a key", None
+    return block
 
 
 def equal_blocks_are_two_blocks(make):

@@ -140,11 +140,8 @@ class Block(PageNode):
     """
 
     __slots__ = ("key", "twin")
-
-    def __init__(self, number: int, key: Any, key_bytes: bytes, page: int, parent: Block | None):
-        super().__init__(number, key_bytes, page, parent)
-        self.key = key
-        self.twin: Block | None = None
+    key: Any
+    twin: Block | None
 
     @property
     def num_hashed_tokens(self) -> int:
@@ -249,8 +246,9 @@ class HashBlockCache(TokenTrie):
         return list(accumulate(texts, self._key_of, initial=node.key))[1:]
 
     def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Block:
-        block = Block(self._next_id, key, text, page, parent)
-        block.twin, self._table[key] = self._table.get(key), block
+        block = Block(self._next_id, text, page, parent)
+        block.key, block.twin = key, self._table.get(key)
+        self._table[key] = block
         return block
 
     def _unlink(self, node: Any) -> None:

@@ -160,11 +160,10 @@ class TokenTrie(BaseIndex):
         self._clock += 1
         data = pack(tokens).data
         most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
-        end = self._root_of(namespace)
-        path = self._follow(end, data[:most])
-        end = path[-1] if path else end
-        pages = array("i", [node.page for node in path]).tobytes()
-        return Match(self._epoch, end, end.end, namespace, data, [pages]), path[::-1]
+        root = self._root_of(namespace)
+        path = [root, *self._follow(root, data[:most])][::-1]
+        pages = array("i", [node.page for node in path[-2::-1]]).tobytes()
+        return Match(self._epoch, path[0], path[0].end, namespace, data, [pages]), path[:-1]
 
     def _root_of(self, namespace: Hashable) -> Any:
         """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
@@ -186,24 +185,22 @@ class TokenTrie(BaseIndex):
         Insertion(prefix_length=2, length=3)
         """
         packed = pack(tokens)
-        begin, end = 0, len(packed) // self.page_size * self.page_size
+        top = self._root_of(namespace)
         if start is not None:
             self._require_start(start, packed, namespace)
-            begin = start.length
-        given = array("i", page_bytes(pages, len(packed), self.page_size, begin // self.page_size))
-        top = start.node if start is not None and begin else self._root_of(namespace)
-        data = packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
-        found = self._follow(top, data)
-        known = found[-1] if found else top
-        new = self._append(known, data[len(found) * self._stride :], given[len(found) :])
+            top = start.node if start.length else top
+        given = array("i", page_bytes(pages, len(packed), self.page_size, top.end // self.page_size))
+        path = [top, *self._follow(top, packed.data[top.end * TOKEN_BYTES :])]
+        known = path[-1]
+        path += self._append(known, packed.data[known.end * TOKEN_BYTES :], given[len(path) - 1 :])
         self._clock += 1
-        self._touch([*found, *new][::-1])
-        last = new[-1] if new else known
-        return Insertion(self._epoch, last, end, namespace, packed.data, known.end)
+        self._touch(path[:0:-1])
+        return Insertion(self._epoch, path[-1], path[-1].end, namespace, packed.data, known.end)
 
     def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
-        """Cache the tokens in `data`, which are new, after `node`."""
-        texts, made = [data[at : at + self._stride] for at in range(0, len(data), self._stride)], []
+        """Cache the first tokens in `data`, which are new, after `node`: as many as `pages` hold."""
+        made, stride = [], self._stride
+        texts = [data[at : at + stride] for at in range(0, len(pages) * stride, stride)]
         keys = self._keys(node, texts)
         if texts and node.parent is None:
             if node.namespace not in self._roots:
