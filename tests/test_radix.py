@@ -66,7 +66,10 @@ CORRUPTIONS = {
     "ends at 9": lambda cache, nodes: setattr(nodes[7,], "end", 9),
     "1 pages of 1 for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "page_runs", (bytes(4),)),
     "its parent is None": lambda cache, nodes: setattr(nodes[7,], "parent", None),
-    "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
+    "but its parent ends at 3": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
+    "does not list it": lambda cache, nodes: nodes[1, 2].children.update(
+        {b"next": nodes[1, 2].children.pop(nodes[3, 4].key_bytes[:4])}
+    ),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
     "protected_size is 0": lambda cache, nodes: setattr(cache, "_protected", 0),
     "the ring of nodes, least recently used first and of a path the deepest first: node 4 belongs right after node 1, "

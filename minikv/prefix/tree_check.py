@@ -30,13 +30,7 @@ def check_tree(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, clo
     Traceback (most recent call last):
     minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
     """
-    for node in cache.nodes():
-        name, parent = f"node {node.id}", node.parent
-        require(parent is not None, f"{name}: reachable from a root, but its parent is None")
-        listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * cache.page_size]) is node
-        require(listed or not node.key_bytes, f"{name}: its parent {parent.id} does not list it under its first page")
-        require(node.id < next_id, f"{name}: the next id to give out is {next_id}")
-    check_nodes(cache, held, order, partial(_check_tree_node, cache.page_size, clock))
+    check_nodes(cache, held, order, partial(_check_tree_node, cache.page_size, clock, next_id))
 
 
 def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of_node: Callable[[Any], None]) -> None:
@@ -67,11 +61,9 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
         name = f"root of {bounded(namespace)}"
         require(namespace is None or root in parents, f"{name}: kept, but it holds nothing")
     _check_locks(held, nodes)
-    for name, which, found in (
-        ("evictable_size", "unlocked", [node for node in nodes if not node.ref_count]),
-        ("protected_size", "locked", [node for node in nodes if node.ref_count]),
-    ):
-        counted, tokens = getattr(cache, name), sum(len(node.tokens) for node in found)
+    for name, which in ("evictable_size", "unlocked"), ("protected_size", "locked"):
+        counted = getattr(cache, name)
+        tokens = sum(len(node.tokens) for node in nodes if bool(node.ref_count) == (which == "locked"))
         require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
     _check_pages(nodes)
     _check_order(order, nodes)
@@ -93,12 +85,15 @@ def _check_edge(page_size: int, node: Any) -> None:
     require(node.end == above + length, ends)
 
 
-def _check_tree_node(page_size: int, clock: int, node: Any) -> None:
-    """Each run of tokens has its run of pages.
+def _check_tree_node(page_size: int, clock: int, next_id: int, node: Any) -> None:
+    """Its parent lists it under its first page, and each run of tokens has its run of pages.
 
     A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use.
     """
     name, parent, runs = f"node {node.id}", node.parent, (len(node.key_runs), len(node.page_runs))
+    listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * page_size])
+    require(listed is node, f"{name}: its parent {parent.id} does not list it under its first page")
+    require(node.id < next_id, f"{name}: the next id to give out is {next_id}")
     require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
     for keys, held in zip(node.key_runs, node.page_runs):
         fits = bool(held) and len(keys) == len(held) * page_size
@@ -136,7 +131,7 @@ def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:
     require(not expected, f"locked nodes {brief(sorted(expected))} are not in the tree")
 
 
-def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
+def _check_order(order: Any, nodes: Sequence[Any]) -> None:
     """The eviction order holds every unlocked leaf and no locked node, each before its parent.
 
     A ring holds all unlocked nodes and a heap no inner ones; what an order of one's own does is its own affair.
@@ -159,7 +154,7 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
         require(first, f"node {node.id}: comes after its parent {node.parent.id} in the order")
     strangers = sorted(place.keys() - {node.id for node in nodes})
     require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
-    if isinstance(order, SmallestKeyFirst):
+    if heap:
         order.check()
 
 
