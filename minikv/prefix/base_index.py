@@ -94,8 +94,6 @@ class BaseIndex:
         """Lock every node of `path`, which leads to the end of `handle`."""
         self._held[handle] = self._held.get(handle, 0) + 1
 
-    # -- looking at it ----------------------------------------------------------------------------------------------
-
     @property
     def evictable_size(self) -> int:
         """Tokens that `evict` could free now."""
@@ -124,8 +122,6 @@ class BaseIndex:
             found.append(node := stack.pop())
             stack.extend(reversed(node.children.values()))
         return found
-
-    # -- the verbs that are the same everywhere ---------------------------------------------------------------------
 
     def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
@@ -161,9 +157,7 @@ class BaseIndex:
         return match
 
     def reset(self) -> None:
-        """Forget everything; node ids and the clock start again, and all handles become stale.
-
-        Raises `LockError`, and forgets nothing, while any handle is locked.
+        """Forget everything, ids and clock too; all handles become stale. `LockError` while any is locked.
 
         Twin: `minikv.engine.shells.CacheShell.reset`.
         """
@@ -172,8 +166,6 @@ class BaseIndex:
             count = "1 lock is held" if locks == 1 else f"{locks} locks are held"
             raise LockError(f"cannot reset: {count}, protecting {self.protected_size} tokens")
         self._clear()
-
-    # -- whose handle it is -----------------------------------------------------------------------------------------
 
     def _require(self, handle: Any, verb: str) -> None:
         """`handle` must be one of this index: `TypeError` for another thing, `LockError` for another index's."""
@@ -217,12 +209,10 @@ class BaseIndex:
 class NoCache(BaseIndex):
     """A prefix cache that never matches and never keeps: every insert leaves all pages with the caller.
 
-    After mini-sglang's naive cache: with it, "cache off" is not a second code path through manager and engine that
-    could differ from the first, but another object in the same place. It counts its locks, so it may be used by one
-    thread at a time; a `CacheManager` takes care of that.
+    After mini-sglang's naive cache: with it, "cache off" is not a second code path through manager and engine, but
+    another object in the same place. It may be used by one thread at a time; a `CacheManager` takes care of that.
 
-    `page_size` is in tokens. It has the verbs, the errors and the locks of `PrefixCache`; all that is left of rule 4
-    is that `insert` says what it stored, which is nothing.
+    `page_size` is in tokens. Of rule 4, all that is left is that `insert` says what it stored, which is nothing.
 
     >>> cache = NoCache()
     >>> cache.insert([1, 2, 3], [0, 1, 2])
@@ -284,16 +274,11 @@ def described(handle: Handle) -> str:
 
 
 def end_of(handle: Handle) -> Any:
-    """The node at the end of a locked handle: its own, or the one that holds its tokens since.
+    """The node at the end of a locked handle: its own, or the one that it was joined with and cut from again.
 
-    A joined node leads to the one that it became a part of, an evicted one to its parent; what is locked is cut where
-    its handle ends.
-
-    >>> from minikv import RadixCache
-    >>> cache = RadixCache()
-    >>> first, last = cache.insert([1], [5]), cache.insert([1, 2], [5, 6])
-    >>> first.node is cache.match_prefix([1, 2]).node, cache.lock(first), end_of(first).tokens
-    (False, None, [1])
+    >>> from minikv import TokenTrie
+    >>> end_of(TokenTrie().acquire([1, 2])).tokens
+    []
     """
     node = handle.node
     while node.parent is not None and (node.ref_count < 0 or node.parent.end >= handle.length):

@@ -1,8 +1,7 @@
 r"""The contract of every prefix cache: eight verbs, three sizes, and the fifteen rules that they keep.
 
 A prefix cache answers one question: which pages already hold the keys and values of the longest prefix of this
-prompt? It only keeps track. It never touches a tensor of keys and values, and it does not own the pool that pages
-come from: it hands back what it evicts, and the caller frees it.
+prompt? It never touches a tensor, and it does not own its pages: the caller frees what it evicts.
 
 One request, in the order that is safe:
 
@@ -13,8 +12,6 @@ One request, in the order that is safe:
            [.., prefix_length)     computed twice: the tree keeps its own pages, free ours
            [.., insertion.length)  in our pages, which are the tree's from now on
            [.., len(tokens))       the unaligned tail: its page is still ours
-
-Pages are the unit: an index holds one number per page. With `page_size` 1 a page is a slot.
 """
 
 from __future__ import annotations
@@ -41,9 +38,9 @@ PagesLike = Union[Sequence[int], "array[int]", Any]
 class Handle:
     """A place in a prefix cache: the end of a matched or inserted prefix, and what `lock` and `unlock` take.
 
-    It stays good when nodes above it split or are joined. It goes stale, and `lock` says so, when its end is evicted
-    or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root. `source`, where the
-    cache keeps it, is the packed prompt that the handle was made from: its first `length` tokens lead to `node`.
+    No verb changes it. It stays good when nodes split or are joined. It goes stale, and `lock` says so, when its end is
+    evicted or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root. `source`,
+    where the cache keeps it, is the packed prompt that it was made from: its first `length` tokens led to `node`.
     """
 
     epoch: object
@@ -66,12 +63,10 @@ class Match(Handle):
     """The result of `match_prefix` and `acquire`: `length` tokens are cached in `pages`; it is its own `handle`.
 
     The pages stay put only while the match is locked. An index gives them as `parts`, the bytes of int32 pages in
-    order; they are joined when somebody asks for them. Of a `TieredCache` the next `host_length` tokens are in host
-    memory.
+    order. Of a `TieredCache` the next `host_length` tokens are in host memory.
 
     >>> from minikv import RadixCache
-    >>> cache = RadixCache(page_size=2)
-    >>> _ = cache.insert([1, 2, 3, 4], pages=[7, 8])
+    >>> cache = RadixCache(page_size=2); _ = cache.insert([1, 2, 3, 4], pages=[7, 8])
     >>> match = cache.match_prefix([1, 2, 5]); match, match.slots.tolist()
     (Match(length=2, pages=[7]), [14, 15])
     """
@@ -93,11 +88,9 @@ class Match(Handle):
     def copy_to(self, row: memoryview) -> None:
         """Write the pages to the beginning of `row`, a memoryview of int32, with no array in between.
 
-        >>> from minikv import RadixCache
-        >>> cache, row = RadixCache(), memoryview(array("i", [0] * 4))
-        >>> _ = cache.insert([1, 2, 3], [7, 8, 9])
-        >>> cache.match_prefix([1, 2, 5]).copy_to(row); row.tolist()
-        [7, 8, 0, 0]
+        >>> row, pages = memoryview(array("i", [0] * 3)), array("i", [7, 8])
+        >>> Match(None, None, length=2, parts=[pages.tobytes()]).copy_to(row); row.tolist()
+        [7, 8, 0]
         """
         if row.format != "i":
             raise TypeError(f"the row is a memoryview of {row.format!r}: a row holds int32, 'i'")
@@ -118,8 +111,8 @@ class Match(Handle):
 class Insertion(Handle):
     """The result of `insert`: `prefix_length` tokens were already cached, `length` are cached now (whole pages).
 
-    The caller frees the pages of its duplicates, the first `prefix_length` tokens (less what it got from the cache
-    itself), and the page of its unaligned tail, after `length`. It is the `handle` of what is stored now.
+    The caller frees the pages of its duplicates, the first `prefix_length` tokens (less what it got from the cache),
+    and that of its unaligned tail, after `length`.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache(page_size=2)
@@ -137,12 +130,12 @@ class PrefixCache(Protocol):
     """The contract of every index: fifteen rules, which `minikv verify` checks.
 
     An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps. A class that says
-    `unique_pages = True` never has a page twice, so a manager gives the pages that it evicts back to the pool without
-    looking at each; a subclass has to say so again.
+    `unique_pages = True` never has a page twice, so a manager frees what it evicts without looking at each page; a
+    subclass has to say so again.
 
-    An index may also have `nodes()`. It returns a list that belongs to the caller: every node but the roots, each
-    parent before its children. A node has `parent`, `tokens`, and `pages` or `slots`. If an index lists its nodes,
-    a manager's audit names the owner of each page, `verify` looks for scars, and any design can be drawn and filmed.
+    An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
+    `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
+    any design can be drawn and filmed.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
@@ -161,7 +154,7 @@ class PrefixCache(Protocol):
     14. No scars: a match or an insert joins a node that it walks through with its only child, if both are equally
        recent, equally locked and equal in whatever else the policy reads. So does an insert with the nodes above its
        locked start, which their unlock will make equally recent. By pages, a join changes no victim.
-    15. Pages are the unit: an index holds one number per page.
+    15. Pages are the unit: an index holds one number per page. With `page_size` 1 a page is a slot.
     """
 
     page_size: int
@@ -225,10 +218,9 @@ class PoolPages(Sequence[int]):
 
 
 def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0) -> bytes:
-    """Copy the pages of `num_tokens` tokens, less the first `skip` pages, into the bytes of int32.
+    """Copy the pages of `num_tokens` tokens, less the first `skip`, which are not read, into the bytes of int32.
 
-    There must be one page for each whole page of tokens; one more, that of an unaligned tail, may follow and is left
-    out. The first `skip` pages are not looked at.
+    There must be one page for each whole page of tokens; that of an unaligned tail may follow and is left out.
 
     >>> np.frombuffer(page_bytes(range(5), 10, page_size=2, skip=2), np.int32).tolist()
     [2, 3, 4]
@@ -271,8 +263,6 @@ def _view(pages: Any) -> memoryview | None:
 def require_limit(limit: int | None, num_tokens: int) -> int:
     """The number of tokens to look at: all `num_tokens`, or at most `limit` of them.
 
-    >>> require_limit(None, 7), require_limit(3, 7), require_limit(9, 7)
-    (7, 3, 7)
     >>> require_limit(-1, 7)
     Traceback (most recent call last):
     ValueError: limit is -1: at most that many tokens are matched, 0 or more
