@@ -72,8 +72,7 @@ class SlidingWindowCache(RadixCache):
         pool: WindowedPool | None = None,
     ):
         self.pool = pool
-        rule = "windowed layers read at least 1 token before the next"
-        self.window = whole_number("window", window, 1, rule)
+        self.window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")
         super().__init__(page_size, policy, evict_by)
 
     def _clear(self) -> None:
@@ -180,11 +179,9 @@ class SlidingWindowCache(RadixCache):
         >>> cache.insert([1, 2, 3], [7, 8, 9], window_start=1).prefix_length, cache.window_evictable_size
         (3, 4)
         """
-        packed, live_from = pack(tokens), 0
-        if type(window_start) is not int or window_start:
-            rule = "the first token that has a window"
-            window_start = whole_number("window_start", window_start, 0, rule)
-            live_from = -(-window_start // self.page_size) * self.page_size
+        packed = pack(tokens)
+        window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
+        live_from = -(-window_start // self.page_size) * self.page_size
         if live_from or self.has_tombstones:
             packed, pages = self._heal(live_from, packed, pages, namespace, start, priority)
         done = super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
@@ -204,11 +201,10 @@ class SlidingWindowCache(RadixCache):
         skip = skip_byte // self._stride
         new = page_bytes(pages, len(packed), self.page_size, skip)
         whole_number("priority", priority, 0, "0 is the lowest priority")
-        end_byte = len(packed.data) // self._stride * self._stride
-        node, at_byte = self._walk(top, packed.data, skip_byte, end_byte)
+        node, at_byte = self._walk(top, packed.data, skip_byte, len(packed.data))
         path = [each for each in way_to(node) if each.end > top.end]
         self.windows.revive(path, live_from, new, skip * self.page_size, self.pool)
-        if live_from * TOKEN_BYTES < end_byte:
+        if live_from <= len(packed) - self.page_size:
             return packed, pages
         return packed[: at_byte // TOKEN_BYTES], pages[: at_byte // self._stride]
 
