@@ -205,7 +205,8 @@ class RadixCache(BaseIndex):
         end = parent.end + num_pages * self.page_size
         node.glue()
         (keys,), (pages,) = node.key_runs, node.page_runs
-        upper = self._make_node(self._take_id(), keys[:cut], pages[:page_cut], parent, end, 0)
+        upper = self._make_node(self._next_id, keys[:cut], pages[:page_cut], parent, end, 0)
+        self._next_id += 1
         upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
         upper.hits, upper.priority = node.hits, node.priority
         parent.children[keys[:stride]] = upper
@@ -579,10 +580,6 @@ class RadixCache(BaseIndex):
         self._roots[namespace] = root = RadixRoot(self._next_id, namespace)
         self._next_id += 1  # last, for a namespace's own __hash__ may raise
         return root
-
-    def _take_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
 
     def _refuse_victim(self, node: RadixNode) -> NoReturn:
         why = "no longer in the tree" if node.ref_count == _GONE else "locked" if node.ref_count else "no leaf"
