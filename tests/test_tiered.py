@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import tracemalloc
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -197,6 +198,22 @@ def test_an_eviction_of_many_leaves_looks_at_each_path_once():
     assert len(sent) == 2000, "the node that they share goes with the first of them"
     assert len(moved(cache)) == 2000
     assert cache.host.index.total_size == 2001
+
+
+def test_an_eviction_keeps_no_copy_of_the_path_to_each_leaf():
+    """100 leaves after a prefix of 20,000 tokens: a copy of each path would take 16 MB."""
+    cache, prefix = TieredCache(host_pages=30_000), list(range(20_000))
+    cache.insert(prefix, prefix)
+    for leaf in range(100):
+        cache.insert([*prefix, 90_000 + leaf], [*prefix, 20_000 + leaf])
+    tracemalloc.start()
+    try:
+        assert len(cache.evict(100)) == 100
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 200_000
+    assert len(moved(cache)) == 100
 
 
 @pytest.mark.parametrize("part", ["pool", "index"])

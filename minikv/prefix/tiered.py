@@ -38,6 +38,7 @@ from minikv.prefix.radix import RadixCache, RadixNode
 from minikv.tokens import PackedTokens, TokensLike, integers
 
 WRITES = ("write_back", "write_through", "write_through_selective")
+_Runs = list[tuple[bytes, ...]]  # of each node of a path
 
 
 class TieredCache(RadixCache):
@@ -84,7 +85,7 @@ class TieredCache(RadixCache):
     def _clear(self) -> None:
         super()._clear()
         self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
-        self._outgoing: deque[tuple[PackedTokens, Hashable, Pages]] = deque()
+        self._outgoing: deque[tuple[_Runs, Hashable, _Runs]] = deque()  # joined when their move begins
         self._going: set[int] = set()  # the ids of the nodes on these paths
         if self.host is not None and self.write == "write_through_selective":
             self._counts_hits = True
@@ -98,7 +99,9 @@ class TieredCache(RadixCache):
         Settle each move before you ask for the next one. Otherwise pages that both need are copied twice.
         """
         while self.host is not None and self._outgoing:
-            if (move := self.host.begin_copy(*self._outgoing.popleft())) is not None:
+            keys, namespace, pages = self._outgoing.popleft()
+            tokens, row = PackedTokens(_joined(keys)), np.frombuffer(_joined(pages), np.int32)
+            if (move := self.host.begin_copy(tokens, namespace, row)) is not None:
                 return move
         return None
 
@@ -187,9 +190,8 @@ class TieredCache(RadixCache):
     def _send_out(self, path: list[RadixNode], namespace: Hashable) -> None:
         """Note that the pages of `path`, deepest first, must be copied out."""
         if path:
-            data = b"".join([run for node in reversed(path) for run in node.key_runs])
-            pages = np.frombuffer(b"".join([run for node in reversed(path) for run in node.page_runs]), np.int32)
-            self._outgoing.append((PackedTokens(data), namespace, pages))
+            keys, pages = ([getattr(node, runs) for node in path[::-1]] for runs in ("key_runs", "page_runs"))
+            self._outgoing.append((keys, namespace, pages))
             self._going.update(node.id for node in path)
 
     def check(self) -> None:
@@ -201,3 +203,7 @@ class TieredCache(RadixCache):
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, write={self.write!r}"
         return f"TieredCache({how}, evictable={self._evictable}, protected={self._protected}, host={self.host})"
+
+
+def _joined(runs: _Runs) -> bytes:
+    return b"".join([run for some in runs for run in some])
