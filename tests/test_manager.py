@@ -305,6 +305,13 @@ def test_finish_publishes_what_is_computed_and_no_more():
     assert sequence.slots.tolist() == []
 
 
+def test_a_request_has_at_least_one_token():
+    manager = CacheManager(8)
+    with pytest.raises(ValueError, match="tokens are empty: a request has at least 1 token"):
+        manager.start([])
+    assert (manager.sequences, manager.pool.num_free) == ([], 8)
+
+
 def test_abort_publishes_nothing_and_keeps_what_was_published():
     manager = CacheManager(8)
     sequence = manager.start([1, 2, 3, 4])
@@ -323,7 +330,8 @@ def test_what_is_over_stays_over(end, verb):
     getattr(manager, end)(sequence)
     manager.start([1, 2, 3])
     before = state(manager)
-    with pytest.raises(ValueError, match=f"cannot {verb} sequence 1: it (has already finished|was already aborted)"):
+    why = {"finish": "has already finished", "abort": "was already aborted"}[end]
+    with pytest.raises(ValueError, match=f"cannot {verb} sequence 1: it {why}"):
         getattr(manager, verb)(sequence)
     assert state(manager) == before
     manager.check()
