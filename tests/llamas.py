@@ -20,7 +20,8 @@ def settings(**changed):
 
 
 def llama(seed=0, dtype=torch.float32, **changed):
-    return Llama.random(LlamaConfig.read(settings(**changed)), seed, dtype)
+    model = Llama.random(LlamaConfig.read(settings(**changed)), seed)
+    return Llama(model.config, {name: weight.to(dtype) for name, weight in model.weights.items()})
 
 
 def store_for(model, num_slots=256, page_size=1, **changed):

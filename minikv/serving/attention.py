@@ -9,6 +9,7 @@ After FlashAttention, which joins blocks of keys in this way, and the cascade at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -101,15 +102,20 @@ class StepAttention:
         for part, slots in self.parts:
             sides = [side[part.rows] for side in new] if slots is None else self.store.view(layer, slots, self.room)
             found.append(_attended(part, q[part.rows], *(side.to(q.dtype) for side in sides)))
-        out, lse = map(_cat, zip(*found[: self.num_own]))
+        out, lse = map(concatenated, zip(*found[: self.num_own]))
         out = out.to(lse.dtype)
         for (part, _), more in zip(self.parts[self.num_own :], found[self.num_own :]):
             join(out, lse, part.rows, *more)
         return out.to(q.dtype)
 
 
-def _cat(parts: tuple[Tensor, ...]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def concatenated(parts: Sequence[Tensor]) -> Tensor:
+    """The rows of all `parts`, which are not copied if there is only one part.
+
+    >>> concatenated([torch.zeros(2, 3), torch.ones(1, 3)]).shape
+    torch.Size([3, 3])
+    """
+    return parts[0] if len(parts) == 1 else torch.cat([*parts])
 
 
 def _attended(part: BatchPart, q: Tensor, k: Tensor, v: Tensor) -> Attended:

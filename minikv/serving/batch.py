@@ -21,8 +21,8 @@ After the cascade attention of FlashInfer and vLLM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
-from typing import Any, NamedTuple, cast
+from itertools import accumulate, groupby, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from torch import Tensor
 
 from minikv.errors import whole_number
 from minikv.serving.model import Chunk
-from minikv.tokens import PackedTokens, common_prefix, integers
+from minikv.tokens import common_prefix, integers
 
 # Slots: about so many are padded side by side at most, so that the processor's cache holds their keys and values.
 GATHERED = 2048
@@ -89,27 +89,23 @@ class Batch:
     """
 
     def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: Tensor):
-        given = [_checked(f"chunks[{i}]", chunk) for i, chunk in enumerate(chunks)]
+        given = [_checked(f"chunks[{i}]", chunk, vocab_size) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
-        self._like, self._reads, self.parts = like, list[Any](), list[BatchPart]()
+        self._like, self._reads, self.parts = like, [np.empty(0, np.int32)], list[BatchPart]()
         shared = prefixes_of_rows([row.slots[: row.start] for row in given])
         for members, _, stop in shared:  # of a row that is in several, the last one reaches furthest
             for i in members:
                 given[i] = given[i]._replace(own=stop)
         order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
         spans = self._pack(order, given)
-        if int(self.tokens.max()) >= vocab_size:
-            for i, chunk in enumerate(chunks):
-                rule = f"the vocabulary has ids 0 to {vocab_size - 1}"
-                integers(chunk.tokens, f"chunks[{i}].tokens", rule, vocab_size)
         self.num_own = len(self.parts)
         for members, start, stop in shared:
             self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
         for span, row in zip(spans, given):
             if len(row.tokens) > 1 and row.own < row.start:
                 self._add_prefix(row.slots[row.own : row.start], [span])
-        self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
+        self.reads = np.concatenate(self._reads)
 
     def _pack(self, order: list[int], given: list[_Row]) -> list[range]:
         """Pack the chunks in `order`, with their own parts; the rows of each that is `given`."""
@@ -118,7 +114,7 @@ class Batch:
         self.tokens = self._ids([row.tokens for row in packed])
         self.positions = self._ids([np.arange(row.start, len(row.slots)) for row in packed])
         self._add_own(packed)
-        ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
+        ends = dict(zip(order, accumulate(len(row.tokens) for row in packed)))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last = self._ids([span[-row.num_logits :] for span, row in zip(spans, given)])
         self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
@@ -143,10 +139,10 @@ class Batch:
 
     def _padded(self, places: slice, rows: list[Any]) -> BatchPart:
         """A part for one token per row of slots: shorter rows repeat their last slot, which a mask hides."""
-        lengths = [*map(len, rows)]
-        longest, mask = max(lengths), None
-        fills = [np.full(longest - len(row), row[-1]) for row in rows]
-        slots = self._read(np.concatenate([some for both in zip(rows, fills) for some in both]))
+        lengths, mask = [*map(len, rows)], None
+        longest = max(lengths)
+        filled = [np.concatenate([row, np.full(longest - len(row), row[-1])]) for row in rows]
+        slots = self._read(np.concatenate(filled))
         if min(lengths) < longest:
             hidden = torch.arange(longest) >= torch.tensor(lengths)[:, None]
             mask = torch.where(hidden, float("-inf"), 0.0).to(self._like)[:, None, None]
@@ -172,26 +168,23 @@ def last_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
     >>> last_chunks([Chunk([1, 2], 0, [8, 9])])
     [Chunk(tokens=[2], start=1, slots=[8, 9], namespace=None, num_logits=1)]
     """
-    counts = [chunk.num_logits for chunk in chunks]
     return [
-        chunk._replace(tokens=chunk.tokens[-count:], start=len(chunk.slots) - count)
-        for chunk, count in zip(chunks, counts)
+        chunk._replace(
+            tokens=chunk.tokens[-chunk.num_logits :],
+            start=len(chunk.slots) - chunk.num_logits,
+        )
+        for chunk in chunks
     ]
 
 
-def _checked(name: str, chunk: Chunk) -> _Row:
-    tokens, slots = cast("Any", chunk.tokens), chunk.slots
-    if isinstance(tokens, PackedTokens):
-        tokens = np.frombuffer(tokens.data, np.uint32)
-    else:
-        tokens = integers(tokens, f"{name}.tokens", "a token is an integer in [0, 2**32)", 2**32)
+def _checked(name: str, chunk: Chunk, vocab_size: int) -> _Row:
+    rule = f"the vocabulary has ids 0 to {vocab_size - 1}"
+    tokens, slots = integers(chunk.tokens, f"{name}.tokens", rule, vocab_size), chunk.slots
     if type(slots) is not np.ndarray or slots.dtype != np.int32 or slots.ndim != 1:  # the store checks their range
         rule = "a slot is an integer in [0, 2**31)"
         slots = integers(slots, f"{name}.slots", rule, 2**31).astype(np.int32)
     start = whole_number(f"{name}.start", chunk.start, 0, "no token comes before the first")
     count = len(tokens)
-    if not count:
-        raise ValueError(f"{name} has no tokens: a chunk computes at least 1")
     if len(slots) != start + count:
         raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {count} tokens")
     rule = f"the last token's logits are always wanted, and it computes {count}"

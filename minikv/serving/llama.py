@@ -14,7 +14,7 @@ nano-vllm's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from minikv.files import FileName
-from minikv.serving.attention import StepAttention
+from minikv.serving.attention import StepAttention, concatenated
 from minikv.serving.batch import Batch, last_chunks
 from minikv.serving.checkpoint import (
     LlamaConfig,
@@ -68,33 +68,30 @@ class Llama:
         self._can_pack, self._packed = can_pack(weights.values()), dict[str, PackedLinear]()
 
     @classmethod
-    def from_folder(cls, path: FileName, device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
+    def from_folder(cls, path: FileName, device: Any = "cpu", dtype: torch.dtype = torch.float32) -> Llama:
         """Read a checkpoint: a local folder with `config.json` and safetensors, in one file or in shards.
 
-        Without a `dtype` it computes in float32 on a CPU, elsewhere in what the checkpoint is stored in.
+        It computes in `dtype`, whatever the checkpoint is stored in.
         """
         config, found = read_llama_config(path), read_weights(path)
         if config.tied:
             found.pop("lm_head.weight", None)  # some checkpoints store it twice
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
         check_weights(config, found, str(path))
-        if dtype is None:
-            stored = found["model.embed_tokens.weight"].dtype
-            dtype = torch.float32 if torch.device(device).type == "cpu" else stored
         return cls(config, {name: weight.to(device, dtype) for name, weight in found.items()})
 
     @classmethod
-    def random(cls, config: LlamaConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Llama:
+    def random(cls, config: LlamaConfig, seed: int = 0) -> Llama:
         """A model that knows nothing: norms are 1, biases 0, the rest drawn with standard deviation 1 / sqrt(fan-in).
 
-        The same seed gives the same weights.
+        The same seed gives the same weights, in float32.
         """
         generator, weights = torch.Generator().manual_seed(seed), {}
         for name, shape in weight_shapes(config).items():
             weight = torch.randn(shape, generator=generator, dtype=torch.float64) * shape[-1] ** -0.5
             if len(shape) == 1:
                 weight.fill_(not name.endswith("bias"))
-            weights[name] = weight.to(dtype)
+            weights[name] = weight.float()
         return cls(config, weights)
 
     @torch.inference_mode()
@@ -170,9 +167,8 @@ class Llama:
         found: list[Tensor] = []
         for block in torch.split(h, BLOCK):
             gate, up = (self._linear(block, f"{name}.{part}_proj") for part in ("gate", "up"))
-            gate = functional.silu(gate, inplace=not gate.requires_grad)  # in its own memory: new memory is slow
-            found.append(self._linear(gate * up if gate.requires_grad else gate.mul_(up), f"{name}.down_proj"))
-        return found[0] if len(found) == 1 else torch.cat(found)
+            found.append(self._linear(functional.silu(gate) * up, f"{name}.down_proj"))
+        return concatenated(found)
 
     def _angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """By which `positions` rotate: the cosines (tokens, 1, head_dim), twice over, and the sines, once."""
@@ -204,21 +200,21 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 # -- packed weights --------------------------------------------------------------------------------------------------
 
 
-def can_pack(weights: Iterable[Tensor]) -> bool:
+def can_pack(weights: Collection[Tensor]) -> bool:
     """Whether packing these weights pays: float32 on a CPU with AVX, not too many, and changes to them are counted.
 
     >>> can_pack([torch.zeros(2, 2, dtype=torch.float64)])
     False
     """
-    given = [*weights]
-    able = [
-        torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
-        torch.backends.cpu.get_cpu_capability().startswith("AVX"),
-        *(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS),
-        *(w.device.type == "cpu" and w.dtype == torch.float32 and not w.is_inference() for w in given),
-        sum(weight.nbytes for weight in given) <= MOST_BYTES,
-    ]
-    return all(able)
+    return all(
+        [
+            torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
+            torch.backends.cpu.get_cpu_capability().startswith("AVX"),
+            *(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS),
+            *(w.device.type == "cpu" and w.dtype == torch.float32 and not w.is_inference() for w in weights),
+            sum(weight.nbytes for weight in weights) <= MOST_BYTES,
+        ]
+    )
 
 
 class PackedLinear:
@@ -253,7 +249,6 @@ class PackedLinear:
 
     def __call__(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Apply the layer to x (rows, inputs): (rows, outputs)."""
-        missing = -len(x) % STEP_ROWS
-        padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
+        padded = functional.pad(x, (0, 0, 0, -len(x) % STEP_ROWS))
         out: Tensor = torch.ops.mkldnn._linear_pointwise(padded, self._weight, bias, "none", [], "")
         return out[: len(x)]

@@ -58,10 +58,11 @@ class WindowedStore:
         """The window slots that belong to full `slots`; `ValueError` names the first that has none."""
         numbers = np.asarray(slots, np.int64)
         pages = self.pool.window_of[numbers // self.page_size]
-        if len(pages) and pages.min() < 0:
-            at = int(np.flatnonzero(pages < 0)[0])
-            page = int(numbers[at]) // self.page_size
-            raise ValueError(f"slots[{at}] is {numbers[at]}: page {page} has no window page")
+        missing = np.flatnonzero(pages < 0)
+        if missing.size:
+            number = numbers[missing[0]]
+            page = number // self.page_size
+            raise ValueError(f"slots[{missing[0]}] is {number}: page {page} has no window page")
         return (pages.astype(np.int64) * self.page_size + numbers % self.page_size).astype(np.int32)
 
     def __repr__(self) -> str:
@@ -107,11 +108,11 @@ class WindowedAttention:
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> None:
         """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim), where its kind has them."""
-        if layer not in self.store.windowed:
-            self.full.write(self.store.places[layer], k, v)
-            return
-        windows = self.store.windows
-        windows.write(self.store.places[layer], self.new, k.to(windows.dtype), v.to(windows.dtype))
+        place, windows = self.store.places[layer], self.store.windows
+        if layer in self.store.windowed:
+            windows.write(place, self.new, k.to(windows.dtype), v.to(windows.dtype))
+        else:
+            self.full.write(place, k, v)
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend in one layer: q and the result are (tokens, heads, head_dim)."""
