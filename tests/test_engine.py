@@ -419,7 +419,7 @@ def test_logits_that_are_none_are_one_requests_trouble():
 def test_a_model_that_answers_too_little_is_told_so():
     engine = engine_of()
     engine.model.forward = lambda chunks, store: np.zeros((len(chunks) - 1, 50))
-    with pytest.raises(ValueError, match="the model gave 1 rows of logits for 2 chunks"):
+    with pytest.raises(ValueError, match="the model gave 1 rows of logits: expected 2"):
         engine.generate([[1], [2]], 1)
     assert_nothing_left(engine)
 
@@ -554,7 +554,7 @@ def test_several_threads_may_use_one_engine():
         (lambda: Engine(CanaryModel(5), CacheManager(5), 5), "scheduler is 5: expected a Scheduler"),
         (lambda: Scheduler(5), "manager is 5: expected a CacheManager"),
         (lambda: Scheduler(CacheManager(5)).submit(1.0), r"cannot submit 1\.0: expected a Request"),
-        (lambda: Sampler(1.0), r"params are 1\.0: expected SamplingParams"),
+        (lambda: Sampler(1.0), r"max_new_tokens is 1\.0 \(float\), not a whole number"),
     ],
 )
 def test_a_wrong_object_is_named(build, message):

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from minikv.errors import OutOfPages, whole_number
-from minikv.manager import Manager, TruncatingManager
 from minikv.serving.model import require_choice
 from minikv.serving.request import Request
 from minikv.serving.schedule import ScheduledChunk, num_drafted
@@ -53,9 +54,10 @@ class PromptLookup:
         if len(packed) <= self.length or count < 1:
             return []
         data, width = packed.data, self.length * TOKEN_BYTES
-        at = data.rfind(data[-width:], 0, -1)
+        newest = data[-width:]
+        at = data.rfind(newest, 0, -1)
         while at % TOKEN_BYTES and at > 0:  # bytes may be found in the middle of a token, too
-            at = data.rfind(data[-width:], 0, at + width - 1)
+            at = data.rfind(newest, 0, at + width - 1)
         if at < 0:
             return []
         start = at // TOKEN_BYTES + self.length
@@ -67,7 +69,7 @@ class PromptLookup:
 
 
 def with_drafts(
-    chunks: list[ScheduledChunk], drafts: Drafter, manager: TruncatingManager, budget: int, vocab_size: int
+    chunks: list[ScheduledChunk], drafts: Drafter, manager: Any, budget: int, vocab_size: int
 ) -> list[ScheduledChunk]:
     """`chunks`, the decoding ones longer by their drafts, which have slots: drafts get what is left of the `budget`.
 
@@ -78,10 +80,11 @@ def with_drafts(
     """
     left, longer = budget - sum(chunk.num_tokens for chunk in chunks), []
     for chunk in chunks:
-        draft: list[int] = []
-        if (most := _most(chunk, left)) > 0:
+        most, draft = _most(chunk, left), list[int]()
+        if most > 0:
+            guess = drafts.draft(chunk.request.tokens, most)
             rule = f"the model's tokens are 0 to {vocab_size - 1}"
-            draft = integers(drafts.draft(chunk.request.tokens, most), "draft", rule, vocab_size).tolist()
+            draft = integers(guess, "draft", rule, vocab_size).tolist()
         if len(draft) > most:
             raise ValueError(f"draft has {len(draft)} tokens: at most {most} were asked for")
         draft = _with_slots(manager, chunk.request.sequence, draft)
@@ -90,7 +93,7 @@ def with_drafts(
     return longer
 
 
-def _with_slots(manager: TruncatingManager, sequence: Any, draft: list[int]) -> list[int]:
+def _with_slots(manager: Any, sequence: Any, draft: list[int]) -> list[int]:
     """As much of `draft` as gets slots after `sequence`: all of it, or what fits in its last page."""
     for count in (len(draft), -sequence.length % manager.page_size):
         with contextlib.suppress(OutOfPages):
@@ -108,14 +111,13 @@ def _most(chunk: ScheduledChunk, left: int) -> int:
     return min(left, request.max_new_tokens - request.generated_tokens - 1)
 
 
-def drop_draft(manager: object, request: Request) -> None:
+def drop_draft(manager: Any, request: Request) -> None:
     """Remove the draft that a failed step left, if there is one."""
     if num_drafted(request):
-        known = request.prompt_tokens + request.generated_tokens
-        cast("TruncatingManager", manager).truncate(request.sequence, known)
+        manager.truncate(request.sequence, request.prompt_tokens + request.generated_tokens)
 
 
-def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
+def update_request(manager: Any, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
     """Enter a computed `chunk`, and as much of what was `sampled` after its tokens as is correct.
 
     That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
@@ -124,10 +126,9 @@ def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], 
     request, count, tokens = chunk.request, chunk.num_tokens, sampled
     if drafted := num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
-        assert request.sequence is not None
         accepted = _num_right(request, request.sequence.tokens[known:], sampled[:-1])
         tokens = sampled[: accepted + 1]
-        cast("TruncatingManager", manager).truncate(request.sequence, known + accepted)
+        manager.truncate(request.sequence, known + accepted)
         count -= drafted - accepted
         request.drafted_tokens += drafted
         request.accepted_tokens += accepted
@@ -137,14 +138,14 @@ def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], 
         request.take(token, step)
 
 
-def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
+def rows_that_count(request: Request, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Of the logits of the tokens of a chunk, those up to the first where its draft is wrong, or the answer ends.
 
     `ValueError` names the request if there is nothing to choose from in one of them; what follows a wrong guess may
     be anything.
     """
     drafted, name = num_drafted(request), f"request {request.number}: "
-    draft = request.sequence.tokens[-drafted:] if drafted and request.sequence is not None else ()
+    draft = request.sequence.tokens[-drafted:] if drafted else ()
     count = 1 + _num_right(request, draft, (int(require_choice(row, name).argmax()) for row in rows))
     for row in rows[count - 1 : count]:
         require_choice(row, name)

@@ -16,10 +16,9 @@ included. Its scheduler has no lock of its own.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from collections.abc import Generator, Hashable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,19 +107,22 @@ class Engine:
             if not (chunks := self.scheduler.schedule()):
                 return []
             if self.drafts is not None:
-                manager, budget = cast("TruncatingManager", self.manager), self.scheduler.token_budget
-                chunks = with_drafts(chunks, self.drafts, manager, budget, self.model.vocab_size)
+                chunks = with_drafts(
+                    chunks,
+                    self.drafts,
+                    self.manager,
+                    self.scheduler.token_budget,
+                    self.model.vocab_size,
+                )
             given = [_as_chunk(chunk) for chunk in chunks]
-            logits = as_array(self.model.forward(given, self.manager.store))
-            return self._update(chunks, [chunk.num_logits for chunk in given], logits)
+            return self._update(chunks, as_array(self.model.forward(given, self.manager.store)))
 
     @uninterrupted
-    def _update(self, chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Event]:
+    def _update(self, chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Event]:
         """Sample and update in one act, so that no number is drawn for a token that does not come out."""
-        tokens, requests = _sample(chunks, counts, logits), [chunk.request for chunk in chunks]
-        before = [request.generated_tokens for request in requests]
-        self.scheduler.update_from_output(chunks, tokens)
-        return [Event(request, token) for request, count in zip(requests, before) for token in request.output[count:]]
+        before = [(chunk.request, chunk.request.generated_tokens) for chunk in chunks]
+        self.scheduler.update_from_output(chunks, _sample(chunks, logits))
+        return [Event(request, token) for request, count in before for token in request.output[count:]]
 
     def abort(self, request: Request) -> None:
         """End `request` now; all that it holds goes back. `ValueError` if it is over."""
@@ -194,27 +196,26 @@ class Engine:
                     each.callback(self.abort, request)
 
     def __repr__(self) -> str:
-        counts = f"{len(self.scheduler.running)} running, {len(self.scheduler.waiting)} waiting"
-        return f"Engine({type(self.model).__name__}, {counts}, {self.scheduler.step} steps)"
+        plan = self.scheduler
+        counts = f"{len(plan.running)} running, {len(plan.waiting)} waiting, {plan.step} steps"
+        return f"Engine({type(self.model).__name__}, {counts})"
 
 
 def _as_chunk(chunk: ScheduledChunk) -> Chunk:
     """As the model takes it: its tokens, how many come before them, the row up to their end."""
-    sequence = chunk.request.sequence
-    assert sequence is not None
-    tokens, slots = sequence.next_chunk(chunk.num_tokens)
-    return Chunk(tokens, sequence.computed, slots, chunk.request.namespace, chunk.num_logits)
+    request = chunk.request
+    tokens, slots = request.sequence.next_chunk(chunk.num_tokens)
+    return Chunk(tokens, request.sequence.computed, slots, request.namespace, chunk.num_logits)
 
 
-def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:
-    """Sample the tokens that follow each chunk that reaches its end, from as many rows of `logits` as `counts` says.
+def _sample(chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Sampled]:
+    """Sample the tokens that follow each chunk that reaches its end, from the rows of `logits` that are its own.
 
     None is drawn unless all that count can be chosen.
     """
-    if len(logits) != sum(counts):
-        drafted = f" with {sum(counts) - len(chunks)} drafted tokens" if sum(counts) > len(chunks) else ""
-        raise ValueError(f"the model gave {len(logits)} rows of logits for {len(chunks)} chunks{drafted}")
-    ends = itertools.accumulate(counts)
-    rows = [[*logits[end - count : end]] if chunk.samples else [] for chunk, count, end in zip(chunks, counts, ends)]
-    counting = [rows_that_count(chunk.request, own) for chunk, own in zip(chunks, rows)]
-    return [[chunk.request.sampler(row) for row in own] for chunk, own in zip(chunks, counting)]
+    ends = np.cumsum([chunk.num_logits for chunk in chunks])
+    if len(logits) != ends[-1]:
+        raise ValueError(f"the model gave {len(logits)} rows of logits: expected {ends[-1]}")
+    parts = zip(chunks, np.split(logits, ends[:-1]))
+    counting = [rows_that_count(chunk.request, part if chunk.samples else part[:0]) for chunk, part in parts]
+    return [[chunk.request.sampler(row) for row in rows] for chunk, rows in zip(chunks, counting)]

@@ -96,10 +96,10 @@ class SamplingParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        new, seed = self.max_new_tokens, self.seed
+        rule = "a request generates at least 1 token"
         vars(self).update(
-            max_new_tokens=whole_number("max_new_tokens", new, 1, "a request generates at least 1 token"),
-            seed=whole_number("seed", seed, 0, "a seed is 0 or more"),
+            max_new_tokens=whole_number("max_new_tokens", self.max_new_tokens, 1, rule),
+            seed=whole_number("seed", self.seed, 0, "a seed is 0 or more"),
             temperature=_finite(self.temperature),
         )
 
@@ -144,16 +144,14 @@ class Sampler:
     [2, 2, 2]
     """
 
-    def __init__(self, params: SamplingParams):
-        if not isinstance(params, SamplingParams):
-            raise TypeError(f"params are {bounded(params)}: expected SamplingParams")
-        self.params = params
-        self._generator = np.random.default_rng(params.seed)
+    def __init__(self, params: Params):
+        self.params = SamplingParams.of(params)
+        self._generator = np.random.default_rng(self.params.seed)
 
     def __call__(self, logits: npt.NDArray[Any]) -> int:
         """The next token, from the logits of all, (vocab_size,)."""
         logits = require_choice(logits)
-        if self.params.temperature == 0:
+        if not self.params.temperature:
             return int(logits.argmax())  # numpy returns the first of equal ones
         with np.errstate(over="ignore"):  # far below the largest logit, at a low temperature: a share of 0
             scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature

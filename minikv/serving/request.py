@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minikv.errors import whole_number
-from minikv.manager import RunningSequence
+from minikv.manager.sequence import RUNNING
 from minikv.prefix.contract import require_hashable
-from minikv.serving.model import Params, Sampler, SamplingParams
+from minikv.serving.model import Params, Sampler
 from minikv.tokens import PackedTokens, TokensLike, end_tokens, pack, token_id
 
 STOP, LENGTH, ABORTED = "stop", "length", "aborted"
@@ -28,7 +28,7 @@ class Request:
     guessed, and `accepted_tokens` of the guesses were correct. `first_token_steps` is how
     many steps it took to the first token, from 1; `None` before.
 
-    >>> Request([1, 2, 3], SamplingParams(max_new_tokens=2))
+    >>> Request([1, 2, 3], 2)
     Request(0, waiting, 3 prompt + 0 of 2 new tokens)
     """
 
@@ -40,16 +40,16 @@ class Request:
         eos: Collection[int] = (),
     ):
         self.prompt: PackedTokens = pack(prompt)
-        if not len(self.prompt):
+        if not self.prompt:
             raise ValueError("prompt is empty: a request has at least 1 token")
-        self.params = SamplingParams.of(params)
+        self.sampler = Sampler(params)
+        self.params = self.sampler.params
         require_hashable(namespace)
-        self.sampler = Sampler(self.params)
         self.namespace, self.eos = namespace, end_tokens(eos)
         self.output: list[int] = []
         self.reason: str | None = None
         self.number = 0  # in order of arrival, from 1; the scheduler gives it
-        self.sequence: RunningSequence | None = None  # while it runs
+        self.sequence: Any = None  # what the manager started, while it runs
         self.cached_tokens = self.computed_tokens = self.preemptions = 0
         self.drafted_tokens = self.accepted_tokens = 0
         self.submitted_at = 0
@@ -85,6 +85,11 @@ class Request:
         """Return whether nothing more will come."""
         return self.reason is not None
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether it has a sequence that holds pages."""
+        return self.sequence is not None and self.sequence.state == RUNNING
+
     def take(self, token: int, step: int) -> None:
         """Enter a `token` that was generated in step number `step`.
 
@@ -97,11 +102,10 @@ class Request:
         token, step = token_id(token), whole_number("step", step, self.submitted_at, "no step is before the request")
         if self.is_over:
             raise ValueError(f"request {self.number} is over ({self.reason}): it takes no more tokens")
-        ends = token in self.eos
         self.output.append(token)
         if self.first_token_steps is None:
             self.first_token_steps = step - self.submitted_at
-        if ends:
+        if token in self.eos:
             self.reason = STOP
         elif len(self.output) >= self.max_new_tokens:
             self.reason = LENGTH

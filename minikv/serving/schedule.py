@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from minikv.errors import whole_number
-from minikv.manager import RunningSequence
-from minikv.manager.sequence import RUNNING
 from minikv.serving.request import Request
 from minikv.tokens import token_id
 
@@ -44,14 +42,13 @@ def num_drafted(request: Request) -> int:
     """Return how many tokens of its sequence were not generated: a draft, for the time of one step."""
     if request.sequence is None:
         return 0
-    return max(0, request.sequence.length - len(request.prompt) - len(request.output))
+    return max(0, int(request.sequence.length) - len(request.prompt) - len(request.output))
 
 
 def rest_of(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
-    assert request.sequence is not None
     count = request.sequence.length - num_drafted(request) - request.sequence.computed
-    return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
+    return ScheduledChunk(request, count, count > 1 or not request.output)
 
 
 def paired(
@@ -71,19 +68,22 @@ def paired(
     pairs, left = [], {*running}
     for chunk, token in zip(chunks, tokens):
         request = chunk.request
-        if request.sequence is None or request.sequence.state != RUNNING:
+        if not request.is_running:
             continue  # the request or its sequence was ended in the meantime
         if request not in left:
-            rule = "a step computes one chunk of each request of this scheduler"
-            raise ValueError(f"request {request.number} does not run here, or has two chunks: {rule}")
+            raise ValueError(
+                f"request {request.number} does not run here, or has two chunks: "
+                "a step computes one chunk of each request of this scheduler"
+            )
         left.remove(request)
         sampled = [] if token is None else [*token] if isinstance(token, Sequence) else [token]
-        _check_pair(f"request {request.number}", chunk, request.sequence, sampled)
+        _check_pair(chunk, sampled)
         pairs.append((chunk, sampled))
     return pairs
 
 
-def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
+def _check_pair(chunk: ScheduledChunk, sampled: list[int]) -> None:
+    name, sequence = f"request {chunk.request.number}", chunk.request.sequence
     drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
     rule = f"it has {left} left to compute, of which a chunk takes at least 1 and any draft is computed whole"
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, left if drafted else 1, rule, left + 1)

@@ -14,11 +14,11 @@ After the schedulers of vLLM (preemption of the youngest), Sarathi (chunks of pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from minikv.errors import OutOfPages, bounded, require_method, whole_number
 from minikv.interrupts import uninterrupted
-from minikv.manager import Manager, RunningSequence
-from minikv.manager.sequence import RUNNING
+from minikv.manager import Manager
 from minikv.prefix import NoCache
 from minikv.serving.drafts import drop_draft, update_request
 from minikv.serving.request import ABORTED, Request
@@ -85,8 +85,10 @@ class Scheduler:
         pages = -(-longest // self.manager.page_size)
         most = min(self.manager.num_pages, getattr(self.manager, "num_window_pages", self.manager.num_pages))
         if pages > most:
-            size = f"{request.prompt_tokens} prompt and {request.max_new_tokens} new tokens"
-            raise ValueError(f"{size} need {pages} pages: the manager has {most}, so they never fit")
+            raise ValueError(
+                f"{request.prompt_tokens} prompt and {request.max_new_tokens} new tokens "
+                f"need {pages} pages: the manager has {most}, so they never fit"
+            )
         self._arrived += 1
         request.number, request.submitted_at = self._arrived, self.step
         self.waiting.append(request)
@@ -94,7 +96,7 @@ class Scheduler:
     @uninterrupted
     def abort(self, request: Request) -> None:
         """End `request` now and give back all that it holds; `ValueError` if it is over, or not of this scheduler."""
-        if request.is_over or not (request in self.running or request in self.waiting):
+        if request.is_over or request not in self.running + self.waiting:
             why = f"it is over ({request.reason})" if request.is_over else "it was not submitted here"
             raise ValueError(f"cannot abort request {request.number}: {why}")
         request.reason = ABORTED
@@ -149,7 +151,7 @@ class Scheduler:
         for (request, _, prefill), _ in pairs:  # all is entered before anything is published, which might fail
             if request.is_over:
                 self._leave(request)
-            elif prefill and request.sequence is not None:
+            elif prefill:
                 self.manager.checkpoint(request.sequence)
 
     @uninterrupted
@@ -158,7 +160,7 @@ class Scheduler:
         for request in list(self.running):
             if request.is_over:
                 self._leave(request)
-            elif request.sequence is None or request.sequence.state != RUNNING:
+            elif not request.is_running:
                 self._wait_again(request)
             else:
                 drop_draft(self.manager, request)
@@ -168,13 +170,12 @@ class Scheduler:
 
         If even `abort` fails, it stays among the running, and the next `sweep` tries again.
         """
-        sequence = request.sequence
         try:
-            if sequence is not None and sequence.state == RUNNING and request.reason != ABORTED:
-                self.manager.finish(sequence)
+            if request.is_running and request.reason != ABORTED:
+                self.manager.finish(request.sequence)
         finally:
-            if sequence is not None and sequence.state == RUNNING:
-                self.manager.abort(sequence)
+            if request.is_running:
+                self.manager.abort(request.sequence)
             request.sequence = None
             self.running.remove(request)
 
@@ -193,7 +194,6 @@ class Scheduler:
     def preempt(self) -> None:
         """Take the slots of the youngest; it is computed again, less what stays in the cache until then."""
         request = self.running[-1]
-        assert request.sequence is not None
         self.manager.finish(request.sequence)
         request.preemptions += 1
         self._wait_again(request)
@@ -221,7 +221,7 @@ class Scheduler:
                 break
             last = self._last_in_turn()
             count = min(left, sequence.length - sequence.computed)
-            chunks.append(ScheduledChunk(request, count, prefill=True))
+            chunks.append(ScheduledChunk(request, count, True))
             left -= count
         return chunks
 
@@ -246,27 +246,28 @@ class Scheduler:
 
     def _waits_for_a_prefix(self, request: Request) -> bool:
         """Return whether another request is computing so much of what `request` needs that it should wait for it."""
-        if self.min_awaited_prefix is None:
+        least = self.min_awaited_prefix
+        if least is None:
             return False
         tokens, page, coming = request.tokens, self.manager.page_size, 0
         for other in self.running:
             if other.namespace == request.namespace and rest_of(other).prefill:  # it is published when it is computed
-                assert other.sequence is not None
-                shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
-                coming = max(coming, shared)
-        if coming < self.min_awaited_prefix:
-            return False
-        return coming - self._cached(request) >= self.min_awaited_prefix
+                shared = min(common_prefix(tokens, other.tokens), len(tokens) - 1)
+                coming = max(coming, shared // page * page)
+        return coming >= least and coming - self._cached(request) >= least
 
-    def _start(self, request: Request) -> RunningSequence | None:
+    def _start(self, request: Request) -> Any:
         """Admit `request`, or `None` if there is no room beside a page for the next token of each that runs."""
         try:
-            spare, namespace = len(self.running), request.namespace
-            sequence: RunningSequence = self.manager.start(request.tokens, namespace=namespace, spare=spare)
+            sequence = self.manager.start(
+                request.tokens,
+                namespace=request.namespace,
+                spare=len(self.running),
+            )
         except OutOfPages:
-            if self.running:
-                return None
-            raise
+            if not self.running:
+                raise
+            return None
         if not request.computed_tokens:
             request.cached_tokens = sequence.cached_length
         request.sequence = sequence
