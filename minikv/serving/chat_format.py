@@ -50,7 +50,7 @@ class PlainFormat:
         """The ids of all `turns`, of `question`, and of the marker that starts an answer."""
         ids = [*self._start]
         for turn in turns:
-            closed = turn.ids[-1:] == self._end or not self._end
+            closed = turn.ids[-1:] == self._end
             ids += self._question(turn.question) + turn.ids + ([] if closed else self._end) + self._encode("\n")
         return ids + self._question(question)
 

@@ -44,8 +44,7 @@ class Phrasebook:
     def __init__(self, groups: Sequence[Sequence[str]]):
         self.groups = groups
         self._words = [[stems(question) for question in group] for group in groups]
-        self._all = [frozenset[str]().union(*group) for group in self._words]
-        found_in = Counter(word for group in self._all for word in group)
+        found_in = Counter(word for group in self._words for word in _joined(group))
         self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
         self._weights |= dict.fromkeys(COMMON, _COMMON_WEIGHT)
 
@@ -64,17 +63,18 @@ class Phrasebook:
         """The taught question that `question` means, or `None` if there is none."""
         if not (asked := stems(question)):
             return None
-        nearness = [self._nearness(asked, group) for group in range(len(self.groups))]
+        nearness = [self._nearness(asked, group) for group in self._words]
         if max(nearness, default=0) < _NEAR:
             return None
         group = nearness.index(max(nearness))
         alike = [self._alike(asked, question) for question in self._words[group][:TAUGHT]]
         return self.groups[group][alike.index(max(alike))]
 
-    def _nearness(self, asked: frozenset[str], group: int) -> float:
+    def _nearness(self, asked: frozenset[str], group: list[frozenset[str]]) -> float:
         """How alike the nearest question of a group is, and how much of what was asked the group has words for."""
-        covered = self._weight(asked & self._all[group]) / self._weight(asked)
-        return covered + max((self._alike(asked, question) for question in self._words[group]), default=0.0)
+        covered = self._weight(asked & _joined(group)) / self._weight(asked)
+        alike = (self._alike(asked, question) for question in group)
+        return covered + max(alike, default=0.0)
 
     def _alike(self, one: frozenset[str], other: frozenset[str]) -> float:
         return self._weight(one & other) / self._weight(one | other)
@@ -82,6 +82,10 @@ class Phrasebook:
     def _weight(self, some: Iterable[str]) -> float:
         """The rarer the words the more, and most for one that no group has; the same sum in any order."""
         return math.fsum(self._weights.get(word, _UNKNOWN_WEIGHT) for word in some)
+
+
+def _joined(group: list[frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*group)
 
 
 def stems(text: str) -> frozenset[str]:

@@ -84,13 +84,11 @@ class FileTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; special tokens that are written out in it are recognized."""
-        ids: list[int] = self._reader.encode(require_text(text), add_special_tokens=False).ids
-        return ids
+        return [*self._reader.encode(require_text(text), add_special_tokens=False).ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, without special tokens."""
-        text: str = self._reader.decode([int(i) for i in ids], skip_special_tokens=True)
-        return text
+        return str(self._reader.decode([int(i) for i in ids], skip_special_tokens=True))
 
     def __repr__(self) -> str:
         return f"FileTokenizer({self._reader.get_vocab_size()} ids)"
@@ -108,11 +106,10 @@ def load_tokenizer(folder: FileName) -> Tokenizer:
     folder = Path(folder)
     if (path := folder / "tokenizer.json").exists():
         return FileTokenizer(path)
-    config = read_json(folder / "config.json")
-    if config.get("tokenizer_class") == "ByteTokenizer":
+    name = read_json(folder / "config.json").get("tokenizer_class")
+    if name == "ByteTokenizer":
         return ByteTokenizer()
-    named = bounded(config.get("tokenizer_class"))
-    raise FileNotFoundError(f"{folder} has no tokenizer.json, and its config.json names the tokenizer {named}")
+    raise FileNotFoundError(f"{folder} has no tokenizer.json, and its config.json names the tokenizer {bounded(name)}")
 
 
 class TextStream:
