@@ -153,9 +153,10 @@ def test_options_that_do_not_go_together_are_one_line_and_nothing_is_written(opt
 
 
 def test_a_picture_without_resvg_is_one_line(trace, monkeypatch, capsys):
-    monkeypatch.setattr("minikv.cli.replay.lacking", lambda what, *packages: f"{what} needs {packages[0]}")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["replay", trace, "--curve", "x.png", "--capacity", "1,2"]) == 2
-    assert capsys.readouterr().err == "minikv: --curve needs resvg_py\n"
+    said = "minikv: --curve needs resvg_py, which is not installed: pip install 'minikv[course]'\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("text", ["", "1,", "0", "x", "1.5", "1e30", "-1", "1," * 2000 + "1", "unlimited,no"])

@@ -10,8 +10,8 @@ import json
 import os
 import sys
 
-from minikv.cli.command import complain, option, positive, say
-from minikv.errors import bounded, shown
+from minikv.cli.command import add_json, complain, option, positive, say, using
+from minikv.errors import bounded
 from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.lap import Contender
 from minikv.measure.race import ROUNDS
@@ -44,7 +44,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
                        help="your own index: a class with the five verbs that takes lists of tokens")  # fmt: skip
     bench.add_argument("--index", choices=INDEXES, action="append", default=[],
                        help="race this design too")  # fmt: skip
-    bench.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(bench)
 
 
 def run_bench(options: argparse.Namespace) -> int:
@@ -58,17 +58,13 @@ def run_bench(options: argparse.Namespace) -> int:
             figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
     except ValueError as error:
         return complain(str(error), 2 if isinstance(error, TraceError) else 1)
-    except OSError as error:
-        if not options.trace:
-            raise
-        return complain(f"cannot read {shown(options.trace)}: {error.strerror}", 2)
     say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
     return 0
 
 
 def _trace_of(path: str) -> list[TraceRequest]:
     """The first 1,000 requests of a trace whose blocks W6 can write out."""
-    with open_traffic(path) as traffic:
+    with using(path), open_traffic(path) as traffic:
         if (traffic.block_size, traffic.unit) != (BLOCK, "tokens"):
             raise TraceError(f"{traffic}: W6 needs blocks of {BLOCK} tokens")
         return list(itertools.islice(traffic.requests, 1000))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from minikv.cli.command import complain, lacking, positive, whole, writing
+from minikv.cli.command import complain, positive, refusing, require_packages, whole, writing
 from minikv.errors import printable, shown
 from minikv.files import asset
 from minikv.serving import Generation, SamplingParams
@@ -53,14 +53,12 @@ def run_chat(options: argparse.Namespace) -> int:
     """Load the model that `options` name and chat until the input ends; returns the exit status."""
     if sys.stdin is None:
         return complain("cannot read the questions: standard input is closed", 2)
-    if missing := lacking("the chat", "torch", "safetensors"):
-        return complain(missing, 2)
+    require_packages("the chat", "torch", "safetensors")
     try:
-        params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
-        chat = open_chat(options.model or asset("model"))
-        phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        return complain(str(error), 2)
+        with refusing(OSError, ValueError, ModuleNotFoundError):
+            params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
+            chat = open_chat(options.model or asset("model"))
+            phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
     except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
         return complain(str(refusal(f"cannot open {shown(str(options.model))}", error)), 2)
     with writing("the chat cannot continue"):

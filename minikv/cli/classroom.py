@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from minikv.cli.command import complain, lacking, say
+from minikv.cli.command import add_json, complain, require_packages, say, using
 from minikv.cli.shipped import FOLDER
 from minikv.errors import shown
 from minikv.progress_bar import Progress, quiet
@@ -46,26 +46,21 @@ def add_classroom(classroom: argparse.ArgumentParser) -> None:
 
 def run_classroom(options: argparse.Namespace) -> int:
     """Judge the files of a class and print the report: 0, or 2 where there are none."""
-    if missing := lacking("minikv classroom", "hypothesis"):
-        return complain(missing, 2)
+    require_packages("minikv classroom", "hypothesis")
     from minikv.course.classroom import judge_class, student_files
 
-    try:
+    folder = str(options.folder)
+    with using(folder, "use"):
         total = len(student_files(options.folder))
-    except OSError as error:
-        return complain(f"cannot use {shown(str(options.folder))}: {error.strerror}", 2)
     if not total:
-        return complain(f"{shown(str(options.folder))} has no student files: expected NAME.py or NAME/my_minikv.py", 2)
+        return complain(f"{shown(folder)} has no student files: expected NAME.py or NAME/my_minikv.py", 2)
     with Progress(command="classroom") as tick:
         tick.expect(total)
         report = judge_class(options.folder, tick if sys.stderr.isatty() else quiet)
-    say(
-        json.dumps(report.as_json(), ensure_ascii=False)
-        if options.json
-        else report.as_csv()
-        if options.csv
-        else str(report)
-    )
+    if options.json:
+        say(json.dumps(report.as_json(), ensure_ascii=False))
+    else:
+        say(report.as_csv() if options.csv else str(report))
     return 0
 
 
@@ -77,13 +72,12 @@ def add_progress(progress: argparse.ArgumentParser) -> None:
     True
     """
     progress.epilog = _RECORD
-    progress.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(progress)
 
 
 def run_progress(options: argparse.Namespace) -> int:
     """Print what `progress()` shows in a notebook, from the record; returns the exit status."""
-    if missing := lacking("minikv progress", "hypothesis"):
-        return complain(missing, 2)
+    require_packages("minikv progress", "hypothesis")
     from minikv.course.pieces import progress
     from minikv.course.pieces.piece import find_exercise, find_piece
     from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, corrected, missed, predictions, standing

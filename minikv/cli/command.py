@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 from minikv import __version__
-from minikv.errors import bounded, one_line
+from minikv.errors import bounded, one_line, shown
 
 COMMANDS = {
     "lab": "open the course in JupyterLab (further options go to JupyterLab)",
@@ -60,13 +60,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         return complain("cannot write the result: standard output is closed", 1)
     try:
         status = int(options.run(options))
-        if sys.stdout is not None:
-            with writing():
-                sys.stdout.flush()
+        flush()
     except OutputError as error:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1 if isinstance(error.__cause__, BrokenPipeError) else complain(str(error), 1)
+    except RefusedError as error:
+        return complain(str(error), 2)
     except OSError as error:  # of a file or a folder that the command needs
         return complain(f"{options.command} cannot continue: {error}", 1)
     return status
@@ -177,6 +177,58 @@ def writing(failure: str = "cannot write the result") -> Iterator[None]:
         raise OutputError(f"{failure}: {error.strerror}") from error
 
 
+def flush() -> None:
+    """Write what is printed so far, if there is a standard output, or raise `OutputError`."""
+    if sys.stdout is not None:
+        with writing():
+            sys.stdout.flush()
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """Add the option `--json` to a command.
+
+    >>> parser = argparse.ArgumentParser(); add_json(parser)
+    >>> parser.parse_args(["--json"]).json
+    True
+    """
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+class RefusedError(Exception):
+    """The call or its input is wrong: the command says why in one line, and its exit status is 2."""
+
+
+@contextlib.contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """While it is open, an error of one of these `kinds` says what is wrong with the call: it becomes a `RefusedError`.
+
+    >>> with refusing(ValueError):
+    ...     raise ValueError("there is no chapter 99")
+    Traceback (most recent call last):
+    minikv.cli.command.RefusedError: there is no chapter 99
+    """
+    try:
+        yield
+    except kinds as error:
+        raise RefusedError(str(error)) from error
+
+
+@contextlib.contextmanager
+def using(path: str, verb: str = "read") -> Iterator[None]:
+    """While it is open, an `OSError` is one of the file `path`, and becomes a `RefusedError` that names it.
+
+    >>> with using("-"):
+    ...     raise OSError(9, "it is closed")
+    Traceback (most recent call last):
+    minikv.cli.command.RefusedError: cannot read standard input: it is closed
+    """
+    try:
+        yield
+    except OSError as error:
+        name = "standard input" if path == "-" else shown(path)
+        raise RefusedError(f"cannot {verb} {name}: {error.strerror}") from error
+
+
 def say(text: str) -> None:
     """Print a line of the result, or raise `OutputError`.
 
@@ -187,17 +239,17 @@ def say(text: str) -> None:
         print(text)
 
 
-def lacking(what: str, *packages: str) -> str | None:
-    """The line that says which of `packages` `what` needs and does not find, and how to install it.
+def require_packages(what: str, *packages: str) -> None:
+    """Raise `RefusedError` unless the `packages` that `what` needs are there; it says how to install the first.
 
-    >>> lacking("this example", "json"), lacking("this example", "no_such_package")
-    (None, 'this example needs no_such_package, which is not installed: pip install no_such_package')
+    >>> require_packages("this line", "json", "no_such_thing")
+    Traceback (most recent call last):
+    minikv.cli.command.RefusedError: this line needs no_such_thing, which is not installed: pip install no_such_thing
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
             name = "PyTorch" if package == "torch" else package
-            return f"{what} needs {name}, which is not installed: {remedy(package)}"
-    return None
+            raise RefusedError(f"{what} needs {name}, which is not installed: {remedy(package)}")
 
 
 def remedy(package: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from minikv.cli.command import complain, mention, say, writing
+from minikv.cli.command import complain, flush, mention, refusing, say
 from minikv.cli.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
@@ -91,10 +91,8 @@ def run_lab(options: argparse.Namespace) -> int:
     if options.where:
         say(str(notebooks))
         return 0
-    try:
+    with refusing(ValueError):
         chapter = _take_chapter(notebooks, rest)
-    except ValueError as error:
-        return complain(str(error), 2)
     # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
     # files between the chapters, and the address as the last line. What the learner set in this way goes before it.
     paths = [*filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")]), str(asset("jupyter"))]
@@ -113,9 +111,7 @@ def _load_jupyter_server_extension(server: Any) -> None:
 def _become(command: list[str], environment: dict[str, str]) -> int:
     """Run `command` in place of this process, so that Ctrl-C and a stop signal reach it and not us."""
     if os.name == "posix":
-        if sys.stdout is not None:
-            with writing():
-                sys.stdout.flush()
+        flush()
         os.execve(command[0], command, environment)
     process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import __version__
-from minikv.cli.command import complain, lacking, option, say
+from minikv.cli.command import add_json, option, refusing, require_packages, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, below_each_other, chart_svg
 from minikv.errors import bounded
@@ -76,7 +76,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
     plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
-    plan.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(plan)
 
 
 @option
@@ -108,16 +108,14 @@ def policy_names(text: str) -> tuple[str, ...]:
 
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
-    try:
+    with refusing(OSError, ValueError):
         _require_other_files(options)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
                                 options.weights, options.ttl, options.warm_up, options.tiers)  # fmt: skip
         if options.policies:
             _require_replayable(options, terms)
-    except (OSError, ValueError) as error:
-        return complain(str(error), 2)
-    if options.png and (missing := lacking("--png", "resvg_py")):
-        return complain(missing, 2)
+    if options.png:
+        require_packages("--png", "resvg_py")
     return with_traffic(options, lambda traffic: _plan(traffic, options, terms.on(traffic)))
 
 
@@ -166,10 +164,10 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
         said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
         said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
-        less = ", less the windows and states of prompts"
-        said += (
-            (less if kept < terms.memory else ", but one long prompt's windows and states take more") if kept else ""
-        )
+        if kept >= terms.memory:
+            said += ", but one long prompt's windows and states take more"
+        elif kept:
+            said += ", less the windows and states of prompts"
     return said + ("." if terms.cost else ". Its FLOPs are not counted.")
 
 

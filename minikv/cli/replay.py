@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv import files
-from minikv.cli.command import complain, lacking, option, positive, say
+from minikv.cli.command import complain, option, positive, refusing, require_packages, say, using
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.prefix import INDEXES, index_named
@@ -71,13 +71,11 @@ def capacities(text: str) -> list[int | None]:
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the trace as `options` say and print what was found; returns the exit status."""
-    try:
-        if options.curve is not None and (refused := _refused_curve(options)):
-            return refused
+    with refusing(ValueError):  # what is wrong with the options is said before the trace is opened
+        if options.curve is not None:
+            _require_curve(options)
         design = options.index, options.page_size, options.policy, options.evict_by
         replayers = [Replayer(index_named(*design), capacity) for capacity in options.capacity]
-    except ValueError as error:  # what is wrong with the options is said before the trace is opened
-        return complain(str(error), 2)
     start = time.perf_counter()
 
     def use(traffic: Traffic) -> int:
@@ -98,12 +96,12 @@ def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: flo
         say(sweep_csv(rows).rstrip("\n"))
         return
     speed = results[0].requests / seconds
+    if len(rows) == 1:
+        del rows[0]["capacity"]
     if options.json:
         found = [{**row, "requests_per_second": round(speed, 1)} for row in rows]
-        found[0].pop("capacity") if len(found) == 1 else None
         say(json.dumps(found if len(found) > 1 else found[0]))
     elif len(rows) == 1:
-        del rows[0]["capacity"]
         for key, value in {**rows[0], "requests_per_second": round(speed)}.items():
             say(f"{key.replace('_', ' '):<20} {_cell(value):>12}")
     else:
@@ -122,20 +120,16 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
-def _refused_curve(options: argparse.Namespace) -> int:
-    """Report what prevents the picture, before the trace is read; return 0 if nothing does."""
-    name = shown(options.curve)
+def _require_curve(options: argparse.Namespace) -> None:
+    """Raise the error that says what prevents the picture, before the trace is read."""
     if not options.curve.endswith((".png", ".svg")):
-        return complain(f"--curve is {name}: expected the name of a .png or an .svg", 2)
+        raise ValueError(f"--curve is {shown(options.curve)}: expected the name of a .png or an .svg")
     if len(set(options.capacity) - {None}) < 2:
-        return complain("--curve draws the hit rate over --capacity: name at least two, such as 5k,10k,20k", 2)
-    if options.curve.endswith(".png") and (missing := lacking("--curve", "resvg_py")):
-        return complain(missing, 2)
-    try:
+        raise ValueError("--curve draws the hit rate over --capacity: name at least two, such as 5k,10k,20k")
+    if options.curve.endswith(".png"):
+        require_packages("--curve", "resvg_py")
+    with using(options.curve, "write"):
         files.destination(options.curve)
-    except OSError as error:
-        return complain(f"cannot write {name}: {error.strerror}", 2)
-    return 0
 
 
 def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traffic) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.command import complain, lacking, mention, positive, say
+from minikv.cli.command import complain, mention, positive, require_packages, say
 from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
@@ -51,12 +51,11 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
 
 def run_sweep(options: argparse.Namespace) -> int:
     """Do the runs of the config that are not done yet, and print what all of them found; returns the exit status."""
-    if sys.version_info < (3, 11) and (missing := lacking("minikv sweep", "tomli")):
-        return complain(missing, 2)
+    if sys.version_info < (3, 11):
+        require_packages("minikv sweep", "tomli")
     try:
         config = _config_of(options)
-        if missing := lacking(f"the backend {config.backend}", *BACKENDS[config.backend]):
-            return complain(missing, 2)
+        require_packages(f"the backend {config.backend}", *BACKENDS[config.backend])
         if options.csv:
             destination(options.csv)
         sweep = Sweep(config)

@@ -8,21 +8,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
-from minikv.cli.command import complain, mention, positive
-from minikv.errors import shown
+from minikv.cli.command import mention, positive, refusing, using
 from minikv.traffic.trace_file import TraceFile
 from minikv.traffic.traces import SPAN_HOURS, Traffic, open_traffic
 
 _Item = TypeVar("_Item")
-
-
-def cannot_read(path: str, error: OSError) -> int:
-    """Say why a trace cannot be opened; returns the exit status.
-
-    >>> cannot_read("-", OSError(9, "it is closed"))
-    2
-    """
-    return complain(f"cannot read {'standard input' if path == '-' else shown(path)}: {error.strerror}", 2)
 
 
 def add_traffic(command: argparse.ArgumentParser) -> None:
@@ -49,18 +39,12 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
     on standard error, and so is a trace that `use` refuses. On a terminal a bar shows what has been read.
     """
     with ExitStack() as stack:
-        try:
+        with using(options.trace), refusing(ValueError, ModuleNotFoundError):
             opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer, salt)
             traffic = stack.enter_context(opened)
-        except OSError as error:
-            return cannot_read(options.trace, error)
-        except (ValueError, ModuleNotFoundError) as error:
-            return complain(str(error), 2)
         mention(str(traffic))
-        try:
+        with refusing(ValueError):
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total, traffic.file)))
-        except ValueError as error:
-            return complain(str(error), 2)
 
 
 def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:

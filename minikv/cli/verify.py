@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 
-from minikv.cli.command import complain, lacking, positive, say, whole
+from minikv.cli.command import complain, positive, require_packages, say, whole
 from minikv.errors import shown
 from minikv.files import asset, replace
 
@@ -67,9 +67,9 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.template:
         say(asset("adapter.txt").read_text("utf-8").rstrip())
         return 0
-    unnamed = "name a file or a module to verify, or --template"
-    if missing := lacking("minikv verify", "hypothesis") if options.target else unnamed:
-        return complain(missing, 2)
+    if not options.target:
+        return complain("name a file or a module to verify, or --template", 2)
+    require_packages("minikv verify", "hypothesis")
     from minikv.testing.conformance.examine import verify_apart
     from minikv.testing.conformance.rules import Conformance, junit
     from minikv.testing.conformance.subject import NothingToJudgeError

@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Callable
 
-from minikv.cli.command import complain, lacking, option, positive, say
-from minikv.cli.traffic import behind_bar, cannot_read
+from minikv.cli.command import add_json, complain, option, positive, refusing, require_packages, say, using
+from minikv.cli.traffic import behind_bar
 from minikv.errors import bounded, shown
 from minikv.files import destination, replace
 from minikv.traffic.exports import request_lines
@@ -76,7 +76,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument(
         "--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change and what to do"
     )
-    why.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(why)
     _add_log_options(why)
 
 
@@ -131,10 +131,9 @@ def block_sizes(text: str) -> tuple[int, ...]:
     >>> block_sizes("16,784")
     (16, 784)
     """
-    parts = text.split(",")
-    if not 1 <= len(parts) <= 8 or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+    if not re.fullmatch(r"\s*[0-9]+\s*(,\s*[0-9]+\s*){0,7}", text):
         raise ValueError(f"{text[:60]!r} is not a list of block sizes, such as 16,784")
-    sizes = tuple(int(part[:12]) for part in parts)
+    sizes = tuple(int(part[:12]) for part in text.split(","))
     if not all(1 <= size <= _MOST_BLOCK for size in sizes):
         raise ValueError(f"{text[:60]!r}: a block holds from 1 to {_MOST_BLOCK} tokens")
     return sizes
@@ -148,27 +147,21 @@ def run_why(options: argparse.Namespace) -> int:
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == (options.b is None):
             return complain(f"--fail-if {text}: {'a log' if options.b is None else 'a pair'} has no {quantity!r}", 2)
-    if options.tokenizer is not None and (missing := lacking("--tokenizer", "tokenizers")):
-        return complain(missing, 2)
-    try:
+    if options.tokenizer is not None:
+        require_packages("--tokenizer", "tokenizers")
+    with refusing(OSError, ValueError, ModuleNotFoundError):
         unit = units_of(options.tokenizer)
         if options.html:
             destination(options.html)  # what is wrong with it is said before the work begins
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        return complain(str(error), 2)
-    try:
+    with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
-    except ValueError as error:  # a `TraceError`, or the tokenizer refuses a text
-        return complain(str(error), 2)
 
 
 def _run_pair(options: argparse.Namespace, unit: Units) -> int:
     bodies = []
     for name in (options.a, options.b):
-        try:
+        with using(name):
             bodies.append(read_prompt(name))
-        except OSError as error:
-            return cannot_read(name, error)
     found = explain(bodies[0], bodies[1], unit, options.blocks)
     say(json.dumps(found.as_json()) if options.json else explanation_text(found))
     return _status(options, lambda _: found.shared / max(1, found.lengths[1]))
@@ -185,7 +178,7 @@ def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
 
 
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
-    try:
+    with using(options.a):
         if (sessions := read_sessions(options.a)) is not None:
             given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
             if given or not sessions.totals["files"]:
@@ -195,8 +188,6 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             return 0
         with open_trace(options.a) as file:
             report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by)
-    except OSError as error:
-        return cannot_read(options.a, error)
     words = LogWords(report, unit, options.price, options.by)
     if options.html:
         try:
