@@ -82,15 +82,24 @@ class Reel:
     def add(self, kind: str, paper: Paper, steps: Iterable[Iterable[Part]], **more: Any) -> None:
         """Add a panel that shows these parts at each step."""
         found: list[Any] = []
-        before: dict[int, tuple[int, int, int, int | None]] = {}
+        before: dict[int, list[Any]] = {}
+        order: list[int | None] = []
         for parts in steps:
-            now = {p.key: (self._number(p.drawing), p.x, p.y, p.above) for p in parts}
-            put = [number for key, it in now.items() if it[:3] != before.get(key, ())[:3] for number in (key, *it[:3])]
-            shape, old = ([number for key, it in part.items() for number in (key, it[3])] for part in (now, before))
-            found.append(0 if shape == old and not put else [0 if shape == old else shape, put])
-            before = now
-        size = {"width": paper.width, "height": paper.height, "sideways": paper.sideways}
-        self.panels.append({"kind": kind, **size, "head": paper.head, "tail": paper.tail, **more, "steps": found})
+            now = {part.key: [self._number(part.drawing), *part[2:]] for part in parts}  # and x, y, above
+            shape: list[int | None] = []
+            put: list[Any] = []
+            for key, (*look, above) in now.items():
+                shape += key, above
+                if look != before.get(key, [])[:3]:
+                    put += key, *look
+            if shape != order:
+                found.append([shape, put])
+            else:
+                found.append([0, put] if put else 0)
+            before, order = now, shape
+        self.panels.append({"kind": kind, "width": paper.width, "height": paper.height,
+                            "sideways": paper.sideways, "head": paper.head, "tail": paper.tail,
+                            **more, "steps": found})  # fmt: skip
 
     def _number(self, drawing: Drawing) -> int:
         return self._numbers.setdefault(drawing, len(self._numbers))
