@@ -99,6 +99,7 @@ def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
 def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
     """Every picture on a canvas of the same size, top left; or its text where it cannot be drawn."""
     svgs = [picture.svg or words_svg(picture.text) for picture in pictures]
-    sizes = [svg_size(svg) for svg in svgs]
-    paper = Paper(max(w for w, _ in sizes), max(h for _, h in sizes))
-    reel.add("picture", paper, ([Part(0, Drawing(place(svg, 0, 0)), 0, 0)] for svg in svgs))
+    widths, heights = zip(*map(svg_size, svgs))
+    drawings = [Drawing(place(svg, 0, 0)) for svg in svgs]
+    steps = [[Part(0, drawing, 0, 0)] for drawing in drawings]
+    reel.add("picture", Paper(max(widths), max(heights)), steps)
