@@ -133,28 +133,33 @@ class Limit:
 
     def __init__(self, workload: Workload, capacity: int, publish: bool = False):
         self._kept_at = np.zeros(capacity, np.intp)  # where the token in each slot of the pool is kept
+        self._num_kept = 0
         self._served: list[tuple[Exchange, npt.NDArray[np.intp], int]] = []
         radix = Contender("radix", RadixCache, ManagerLife, pack)
         self.hits = run_lap(radix, workload, capacity, publish, self._serve).hits
-        longest, kept = max(workload.lengths, default=0), self._served[-1][2] if self._served else 0
-        self.stack, self.row = (memoryview(array("i", bytes(TOKEN_BYTES * longest))) for _ in range(2))
-        self.tokens, self.slots = memoryview(bytearray(TOKEN_BYTES * kept)), memoryview(array("i", bytes(4 * kept)))
+        empty_row = bytes(TOKEN_BYTES * max(workload.lengths, default=0))
+        self.stack = memoryview(array("i", empty_row))
+        self.row = memoryview(array("i", empty_row))
+        self.tokens = memoryview(bytearray(TOKEN_BYTES * self._num_kept))
+        self.slots = memoryview(array("i", bytes(4 * self._num_kept)))
         self.requests = [self._request(*served) for served in self._served]
 
     def _serve(self, exchange: Exchange, sequence: Sequence) -> None:
         """Note where the hit tokens of a request are kept, and keep its new tokens after all others."""
         slots, hit = sequence.slots, sequence.cached_length
-        start = self._served[-1][2] if self._served else 0
-        end = start + len(slots) - hit
-        self._served.append((exchange, self._kept_at[slots[:hit]], end))
-        self._kept_at[slots[hit:]] = np.arange(start, end)
+        start = self._num_kept
+        self._num_kept += len(slots) - hit
+        self._served.append((exchange, self._kept_at[slots[:hit]], self._num_kept))
+        self._kept_at[slots[hit:]] = np.arange(start, self._num_kept)
 
     def _request(self, exchange: Exchange, hit: npt.NDArray[np.intp], end: int) -> tuple[Any, ...]:
         """The prompt, the edges that it hits, its new tokens, and where they and their slots are kept."""
-        parts = np.split(hit, np.flatnonzero(np.diff(hit) != 1) + 1)
+        gaps = np.flatnonzero(np.diff(hit) != 1)
+        parts = np.split(hit, gaps + 1)
         edges = [self._edge(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
         new = memoryview(exchange.full.data)[TOKEN_BYTES * len(hit) :]
-        return exchange.prompt.data, edges, new, *self._edge(end - len(new) // TOKEN_BYTES, end)
+        start = end - len(new) // TOKEN_BYTES
+        return exchange.prompt.data, edges, new, *self._edge(start, end)
 
     def _edge(self, start: int, end: int) -> tuple[memoryview, memoryview]:
         return self.tokens[TOKEN_BYTES * start : TOKEN_BYTES * end], self.slots[start:end]
