@@ -203,12 +203,17 @@ class _Planning:
         return sum(map(cost.flops, tokens[self.counts].tolist()))
 
     def _lifetime(self, seconds: float) -> Lifetime:
-        def hits(size: int | None) -> int:
-            reuse, times = self.sizes.at(size), np.array(self.tree.times)
-            return self._total(reuse.found(size, times[reuse.users] - times[reuse.sources] <= 1000 * seconds))
+        capacity = self.terms.capacity
+        unlimited = self._hits_within(seconds, None)
+        limited = self._hits_within(seconds, capacity) if capacity else None
+        return Lifetime(seconds, unlimited, self._share(unlimited), limited)
 
-        capacity, unlimited = self.terms.capacity, hits(None)
-        return Lifetime(seconds, unlimited, self._share(unlimited), hits(capacity) if capacity else None)
+    def _hits_within(self, seconds: float, size: int | None) -> int:
+        """The hits of blocks that were used so shortly before."""
+        reuse = self.sizes.at(size)
+        times = np.array(self.tree.times)
+        pauses = times[reuse.users] - times[reuse.sources]
+        return self._total(reuse.found(size, pauses <= 1000 * seconds))
 
 
 STEPS = 2  # points for each doubling
@@ -229,8 +234,12 @@ def curve_sizes(size: float, largest: int) -> list[int]:
     lowest = max(1.0, min(size / _LESS, largest / _SPREAD))
     first = math.ceil(STEPS * math.log2(lowest / size) - 1e-9)
     last = max(0, math.floor(STEPS * math.log2(largest / size)))
-    found = {max(1, math.floor(size * 2 ** (step / STEPS) + 1e-9)) for step in range(first, last + 1)}
-    return sorted({blocks for blocks in found if blocks < largest} | {largest, max(1, math.floor(size))})
+    found = {largest, max(1, int(size))}
+    for step in range(first, last + 1):
+        blocks = max(1, int(size * 2 ** (step / STEPS) + 1e-9))
+        if blocks < largest:
+            found.add(blocks)
+    return sorted(found)
 
 
 def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int]) -> int:
@@ -246,9 +255,11 @@ def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int
         return sizes[-1]
     slope = hits[-1] / sizes[-1]
     best = max(range(len(sizes)), key=lambda at: hits[at] - slope * sizes[at])
-    low, high = sizes[max(0, best - 1)], sizes[min(len(sizes) - 1, best + 1)]
-    near = {low + (high - low) * step // _BETWEEN for step in range(1, _BETWEEN)} - set(sizes)
-    tried = {size: hits_at(size) for size in sorted(near)} | {sizes[best]: hits[best]}
+    low = sizes[max(0, best - 1)]
+    high = sizes[min(len(sizes) - 1, best + 1)]
+    near = {low + (high - low) * step // _BETWEEN for step in range(1, _BETWEEN)}
+    tried = {size: hits_at(size) for size in sorted(near - {*sizes})}
+    tried[sizes[best]] = hits[best]
     return max(sorted(tried), key=lambda size: tried[size] - slope * size)
 
 
