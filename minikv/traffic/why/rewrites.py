@@ -11,7 +11,6 @@ import functools
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from minikv.traffic.why.symbols import (
     head_key,
     packed,
     parts_in,
-    ranks_in,
     size_of,
     symbols_of,
 )
@@ -62,8 +60,13 @@ def without_tools(items: Items) -> Items:
     return [item for item in items if item.part != "tools"]
 
 
+def _model(model: bytes, data: bytes) -> bytes:
+    return model
+
+
 def _in_order(model: bytes, data: bytes, lead: int | None = None) -> bytes:
-    return arranged(ranks_in(model), data, False, lead)
+    ranks = {unit: number for number, unit in enumerate(parts_in(model, False))}
+    return arranged(ranks, data, False, lead)
 
 
 class ChangingPlaces:
@@ -93,15 +96,22 @@ class ChangingPlaces:
 
     def regions(self, data: bytes) -> list[Span]:
         """Where in an item text changes, the cause, and whether that is a line with nothing else, which is left out."""
-        symbols, found, last, end = array("Q", data), list[Span](), 0, 0
-        for at, symbol in enumerate(symbols if not self._heads.isdisjoint(symbols) else (), start=1):
+        symbols = array("Q", data)
+        found = list[Span]()
+        last = end = 0
+        for at, symbol in enumerate(() if self._heads.isdisjoint(symbols) else symbols, start=1):
             symbol = symbol if at > end else _MARK
-            if symbol in self._heads and (slot := self._known.get(head_key(last, symbol))):
-                end = at + slot[1]
-                ends = (n for n, after in enumerate(symbols[at : end + _WIDER], start=at) if after & BEGINS_LINE)
-                line = next(islice(ends, slot[2], None), 0) if symbol & BEGINS_LINE else 0
-                found.append((slot[0], at - 1, line, True) if line else (slot[0], at, end, False))
+            slot = self._known.get(head_key(last, symbol)) if symbol in self._heads else None
             last = symbol
+            if slot:
+                cause, width, lines = slot
+                end = at + width
+                places = range(at, min(end + _WIDER, len(symbols)))
+                begins = [place for place in places if symbols[place] & BEGINS_LINE]
+                if symbol & BEGINS_LINE and len(begins) > lines:
+                    found.append((cause, at - 1, begins[lines], True))
+                else:
+                    found.append((cause, at, end, False))
         return found
 
 
@@ -138,14 +148,17 @@ class Rewrites:
 
         `origins` are the two as they are.
         """
-        tools = "tools" in (left[0].part, right[0].part)
-        sides = [side[len(side) - len(rest)].text for side, rest in zip(origins, (left, right))]
-        one, two = map(self.id, map(tools_text, origins) if tools else sides)
-        if cause[1] in _VALUES and not tools and (found := first_region(left[0], right[0])):
+        if "tools" in (left[0].part, right[0].part):
+            one, two = (self.id(tools_text(items)) for items in origins)
+            self._rewrite(cause, one, two, _model)
+            return without_tools(left), without_tools(right)
+        one, two = (self.id(all[-len(some)].text) for all, some in zip(origins, (left, right)))
+        found = first_region(left[0], right[0]) if cause[1] in _VALUES else None
+        if found:
             self.slots.add(cause, found)
             return [found.rest[0], *left[1:]], [found.rest[1], *right[1:]]
-        self._rewrite(cause, one, two, lambda model, _: model)
-        return (without_tools(left), without_tools(right)) if tools else (left[1:], right[1:])
+        self._rewrite(cause, one, two, _model)
+        return left[1:], right[1:]
 
     def learn_hidden(self, cause: Cause, found: TailChange, whole: Pair, rest: Pair) -> None:
         """Learn from two messages what `cause` is, after which the later one has text of the earlier one.
@@ -190,12 +203,17 @@ class Rewrites:
 
     def _counted(self, cause: Cause, one: int, two: int) -> bool:
         """Count the lines that two items share, if they are most of what both have after they part."""
-        sides = self._lines_in(one, two)
-        same, known = common_run(*sides), set(sides[0])
-        symbols = [array("Q", self.items[item]) for item in (one, two)]
-        both = [unit for unit in sides[1] if unit in known and size_of(array("Q", unit[0])) >= TELLING]
-        last = size_of(symbol for unit in both if unit not in sides[1][:same] for symbol in array("Q", unit[0]))
-        if 2 * last < size_of(set(symbols[0]).intersection(symbols[1][common_run(*symbols) :])):
+        left, right = self._lines_in(one, two)
+        known, begin = set(left), set(right[: common_run(left, right)])
+        both, last = list[Unit](), 0
+        for unit in right:
+            size = size_of(array("Q", unit[0]))
+            if unit in known and size >= TELLING:
+                both.append(unit)
+                last += 0 if unit in begin else size
+        first, second = (array("Q", self.items[item]) for item in (one, two))
+        rest = second[common_run(first, second) :]
+        if 2 * last < size_of(set(first).intersection(rest)):
             return False
         self._shared[cause].update(both)
         return True

@@ -14,10 +14,9 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
-from minikv.traffic.bodies import Body
+from minikv.traffic.bodies import Body, PromptPiece
 from minikv.traffic.why.histories import PromptItem, normal_item
 from minikv.traffic.why.places import Spot, spot_at
 from minikv.traffic.why.texts import NORMAL, masked, shared_length, volatile_at
@@ -101,19 +100,31 @@ def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     ['0. Go.', '0. Go.']
     """
     at = shared_length(one.text, two.text)
-    begin = len(one.text[: max(0, one.text.rfind("\n", 0, max(0, one.text.rfind("\n", 0, at))))].rstrip("\n"))
+    line_before, _, _ = one.text[:at].rpartition("\n")
+    begin = len(line_before.rpartition("\n")[0].rstrip("\n"))
     left, right = (_parts(item.text[begin : at + _WINDOW]) for item in (one, two))
     same = common_run(left, right)
-    pairs = [*zip(left[same:], right[same:]), *[("", "")] * (len(left) == len(right))][: _WIDEST + 2]
-    equal = [a == b for a, b in pairs]
-    ends = (n for n, (a, _) in enumerate(pairs) if equal[n] and (len(a) >= _WIDEST or all(equal[n:][:2])))
-    width = next(ends, 0)
+    width = _parts_apart(left[same:], right[same:])
     if not same or not width:
         return None
-    last, head = ([0, 0, *map(_symbol, left[:same])])[-2:]
-    sizes = [begin + len("".join(side[: same + width])) for side in (left, right)]
-    lines = max(sum(part[0] == "\n" for part in side[same : same + width]) for side in (left, right))
+    end = same + width
+    last, head = [0, 0, *map(_symbol, left[:same])][-2:]
+    lines = max(sum(part[0] == "\n" for part in side[same:end]) for side in (left, right))
+    sizes = (begin + len("".join(side[:end])) for side in (left, right))
     return Region(head_key(last, head), width, lines, tuple(map(_after, (one, two), sizes)))
+
+
+def _parts_apart(left: list[str], right: list[str]) -> int:
+    """How many parts differ before two equal ones, a long one or the ends; 0 if not soon."""
+    pairs = [*zip(left, right)]
+    if len(left) == len(right):
+        pairs.append(("", ""))
+    del pairs[_WIDEST + 2 :]
+    equal = [one == two for one, two in pairs]
+    for number, (part, _) in enumerate(pairs):
+        if equal[number] and (len(part) >= _WIDEST or all(equal[number:][:2])):
+            return number
+    return 0
 
 
 def head_key(last: int, head: int) -> tuple[int, int]:
@@ -127,11 +138,14 @@ def head_key(last: int, head: int) -> tuple[int, int]:
 
 def _after(item: PromptItem, at: int) -> PromptItem:
     """The rest of an item after `at` characters, with a mark for what changed before it."""
-    ends = zip(item.pieces, accumulate(len(piece.text) for piece in item.pieces))
-    cut = [(piece, max(0, at - end + len(piece.text))) for piece, end in ends if end > at]
-    pieces = [
-        piece._replace(text=(CHANGED if not n else "") + piece.text[begin:]) for n, (piece, begin) in enumerate(cut)
-    ]
+    pieces = list[PromptPiece]()
+    end = 0
+    for piece in item.pieces:
+        begin = max(0, at - end)
+        end += len(piece.text)
+        if end > at:
+            mark = "" if pieces else CHANGED
+            pieces.append(piece._replace(text=mark + piece.text[begin:]))
     return item._replace(pieces=tuple(pieces), text=CHANGED + item.text[at:])
 
 
@@ -213,11 +227,8 @@ def _line_apart(one: PromptItem, two: PromptItem, at: int) -> tuple[str, tuple[i
         size = right.find("\n", begin + 1, begin + _LINE) - begin
         line = right[begin : begin + max(0, size)]
         kind = next((kind for kind in ("clock", "random id", "number") if masked(line, kind) != line), None)
-        if (
-            kind
-            and not _VALUE.match(line)
-            and shared_length(left[begin : begin + _WINDOW], right[begin + size :][:_WINDOW]) >= LEAST
-        ):
+        after = left[begin : begin + _WINDOW], right[begin + size :][:_WINDOW]
+        if kind and not _VALUE.match(line) and shared_length(*after) >= LEAST:
             cuts = (begin, begin + size) if right is two.text else (begin + size, begin)
             last = symbols_of(right[max(0, right.rfind("\n", 0, begin)) : begin])
             return kind, cuts, (*last[-1:], *symbols_of(line))
@@ -236,9 +247,11 @@ def packed(symbols: Iterable[int]) -> bytes:
 def _lines_of(symbols: array[int]) -> Iterator[tuple[int, bytes]]:
     """The lines of an item: how many ends of lines are before each, and its symbols without them."""
     begins = [at for at, symbol in enumerate(symbols) if symbol & BEGINS_LINE or not at]
-    for begin, end in zip(begins, [*begins[1:], len(symbols)]):
-        before = (symbols[begin] & BEGINS_LINE) >> 16
-        yield before, array("Q", [symbols[begin] - before * _LINE_END]).tobytes() + symbols[begin + 1 : end].tobytes()
+    for begin, end in itertools.pairwise([*begins, len(symbols)]):
+        line = symbols[begin:end]
+        before = (line[0] & BEGINS_LINE) >> 16
+        line[0] -= before * _LINE_END
+        yield before, line.tobytes()
 
 
 @functools.lru_cache(64)
@@ -259,7 +272,8 @@ def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | No
     With `lines`, whole lines are put in order, not symbols. The item is packed, and so is what comes back.
 
     >>> one, two = (packed(symbols_of(text)) for text in ("It is 1 or 2.", "It is 2 or 1."))
-    >>> arranged(ranks_in(one), two, lines=False) == one
+    >>> ranks = {unit: number for number, unit in enumerate(parts_in(one, lines=False))}
+    >>> arranged(ranks, two, lines=False) == one
     True
     """
     units = parts_in(data, lines)
@@ -278,15 +292,6 @@ def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | No
         found.frombytes(line)
         found[len(found) - len(line) // SYMBOL_BYTES] += before * _LINE_END
     return found.tobytes()
-
-
-def ranks_in(data: bytes) -> dict[Unit, int]:
-    """The symbols of an item by their places in it.
-
-    >>> len(ranks_in(packed(symbols_of("It is 1 or 2."))))
-    5
-    """
-    return {unit: number for number, unit in enumerate(parts_in(data, lines=False))}
 
 
 def spot_in(item: PromptItem, at: int) -> Spot | None:
