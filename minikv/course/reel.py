@@ -85,7 +85,8 @@ class Reel:
         before: dict[int, list[Any]] = {}
         order: list[int | None] = []
         for parts in steps:
-            now = {part.key: [self._number(part.drawing), *part[2:]] for part in parts}  # and x, y, above
+            # of each key: the number of its drawing, x, y, and the part above it
+            now = {part.key: [self._number(part.drawing), *part[2:]] for part in parts}
             shape: list[int | None] = []
             put: list[Any] = []
             for key, (*look, above) in now.items():

@@ -132,7 +132,7 @@ class Limit:
     """
 
     def __init__(self, workload: Workload, capacity: int, publish: bool = False):
-        self._kept_at = np.zeros(capacity, np.intp)  # where the token in each slot of the pool is kept
+        self._kept_at = np.zeros(capacity, np.intp)  # of each slot of the pool: its place
         self._num_kept = 0
         self._served: list[tuple[Exchange, npt.NDArray[np.intp], int]] = []
         radix = Contender("radix", RadixCache, ManagerLife, pack)
