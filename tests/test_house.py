@@ -82,7 +82,7 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 14_386,
     # Which pages hold which prefix.
-    "prefix": 18_297,
+    "prefix": 18_256,
     # The life of a request.
     "manager": 6_324,
     # A model that answers.

@@ -78,15 +78,15 @@ class FreeListPool(SlotPool):
         Twin: `minikv.engine.ch01_02_pool.free`.
         """
         kind, top = type(pages), self.size - self.num_free
-        plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format == "i")
-        ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
-        at = top - len(ids)
-        if sure and at >= 0:
+        if sure and len(pages) <= top:
             if self._noted_from < top:
                 self._noted_from = top
-            self._memory[at:top] = ids
-            self.num_free = self.size - at
-        elif not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
+            self._memory[top - len(pages) : top] = pages
+            self.num_free += len(pages)
+            return
+        plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format == "i")
+        ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
+        if not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
             refuse_free(page_ids(pages, self.size), self.is_free)
 
     def is_free(self, page: int) -> bool:

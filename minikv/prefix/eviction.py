@@ -111,9 +111,7 @@ class LeastRecentlyUsed(EvictionOrder):
 
     def touch(self, path: Sequence[Any]) -> None:
         """Move the nodes to the young end."""
-        for node in path:
-            older, newer = node.older, node.newer
-            older.newer, newer.older = newer, older
+        self.remove(path)
         self.add(path)
 
     def first(self) -> Any | None:

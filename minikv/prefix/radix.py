@@ -493,10 +493,10 @@ class RadixCache(BaseIndex):
         """
         wanted = -(-require_wanted(num_tokens) // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
-        got, by_page = 0, self.evict_by == "page"
+        got = 0
         while got < wanted:
             try:
-                leaf: RadixNode | None = self._order.first()
+                leaf = self._order.first()
                 if leaf is None:
                     break
                 if leaf.children or leaf.ref_count:
@@ -505,13 +505,12 @@ class RadixCache(BaseIndex):
                 if not parts:
                     raise
                 break
-            if by_page:
+            if self.evict_by == "page":
                 parts.append(self._evict_end(leaf, wanted - got))
                 got += len(parts[-1])
             else:
-                whole = self._remove_leaf(leaf)
-                parts += whole
-                for pages in whole:
+                for pages in self._remove_leaf(leaf):
+                    parts.append(pages)
                     got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
@@ -571,8 +570,6 @@ class RadixCache(BaseIndex):
 
     def _root_of(self, namespace: Hashable) -> RadixNode:
         """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
-        if namespace is None:
-            return self._roots[None]
         require_hashable(namespace)
         return self._roots.get(namespace, _NOTHING)
 
