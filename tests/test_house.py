@@ -84,7 +84,7 @@ BUDGETS = {
     # Which pages hold which prefix.
     "prefix": 18_256,
     # The life of a request.
-    "manager": 6_324,
+    "manager": 6_246,
     # A model that answers.
     "serving": 14_999,
     # The files at the root of the package.

@@ -37,17 +37,18 @@ def check_manager(manager: CacheManager) -> None:
     manager.pool.check()
     manager.cache.check()
     owners: Owners = {}
-    free = [page for page in range(manager.num_pages) if manager.pool.is_free(page)]
-    _claim(owners, free, "the pool, where it is free")
+    _claim(owners, filter(manager.pool.is_free, range(manager.num_pages)), "the pool, where it is free")
     nodes = getattr(manager.cache, "nodes", None)
     for node in nodes() if nodes else ():
         _claim(owners, node.pages, f"node {node.id} of the cache")
+    owned = 0
     for sequence in manager.sequences:
-        _claim(owners, sequence.pages[sequence._first_own :], f"sequence {sequence.number}")
-    for pages in manager._leaving:
+        own = sequence.pages[sequence._first_own :]
+        _claim(owners, own, f"sequence {sequence.number}")
+        owned += len(own)
+    for pages, _ in manager._returns:
         _claim(owners, pages, "nobody, on its way to the pool")
     _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
-    owned = sum(sequence._num_pages - sequence.shared // manager.page_size for sequence in manager.sequences)
     if manager._owned != owned:
         raise InvariantError(f"the manager counts {manager._owned} pages of its sequences: they have {owned}")
     for sequence in manager.sequences:
@@ -76,7 +77,7 @@ def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
 
 def _check_shared(sequence: Sequence, owners: Owners) -> None:
     """Check that the part of the sequence that counts as cached is in the cache."""
-    for page in sequence.pages[: sequence.shared // sequence.page_size].tolist():
+    for page in sequence.pages[: sequence._first_own].tolist():
         if not owners[page].startswith("node"):
             reader = f"the cache, from which sequence {sequence.number} reads it"
             raise InvariantError(f"page {page} has two owners: {owners[page]}, and {reader}")
@@ -84,16 +85,16 @@ def _check_shared(sequence: Sequence, owners: Owners) -> None:
 
 def _check_locks(manager: CacheManager) -> None:
     """Each sequence's lock ends where its own pages begin, and together they protect what is read and no more."""
+    read: set[int] = set()
     for sequence in manager.sequences:
-        locked = sequence._handle.length if sequence._handle is not None else None
+        read.update(sequence.pages[: sequence._first_own].tolist())
+        locked = getattr(sequence._handle, "length", None)
         if locked != sequence.shared:
             raise InvariantError(
                 f"sequence {sequence.number} reads {sequence.shared} cached tokens, its lock protects {locked}"
             )
-    size = manager.page_size
-    read = {int(page) for sequence in manager.sequences for page in sequence.pages[: sequence.shared // size]}
-    protected, tokens = manager.cache.protected_size, len(read) * size
-    if tokens > protected or (tokens < protected and not manager._loose):
+    protected, tokens = manager.cache.protected_size, len(read) * manager.page_size
+    if tokens > protected or (tokens < protected and not any(handle for _, handle in manager._returns)):
         raise InvariantError(f"the sequences read {tokens} cached tokens, the cache protects {protected}")
 
 

@@ -72,18 +72,21 @@ def require_host_fits(cache: Any, store: Any, host: Any) -> None:
     Traceback (most recent call last):
     ValueError: host is None: the prefix cache has 4 host pages
     """
-    pages, has_host = getattr(cache, "host_pages", 0), host is not None
+    pages, given = getattr(cache, "host_pages", 0), f"host is {bounded(host)}"
+    if host is None:
+        if pages and store is not None:
+            raise ValueError(f"{given}: the prefix cache has {pages} host pages")
+        return
     there = getattr(host, "num_pages", pages)
     for is_wrong, why in (
-        (has_host and store is None, f"store is None: expected one, because host is {bounded(host)}"),
-        (has_host and host is store, f"host is {bounded(host)}: expected a store other than `store`"),
-        (has_host and not pages, f"host is {bounded(host)}: the prefix cache has no host memory"),
-        (pages and store is not None and not has_host, f"host is None: the prefix cache has {pages} host pages"),
-        (has_host and there != pages, f"host has {there} pages: the prefix cache has {pages} host pages"),
+        (store is None, f"store is None: expected one, because {given}"),
+        (host is store, f"{given}: expected a store other than `store`"),
+        (not pages, f"{given}: the prefix cache has no host memory"),
+        (there != pages, f"host has {there} pages: the prefix cache has {pages} host pages"),
     ):
         if is_wrong:
             raise ValueError(why)
-    for name in ("shape", "page_size", "dtype") if has_host else ():
+    for name in ("shape", "page_size", "dtype"):
         if (theirs := getattr(host, name, None)) != (mine := getattr(store, name, None)):
             raise ValueError(f"host has {name} {bounded(theirs)}: the store has {bounded(mine)}")
 

@@ -12,7 +12,7 @@ Each of them is atomic: another thread waits until it is done, and so does Ctrl-
 has exactly one owner: the pool, the prefix cache, or one sequence. `check` (`audit.py`) says so, or names the two. The
 manager looks for room only when the match is locked: before that, it might find it in the match itself. And a page is
 only published once its keys and values have been computed: `advance` says so. No step leaves anything half done that
-`_leaving` and `_loose` do not have: pages and locks that a failure kept from going back go with the next act.
+`_returns` does not have: pages and locks that a failure kept from going back go with the next act.
 
 After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, however it ends
 (SGLang freed the last slot of a request in two places, and so twice).
@@ -31,7 +31,7 @@ from minikv.interrupts import Exclusive, exclusive
 from minikv.manager.audit import check_manager
 from minikv.manager.fit import default_cache, every_slot, require_fit
 from minikv.manager.host_moves import host_moves
-from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
+from minikv.manager.sequence import ABORTED, FINISHED, NO_ROW, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, Insertion, Match, PrefixCache
@@ -87,11 +87,11 @@ class CacheManager(Exclusive):
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
         self._running: dict[int, Sequence] = {}
-        self._rows: list[Pages] = []  # memory of rows that nobody uses now
+        self._rows: list[tuple[Pages, Pages]] = []  # memory that no row uses now
         self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
         self._every_slot = every_slot(self.num_pages, self.page_size)
-        # pages and locks that are still to be given back: none, unless something failed
-        self._leaving, self._loose = list[Any](), list[Handle]()
+        # pages, and a lock or none, that are still to be given back: nothing, unless something failed
+        self._returns: list[tuple[Any, Handle | None]] = []
         super().__init__()
         require_fit(self, host)
         self.host = host_moves(self.cache, store, host, worth_loading)
@@ -101,8 +101,8 @@ class CacheManager(Exclusive):
     def available_size(self) -> int:
         """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
         with self._lock:
-            leaving = sum(map(len, self._leaving))
-            return min((free + leaving) * self.page_size + evictable for free, evictable in self._kinds())
+            returning = sum(len(pages) for pages, _ in self._returns)
+            return min((free + returning) * self.page_size + evictable for free, evictable in self._kinds())
 
     def _kinds(self) -> list[tuple[int, int]]:
         """Of each kind of page, how many are free, and how many tokens the cache could evict."""
@@ -196,15 +196,17 @@ class CacheManager(Exclusive):
         if getattr(sequence, "_manager", None) is not self:
             self._require(sequence, "extend")
         more = tokens if type(tokens) is PackedTokens else pack(tokens)
-        before, pages = sequence._num_pages, -(-(sequence.length + len(more)) // self.page_size)
-        if pages > before:
-            if self._leaving or self._loose or pages - before > self.pool.num_free:
-                self._make_room(pages - before)
-            if pages > len(sequence._row):
-                sequence._reserve(pages)
-            self.pool.alloc_to(sequence._row.data[before:pages])
-            self._owned += pages - before
-        sequence._append(more.data, pages)
+        length = sequence.length + len(more)
+        pages = -(-length // self.page_size)
+        if pages > sequence._num_pages:
+            self._take(sequence, sequence._num_pages, pages)
+        if not sequence._generated:
+            sequence._generated = more.data
+        else:
+            if type(sequence._generated) is bytes:
+                sequence._generated = bytearray(sequence._generated)
+            sequence._generated += more.data
+        sequence._tokens, sequence.length = None, length
 
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
@@ -307,12 +309,14 @@ class CacheManager(Exclusive):
         opened: list[Sequence] = []
         try:
             self._open(opened, tokens, namespace)
-            yield opened[0]
-            if opened[0].state == RUNNING:
-                self.finish(opened[0])
+            (sequence,) = opened
+            yield sequence
+            if sequence.state == RUNNING:
+                self.finish(sequence)
         finally:
-            if opened and opened[0].state == RUNNING:
-                self.abort(opened[0])
+            for sequence in opened:
+                if sequence.state == RUNNING:
+                    self.abort(sequence)
 
     @exclusive
     def check(self) -> None:
@@ -352,35 +356,44 @@ class CacheManager(Exclusive):
 
         Twin: `minikv.engine.ch04_05_cache.make_room`.
         """
-        if self._leaving or self._loose:
+        if self._returns:
             self._give_back()
-        size, short = self.page_size, []
-        for free, evictable in self._kinds():
-            if num_pages + spare > free + evictable // size:
-                raise OutOfPages(num_pages + spare, free, evictable // size)
-            short.append((num_pages - free) * size if num_pages > free else 0)
-        if any(short):
-            self._leaving.append(self.cache.evict(*short))
+        size, free, evictable = self.page_size, self.pool.num_free, self.cache.evictable_size
+        if num_pages + spare > free + evictable // size:
+            raise OutOfPages(num_pages + spare, free, evictable // size)
+        if num_pages > free:
+            self._returns.append((self.cache.evict((num_pages - free) * size), None))
             if self.host is not None:  # copies them before anybody gets the pages
                 self.host.carry_out()
             self._give_back()
 
+    def _take(self, sequence: Sequence, before: int, num_pages: int, spare: int = 0) -> None:
+        """Let the row of `sequence` have `num_pages` pages: new ones after the first `before`."""
+        row = sequence._row
+        missing = num_pages - before
+        if self._returns or missing + spare > self.pool.num_free:
+            self._make_room(missing, spare)
+        if num_pages > len(row):
+            row = sequence._reserve(num_pages)
+        self.pool.alloc_to(row.data[before:num_pages])
+        sequence._num_pages = num_pages
+        self._owned += missing
+
     def _run(self, sequence: Sequence, match: Match, spare: int) -> None:
         """Fill the row of a sequence, first with the pages of `match`, which is locked; it runs from now on."""
-        size, row = self.page_size, sequence._row.data
-        cached, pages = match.length // size, -(-sequence.length // size)
-        if self._leaving or self._loose or pages - cached + spare > self.pool.num_free:
-            self._make_room(pages - cached, spare)
+        size, length = self.page_size, match.length
+        cached = length // size
+        self._take(sequence, cached, -(-sequence.length // size), spare)
+        sequence.cached_length = sequence.computed = sequence.shared = length
+        sequence._first_own = cached
+        row = sequence._row.data
         match.copy_to(row)
-        self.pool.alloc_to(row[cached:pages])
-        self._owned += pages - cached
-        sequence._manager, sequence._num_pages, sequence._first_own = self, pages, cached
-        sequence.cached_length = sequence.computed = sequence.shared = match.length
+        sequence._manager = self
         self._started = sequence.number
         self._running[sequence.number] = sequence
         if self.host is not None and match.host_length:
             sequence.loaded = self.host.bring_back(match, row[cached : cached + match.host_length // size])
-            sequence.cached_length = sequence.computed = match.length + sequence.loaded
+            sequence.cached_length = sequence.computed = length + sequence.loaded
             self.checkpoint(sequence)
 
     def _publish(self, sequence: Sequence) -> Insertion | None:
@@ -398,11 +411,9 @@ class CacheManager(Exclusive):
         if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
             tokens = tokens[:end]
         sequence._first_own = pages  # what is on offer is not ours while it is
-        row: Any = sequence._row.data[:pages]
-        if self._trusting:
-            row = PoolPages(row)
+        row = sequence._row.data[:pages]
         try:
-            return self._insert(sequence, tokens, row)
+            return self._insert(sequence, tokens, PoolPages(row) if self._trusting else row)
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
@@ -415,14 +426,15 @@ class CacheManager(Exclusive):
         size, before = self.page_size, sequence._handle
         first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
         duplicates: Any = ()
+        handle: Any = done.handle
         if given > first:  # another sequence was faster: the cache kept its pages
             duplicates = sequence._row[first:given].copy()
-            match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
-            match.copy_to(sequence._row.data)
-            sequence._read(done.length, match)
+            handle = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
+            handle.copy_to(sequence._row.data)
+            sequence._num_expanded = 0
         else:
-            self.cache.lock(done.handle)
-            sequence._read(done.length, done.handle)
+            self.cache.lock(handle)
+        sequence.shared, sequence._first_own, sequence._handle = done.length, kept, handle
         self._owned -= kept - first
         self._give_back(duplicates, before)
 
@@ -433,43 +445,45 @@ class CacheManager(Exclusive):
 
         Twin: `minikv.engine.ch06_07_manager.release`.
         """
-        size, handle, row = self.page_size, sequence._handle, sequence._row
-        shared, end = sequence.shared // size, sequence._num_pages
-        given = kept = shared
+        size, row, end = self.page_size, sequence._row, sequence._num_pages
+        first = given = kept = sequence.shared // size
         if done is not None and done.length > sequence.shared:
             given, kept = done.prefix_length // size, done.length // size
-        own: Any = ()
-        if given > shared or kept < end:
-            own = np.concatenate((row[shared:given], row[kept:end]))
-        self._owned -= end - shared
+        own = row[kept:end] if given == first else np.concatenate((row[first:given], row[kept:end]))
+        self._owned -= end - first
         self._running.pop(sequence.number, None)
-        sequence._end(state)
+        handle, memory = sequence._handle, (row, sequence._slots)
+        sequence.state = state
+        sequence._manager = sequence._handle = None
+        sequence._row, sequence._slots = NO_ROW
+        sequence._num_pages = sequence._num_expanded = 0
         self._give_back(own, handle)
         if len(self._rows) < _SPARE_ROWS:
-            self._rows.append(row)
+            self._rows.append(memory)
 
-    def _give_back(self, pages: Any = (), handle: Handle | None = None) -> None:
-        """Unlock `handle` and free `pages`, and whatever else is still to be given back because something failed.
+    def _give_back(self, pages: Any = None, handle: Handle | None = None) -> None:
+        """Free `pages` and unlock `handle`, and whatever else is still to be given back because something failed.
 
         Our own pool need not look at our own pages, nor at what our own index evicted, as long as all pages are
         accounted for. What anybody else evicts, and what was inserted or freed without the manager's knowledge, is
         looked at page by page.
         """
-        if handle is not None:
-            self._loose.append(handle)
-        if len(pages):
-            self._leaving.append(pages)
-        while self._loose:
-            self.cache.unlock(self._loose[0])
-            del self._loose[0]
-        while self._leaving:
-            pages = self._leaving[0]
-            known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
-            if self._trusting and known + len(pages) == self.num_pages and type(self.pool) is FreeListPool:
-                self.pool.free(pages, sure=True)
-            else:
-                self.pool.free(pages)
-            del self._leaving[0]
+        returns = self._returns
+        if pages is not None:
+            returns.append((pages, handle))
+        while returns:
+            pages, handle = returns[0]
+            if handle is not None:
+                self.cache.unlock(handle)
+                returns[0] = pages, None
+            count = len(pages)
+            if count:
+                known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
+                if self._trusting and known + count == self.num_pages and type(self.pool) is FreeListPool:
+                    self.pool.free(pages, sure=True)
+                else:
+                    self.pool.free(pages)
+            del returns[0]
 
     @exclusive
     def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:

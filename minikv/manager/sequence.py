@@ -21,7 +21,7 @@ from minikv.prefix.contract import Handle
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
-_NO_PAGES, _NO_SLOTS = np.empty(0, np.int32), np.empty((0, 1), np.int32)
+NO_ROW = np.empty(0, np.int32), np.empty((0, 1), np.int32)  # its memory: for pages, and for their slots
 
 
 class Sequence:
@@ -46,8 +46,7 @@ class Sequence:
     _manager: Any = None  # while it runs
     _handle: Handle | None = None  # locked: it protects [0, shared)
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
-    _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all
-    _num_expanded = 0  # how many they are
+    _num_expanded = 0  # so many pages of the row have their slots in `_slots`; pages of 1 need none
     _num_pages = 0  # in the row
     _generated: bytes | bytearray = b""  # the tokens after the prompt
 
@@ -57,18 +56,14 @@ class Sequence:
         prompt: PackedTokens,
         namespace: Hashable,
         page_size: int,
-        rows: list[Pages],
-        every_slot: Pages = _NO_SLOTS,
+        rows: list[tuple[Pages, Pages]],
+        every_slot: Pages = NO_ROW[1],
     ):
         self.number, self.namespace, self.page_size = number, namespace, page_size
         self._tokens: PackedTokens | None = prompt  # all of them, until another is appended
         self._prompt = prompt
-        self.length = length = len(prompt.data) // TOKEN_BYTES
-        num_pages = -(-length // page_size)
-        row = rows.pop() if rows else _NO_PAGES  # memory that an earlier request left
-        if len(row) < num_pages:
-            row = np.empty(num_pages + num_pages // 8 + 8, np.int32)
-        self._row = row
+        self.length = len(prompt.data) // TOKEN_BYTES
+        self._row, self._slots = rows.pop() if rows else NO_ROW  # memory that an earlier row had
         self._every_slot = every_slot  # page by page, of the whole pool; of a huge pool none
 
     @property
@@ -123,61 +118,34 @@ class Sequence:
         """The slots of the first `length` tokens; those of each page are worked out once."""
         if self.page_size == 1:
             return self._row[:length]
-        num_pages = -(-length // self.page_size)
-        if num_pages > self._num_expanded:
-            self._expand(num_pages)
+        num_pages, first = min(-(-length // self.page_size), self._num_pages), self._num_expanded
+        if num_pages > first:
+            pages, slots = self._row[first:num_pages], self._slots[first:num_pages]
+            if len(self._every_slot):
+                self._every_slot.take(pages, 0, slots, "clip")
+            else:
+                slots[:] = page_slots(pages, self.page_size).reshape(-1, self.page_size)
+            self._num_expanded = num_pages
         return self._slots.reshape(-1)[:length]
 
-    def _expand(self, num_pages: int) -> None:
-        """Work out the slots of the row's first `num_pages` pages."""
-        row, first = self._row, self._num_expanded
-        if num_pages > len(self._slots):  # for all of the row's memory, so that this is rare
-            longer = np.empty((len(row), self.page_size), np.int32)
-            longer[:first] = self._slots[:first]
-            self._slots = longer
-        if len(self._every_slot):
-            self._every_slot.take(row[first:num_pages], 0, self._slots[first:num_pages], "clip")
-        else:
-            slots = page_slots(row[first:num_pages], self.page_size)
-            self._slots[first:num_pages] = slots.reshape(-1, self.page_size)
-        self._num_expanded = num_pages
-
-    def _reserve(self, num_pages: int) -> None:
-        """Make the row's memory hold `num_pages` pages, which are more than it holds."""
-        longer = np.empty(num_pages + num_pages // 2, np.int32)
-        longer[: len(self._row)] = self._row
-        self._row = longer
-
-    def _read(self, length: int, handle: Handle) -> None:
-        """The first `length` tokens lie in pages of the cache, which `handle` protects."""
-        self.shared, self._handle, self._first_own = length, handle, length // self.page_size
-        self._num_expanded = 0  # its pages may be others than before
-
-    def _append(self, tokens: bytes, num_pages: int) -> None:
-        """Append packed `tokens`, in a row that now has `num_pages` pages."""
-        if self._generated:
-            self._generated += tokens
-        else:
-            self._generated = bytearray(tokens)
-        self._tokens = None
-        self.length += len(tokens) // TOKEN_BYTES
-        self._num_pages = num_pages
+    def _reserve(self, num_pages: int) -> Pages:
+        """Give the row memory for `num_pages` pages, which are more than it has room for, and some more."""
+        many, row = num_pages + num_pages // 2, self._row
+        self._row = np.empty(many, np.int32)
+        self._row[: len(row)] = row
+        self._slots = np.empty((many if self.page_size > 1 else 0, self.page_size), np.int32)
+        self._num_expanded = 0
+        return self._row
 
     def _cut(self, length: int) -> Pages:
         """Only the first `length` tokens stay; the pages after them, which the row no longer has."""
         keep = len(self._prompt) * TOKEN_BYTES
         self._prompt = self._prompt[:length]
-        self._generated = bytearray(self._generated[: max(0, length * TOKEN_BYTES - keep)])
+        self._generated = self._generated[: max(0, length * TOKEN_BYTES - keep)]
         self._tokens, self.length, self.computed = None, length, min(self.computed, length)
         end, self._num_pages = self._num_pages, -(-length // self.page_size)
         self._num_expanded = min(self._num_expanded, self._num_pages)
         return self._row[self._num_pages : end].copy()
-
-    def _end(self, state: str) -> None:
-        """Hold nothing from now on."""
-        self._manager = self._handle = None
-        self._row, self._num_pages, self.state = _NO_PAGES, 0, state
-        self._slots = _NO_SLOTS
 
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minikv.errors import InvariantError, whole_number
+from minikv.errors import InvariantError, OutOfPages, whole_number
 from minikv.interrupts import exclusive
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
@@ -53,6 +53,18 @@ class WindowedManager(CacheManager):
         """Of both kinds, how many pages are free, and how many tokens the cache could evict."""
         full, windows = self.pool.full.num_free, self.pool.windows.num_free
         return [(full, self.cache.evictable_size), (windows, self.cache.window_evictable_size)]
+
+    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+        """Evict until `num_pages` of both kinds are free, as `CacheManager` does it for one."""
+        if self._returns:
+            self._give_back()
+        needed, short = num_pages + spare, []
+        for free, evictable in self._kinds():
+            if needed > free + evictable // self.page_size:
+                raise OutOfPages(needed, free, evictable // self.page_size)
+            short.append(max(0, num_pages - free) * self.page_size)
+        if any(short):
+            self._give_back(self.cache.evict(*short))
 
     @exclusive
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
