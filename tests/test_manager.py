@@ -305,6 +305,23 @@ def test_finish_publishes_what_is_computed_and_no_more():
     assert sequence.slots.tolist() == []
 
 
+def test_a_pool_may_keep_the_pages_that_it_is_given():
+    class Keeps(FreeListPool):
+        def free(self, pages):
+            super().free(pages)
+            self.given = pages
+
+    pool = Keeps(8)
+    manager = CacheManager(8, page_size=2, prefix_cache=RadixCache(2), pool=pool)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    manager.finish(sequence)
+    given, before = pool.given, list(pool.given)
+    assert len(before) == 1
+    manager.start(range(10, 24))  # in the memory of the row that is over
+    assert list(given) == before
+
+
 def test_a_request_has_at_least_one_token():
     manager = CacheManager(8)
     with pytest.raises(ValueError, match="tokens are empty: a request has at least 1 token"):

@@ -482,7 +482,7 @@ class CacheManager(Exclusive):
                 if self._trusting and known + count == self.num_pages and type(self.pool) is FreeListPool:
                     self.pool.free(pages, sure=True)
                 else:
-                    self.pool.free(pages)
+                    self.pool.free(np.array(pages))  # a pool may keep it; the row is used again
             del returns[0]
 
     @exclusive
