@@ -53,6 +53,17 @@ class InvariantError(AssertionError):
     """
 
 
+def require(holds: Any, message: str) -> None:
+    """Raise `InvariantError` with this message unless it holds.
+
+    >>> require(1 + 1 == 3, "1 + 1 is 2: expected 3")
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: 1 + 1 is 2: expected 3
+    """
+    if not holds:
+        raise InvariantError(message)
+
+
 def whole_number(name: str, value: Any, at_least: int, rule: str, limit: int = 2**63) -> int:
     """`value` as an int in [at_least, limit), or the error that names it and the rule; nothing counts beyond 2**63.
 

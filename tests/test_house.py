@@ -82,13 +82,13 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 14_386,
     # Which pages hold which prefix.
-    "prefix": 18_256,
+    "prefix": 18_229,
     # The life of a request.
     "manager": 6_246,
     # A model that answers.
     "serving": 14_999,
     # The files at the root of the package.
-    "foundations": 10_667,
+    "foundations": 10_690,
     # The race.
     "measure": 6_282,
     # Traces, and what they say about a cache.

@@ -27,9 +27,8 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from minikv.errors import bounded
+from minikv.errors import bounded, require
 from minikv.prefix.token_trie import PageNode, PageRoot, TokenTrie
-from minikv.prefix.tree_check import require
 
 # A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.
 KeyOf = Callable[[bytes, bytes], bytes]

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minikv.errors import LockError
+from minikv.errors import LockError, require
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
 from minikv.prefix.contract import (
@@ -40,7 +40,7 @@ from minikv.prefix.contract import (
     require_wanted,
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.tree_check import check_nodes, require
+from minikv.prefix.tree_check import check_nodes
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from minikv.errors import InvariantError, bounded, brief
+from minikv.errors import InvariantError, bounded, brief, require
 from minikv.prefix.base_index import end_of, way_to
 from minikv.prefix.contract import Handle
 from minikv.prefix.eviction import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
@@ -67,12 +67,6 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
         require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
     _check_pages(nodes)
     _check_order(order, nodes)
-
-
-def require(holds: Any, message: str) -> None:
-    """Raise `InvariantError` with this message unless it holds."""
-    if not holds:
-        raise InvariantError(message)
 
 
 def _check_edge(page_size: int, node: Any) -> None:
