@@ -101,7 +101,7 @@ def test_a_store_takes_the_bytes_that_the_sizing_chapter_counts(shape, layout, d
 def test_keys_and_values_of_all_layers_are_in_one_allocation_and_start_as_zeros(shape, layout):
     store = KVStore(shape, PAGES, PAGE_SIZE, layout=layout)
     home = store._memory.untyped_storage().data_ptr()
-    assert {view.untyped_storage().data_ptr() for view in (store._views.k, store._views.v)} == {home}
+    assert {view.untyped_storage().data_ptr() for pair in store._layers for view in pair} == {home}
     assert all(not tensor.any() for pair in contents(store) for tensor in pair)
 
 
@@ -113,7 +113,7 @@ def test_the_page_layout_has_a_slot_in_one_run_of_bytes_and_the_layer_layout_a_l
         touched = (store._memory != 0).view(-1, 4).any(1).int()
         starts = int((touched.diff(prepend=torch.zeros(1, dtype=torch.int)) == 1).sum())
         assert starts == runs_of_a_slot
-        assert store._views.k[0].is_contiguous() == keys_together
+        assert store._layers[0][0].is_contiguous() == keys_together
 
 
 # -- what is written is read ------------------------------------------------------------------------------------------
@@ -626,10 +626,9 @@ def test_check_finds_a_view_that_is_elsewhere(layout):
         return CopyView(plane.lines.clone())
 
     for name, attribute, change in (
-        ("k is not where", "_views", lambda views: views._replace(k=views.v, v=views.k)),
-        ("plane 0 is not where", "_views", lambda views: views._replace(planes=(views.planes[0].flip(0).clone(),))),
-        ("the planes cover 0 of", "_views", lambda views: views._replace(planes=())),
-        ("K and V cover", "_views", lambda views: views._replace(v=views.v[1:])),
+        ("the planes cover 0 of", "_slots", lambda planes: []),
+        ("K and V cover", "_layers", lambda layers: layers[1:]),
+        ("k of layer 0 is not where", "_layers", lambda layers: [(v, k) for k, v in layers]),
         ("slots 0 is not where", "_slots", lambda planes: [elsewhere(planes[0])]),
         ("pages 0 is not where", "_pages", lambda planes: [elsewhere(planes[0])]),
         ("k of layer 0 is not where", "_layers", lambda layers: layers[::-1]),
@@ -705,7 +704,7 @@ def test_the_triton_kernel_agrees_with_indexing_on_a_gpu(shape, layout):
     store = filled(shape, layout, "cuda", pages=512)
     order = torch.randperm(store.num_slots, generator=torch.Generator().manual_seed(1)).cuda()
     src, dst = order[:900], order[900:1800]
-    for plane in store._views.planes:
+    for plane in store.planes:
         expected = plane.clone()
         move_by_index(expected, src, dst)
         move_rows(plane, src, dst)

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minikv.errors import InvariantError, bounded, whole_number
+from minikv.errors import bounded, require, whole_number
 from minikv.pools.page_table import page_slots
 from minikv.sizing import KVShape
 from minikv.store.crossing import Crossing, End
-from minikv.store.layout import KeysAndValues, Layout, cut, dtype_of, require_layout, row_bytes, rows_of
+from minikv.store.layout import KeysAndValues, cut, dtype_of, require_layout, row_bytes, rows_of
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots, device_of
 
@@ -74,20 +74,17 @@ class KVStore:
     def _look(self) -> None:
         """Make everything through which the allocation is seen."""
         with torch.inference_mode(False):
-            self._views = self._cut()
-            self._layers = list(zip(self._views.k, self._views.v))
-            self._slots = [CopyView(plane) for plane in self._views.planes]
-            self._pages = [CopyView(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
+            k, v, planes = cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)
+            self._layers = list(zip(k, v))
+            self._slots = [CopyView(plane) for plane in planes]
+            self._pages = [CopyView(plane.view(len(plane), self.num_pages, -1)) for plane in planes]
         is_gpu = self.device.type == "cuda"
         self._side: Any = torch.cuda.Stream(self.device) if is_gpu else None  # type: ignore[no-untyped-call]
-
-    def _cut(self) -> Layout:
-        return cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the data of a copy: one allocation, not the views of it."""
         self._wait()
-        seen = ("_views", "_layers", "_slots", "_pages", "_side")
+        seen = ("_layers", "_slots", "_pages", "_side")
         return {name: value for name, value in vars(self).items() if name not in seen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -109,7 +106,7 @@ class KVStore:
         >>> [KVStore(shape, 5, layout=layout).planes[0].shape for layout in ("page", "layer")]
         [torch.Size([1, 5, 6]), torch.Size([6, 5, 1])]
         """
-        return self._views.planes
+        return tuple(view.lines for view in self._slots)
 
     # -- slots and tensors, checked before a byte moves ----------------------------------------------------------------
 
@@ -175,9 +172,9 @@ class KVStore:
         return crossing
 
     def _end(self, pages: Slots) -> End:
-        whole = self.page_size > 1
-        slots = self.slots(page_slots(pages.numbers, self.page_size)) if whole else pages
-        return End(slots, self._layers, self._side)
+        if self.page_size > 1:
+            pages = self.slots(page_slots(pages.numbers, self.page_size))
+        return End(pages, self._layers, self._side)
 
     def in_host_memory(self, num_pages: int) -> KVStore:
         """An empty store like this one in host memory, for `take_pages`; pinned if this one is on a GPU."""
@@ -197,7 +194,8 @@ class KVStore:
 
     def write(self, layer: int, slots: Any, k: Tensor, v: Tensor) -> None:
         """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
-        (all_keys, all_values), where = self._layer(layer), self.slots(slots).once("slots")
+        all_keys, all_values = self._layer(layer)
+        where = self.slots(slots).once()
         keys = rows_of("k", k, (len(where), *self._heads[0]), self.dtype, all_keys)
         values = rows_of("v", v, (len(where), *self._heads[1]), self.dtype, all_values)
         all_keys.index_copy_(0, where.index, keys)
@@ -214,7 +212,7 @@ class KVStore:
         `count` may be more than the store has: several requests read a shared slot, and a padded row repeats its last.
         """
         count = whole_number("count", count, 0, "0 or more slots are looked at")
-        k, v = (side.new_empty(count, side.shape[2]) for side in self._views[:2])
+        k, v = (side.new_empty(count, side.shape[1]) for side in self._layers[0])
         return k, v
 
     def view(self, layer: int, slots: Any, room: KeysAndValues | None = None) -> KeysAndValues:
@@ -267,31 +265,35 @@ class KVStore:
         >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 2, layout="layer").pieces()
         [('K0', 0), ('K0', 1), ('V0', 0), ('V0', 1)]
         """
-        sides, layers = (("K", self._views.k), ("V", self._views.v)), range(self.shape.num_layers)
-        names = [(side[layer], f"{letter}{layer}") for letter, side in sides for layer in layers]
-        found = sorted((rows[slot].data_ptr(), name, slot) for rows, name in names for slot in range(self.num_slots))
-        return [(name, slot) for _, name, slot in found]
+        found = []
+        for layer, sides in enumerate(self._layers):
+            for letter, side in zip("KV", sides):
+                found += [(row.data_ptr(), f"{letter}{layer}", slot) for slot, row in enumerate(side)]
+        return [(name, slot) for _, name, slot in sorted(found)]
 
     def check(self) -> None:
         """K and V of all layers, and the planes, are where the layout says, and each cover every byte once."""
-        if self._memory.nbytes != self.num_slots * self.slot_bytes:
-            raise InvariantError(f"KVStore: {self._memory.nbytes} bytes for {self.num_slots} x {self.slot_bytes}")
-        for name, views in (("K and V", self._views[:2]), ("the planes", self._views.planes)):
+        sizes = f"KVStore: {self.nbytes} bytes for {self.num_slots} x {self.slot_bytes}"
+        require(self.nbytes == self.num_slots * self.slot_bytes, sizes)
+        sides = [side for layer in self._layers for side in layer]
+        for name, views in ("K and V", sides), ("the planes", self.planes):
             covered = sum(view.nbytes for view in views)
-            if covered != self.nbytes:
-                raise InvariantError(f"KVStore: {name} cover {covered} of {self.nbytes} bytes")
-        right = self._cut()
-        held = [("k", self._views.k, right.k), ("v", self._views.v, right.v)]
-        for at, plane in enumerate(right.planes):
-            pages = plane.view(len(plane), self.num_pages, -1)
-            held += [(f"plane {at}", self._views.planes[at], plane), (f"slots {at}", self._slots[at].lines, plane)]
-            held += [(f"pages {at}", self._pages[at].lines, pages)]
-        for at, layer in enumerate(zip(right.k, right.v)):
-            held += [(f"{name} of layer {at}", *both) for name, *both in zip("kv", self._layers[at], layer)]
-        for name, *both in held:
-            mine, where = ((view.data_ptr(), view.shape, view.stride()) for view in both)
-            if mine != where:
-                raise InvariantError(f"KVStore: {name} is not where the {self.layout!r} layout has it")
+            require(covered == self.nbytes, f"KVStore: {name} cover {covered} of {self.nbytes} bytes")
+        again = object.__new__(KVStore)
+        vars(again).update(vars(self))
+        again._look()
+        held = self._held()
+        for name, view in again._held().items():
+            here, there = ((one.data_ptr(), one.shape, one.stride()) for one in (held[name], view))
+            require(here == there, f"KVStore: {name} is not where the {self.layout!r} layout has it")
+
+    def _held(self) -> dict[str, Tensor]:
+        """Everything through which the allocation is seen, by name."""
+        layers = enumerate(self._layers)
+        found = {f"{name} of layer {at}": side for at, layer in layers for name, side in zip("kv", layer)}
+        for name, views in ("slots", self._slots), ("pages", self._pages):
+            found |= {f"{name} {at}": view.lines for at, view in enumerate(views)}
+        return found
 
     def __repr__(self) -> str:
         shape = self.shape

@@ -10,7 +10,6 @@ as the attention of that layer reads them. After SGLang, whose host memory is "p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -74,23 +73,16 @@ def cut(memory: Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layo
     k_bytes, v_bytes = row_bytes(shape, dtype)
     widest = 16 if memory.device.type in ("cpu", "cuda") else 8  # not every device has complex numbers
     width = gcd(widest, k_bytes, v_bytes)
-    items, k, v, layers = memory.view(_ITEMS[width]), k_bytes // width, v_bytes // width, shape.num_layers
-
-    def view(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
-        return items.as_strided(size, stride, offset)
-
+    items, k, v = memory.view(_ITEMS[width]), k_bytes // width, v_bytes // width
     if layout == "page":
-        slot = layers * (k + v)
-        keys, values = ((k + v, slot, 1), 0), ((k + v, slot, 1), k)
-        planes = [view((1, num_slots, slot), (num_slots * slot, slot, 1))]
-    else:
-        layer = num_slots * (k + v)
-        keys, values = ((layer, k, 1), 0), ((layer, v, 1), num_slots * k)
-        if k == v:  # then keys and values of all layers are one plane each, of one size
-            planes = [view((2 * layers, num_slots, k), (num_slots * k, k, 1))]
-        else:
-            planes = [view((layers, num_slots, row), *place) for row, place in ((k, keys), (v, values))]
-    return Layout(view((layers, num_slots, k), *keys), view((layers, num_slots, v), *values), tuple(planes))
+        rows = items.view(num_slots, shape.num_layers, k + v).transpose(0, 1)
+        return Layout(rows[..., :k], rows[..., k:], (items.view(1, num_slots, -1),))
+    layers, half = items.view(shape.num_layers, -1), num_slots * k
+    keys = layers[:, :half].unflatten(1, (num_slots, k))
+    values = layers[:, half:].unflatten(1, (num_slots, v))
+    if k == v:  # then keys and values of all layers are one plane
+        return Layout(keys, values, (items.view(-1, num_slots, k),))
+    return Layout(keys, values, (keys, values))
 
 
 def require_layout(shape: KVShape, layout: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from operator import sub
 
 import numpy as np
 import torch
@@ -107,9 +108,10 @@ def runs(src: SlotNumbers, dst: SlotNumbers) -> list[tuple[int, int, int]]:
     [(4, 0, 3), (1, 3, 1)]
     """
     both = (src << 32) | dst
-    firsts = [0, *((both[1:] - both[:-1] != _NEXT).nonzero()[0] + 1).tolist()]
-    lengths = [end - first for first, end in zip(firsts, [*firsts[1:], len(src)])]
-    return list(zip(src[firsts].tolist(), dst[firsts].tolist(), lengths))
+    breaks = (both[1:] - both[:-1] != _NEXT).nonzero()[0] + 1
+    firsts = [0, *breaks.tolist()]
+    ends = [*firsts[1:], len(src)]
+    return list(zip(src.take(firsts).tolist(), dst.take(firsts).tolist(), map(sub, ends, firsts)))
 
 
 def disjoint(src: SlotNumbers, dst: SlotNumbers) -> bool:

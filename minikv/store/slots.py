@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,12 @@ class Slots:
     ValueError: slots[1] is 8: this store has slots 0 to 7
     """
 
-    __slots__ = ("_distinct", "_index", "_run", "device", "limit", "numbers")
-
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
         limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
         where = device if isinstance(device, torch.device) else device_of(device)
         self.numbers: SlotNumbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
         self.numbers.flags.writeable = False
         self.limit, self.device = limit, where
-        self._index: Tensor | None = None
-        self._distinct: bool | None = None
-        self._run: slice | bool | None = False  # not looked up yet
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -51,37 +47,34 @@ class Slots:
             raise TypeError(f"slots can be sliced without a step, not indexed with {bounded(part)}")
         found = object.__new__(Slots)
         found.numbers, found.limit, found.device = self.numbers[part], self.limit, self.device
-        found._index = None if self._index is None else self._index[part]
-        found._distinct = True if self._distinct else None
-        found._run = False
+        known = vars(self)
+        if "index" in known:
+            found.index = self.index[part]
+        if known.get("distinct"):
+            found.distinct = True
         return found
 
-    @property
+    @cached_property
     def index(self) -> Tensor:
         """The numbers as a tensor on the device; put there when first asked for."""
-        if self._index is None:
-            self._index = torch.from_numpy(self.numbers.copy()).to(self.device)
-        return self._index
+        return torch.from_numpy(self.numbers.copy()).to(self.device)
 
-    @property
+    @cached_property
     def distinct(self) -> bool:
         """Return whether no number is there twice; looked up once."""
-        if self._distinct is None:
-            self._distinct = len(set(self.numbers.tolist())) == len(self.numbers)
-        return self._distinct
+        return len(set(self.numbers.tolist())) == len(self.numbers)
 
-    @property
+    @cached_property
     def run(self) -> slice | None:
         """The slots as a slice, where each is the neighbour of the one before; looked up once.
 
         >>> Slots([5, 6, 7], limit=8).run, Slots([5, 7], limit=8).run
         (slice(5, 8, None), None)
         """
-        if self._run is False:
-            numbers = self.numbers
-            runs = len(numbers) > 0 and bool((numbers[1:] - numbers[:-1] == 1).all())
-            self._run = slice(int(numbers[0]), int(numbers[-1]) + 1) if runs else None
-        return self._run  # type: ignore[return-value]
+        numbers = self.numbers
+        if not len(numbers) or (numbers[1:] - numbers[:-1] != 1).any():
+            return None
+        return slice(int(numbers[0]), int(numbers[-1]) + 1)
 
     def once(self, name: str = "slots") -> Slots:
         """These slots, or the `ValueError` that names the first number that is there twice.
