@@ -402,8 +402,9 @@ def test_host_memory_behind_a_gpu_is_pinned_whatever_the_default_device_is():
     assert same([store.read(0, [8])], [store.read(0, [4])])
 
 
-def test_no_pages_cross_too():
-    store = filled(EVEN)
+@every_device
+def test_no_pages_cross_too(device):
+    store = filled(EVEN, device=device)
     assert store.in_host_memory(1).take_pages(store, [], []).done
 
 

@@ -57,7 +57,7 @@ class Crossing:
         self._events: dict[int, Any] = {}
         self._staged: dict[int, list[Tensor]] = {}
         self._stream = target.stream or source.stream
-        if self._stream is not None and source.slots.device != target.slots.device:
+        if self._stream is not None and len(source.slots) and source.slots.device != target.slots.device:
             self._set_out()
 
     @property
@@ -79,20 +79,19 @@ class Crossing:
         """Copy `layer` into the target, or wait until it is there; if that fails, the next read tries again."""
         if layer not in self._to_come:
             return
-        mine = self.target.layers[layer]
+        packed = self._staged.get(layer, [])
         if layer not in self._events:
-            for theirs, side in zip(self.source.layers[layer], mine):
-                rows = theirs.index_select(0, self.source.slots.index).to(side.device)
-                side.index_copy_(0, self.target.slots.index, rows.view(side.dtype))
+            packed = [side.index_select(0, self.source.slots.index) for side in self.source.layers[layer]]
         elif self.target.stream is None:
             self._events[layer].synchronize()
         else:
             current = torch.cuda.current_stream(self.target.slots.device)
             current.wait_event(self._events[layer])
-            for rows, side in zip(self._staged[layer], mine):
+            for rows in packed:
                 rows.record_stream(current)
-                side.index_copy_(0, self.target.slots.index, rows)
-            del self._staged[layer]
+        for rows, side in zip(packed, self.target.layers[layer]):
+            side.index_copy_(0, self.target.slots.index, rows.to(side.device).view(side.dtype))
+        self._staged.pop(layer, None)
         del self._to_come[layer]
 
     def finish(self) -> None:
@@ -103,37 +102,32 @@ class Crossing:
     def _set_out(self) -> None:
         """Start to copy all layers on the stream for copies, in the order in which they will be read."""
         out = self.source.stream is not None
-        current = torch.cuda.current_stream((self.source if out else self.target).slots.device)
+        device = (self.source if out else self.target).slots.device
+        current, order = torch.cuda.current_stream(device), np.arange(len(self.source.slots))
+        pieces = runs(order, self.target.slots.numbers) if out else runs(self.source.slots.numbers, order)
         for layer in self._to_come:
-            packed = (
-                [side.index_select(0, self.source.slots.index) for side in self.source.layers[layer]] if out else []
-            )
+            rows: Any = self.source.layers[layer]
+            if out:
+                rows = [side.index_select(0, self.source.slots.index) for side in rows]
             self._stream.wait_stream(current)
             with torch.cuda.stream(self._stream):
                 if out:
-                    self._to_runs(packed, self.target.layers[layer])
+                    _copy_runs(pieces, rows, self.target.layers[layer])
+                    for side in rows:
+                        side.record_stream(self._stream)
                 else:
-                    self._staged[layer] = self._from_runs(self.source.layers[layer])
+                    self._staged[layer] = [side.new_empty((len(order), side.shape[1]), device=device) for side in rows]
+                    _copy_runs(pieces, rows, self._staged[layer])
                 self._events[layer] = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 self._events[layer].record(self._stream)
-            for rows in packed:
-                rows.record_stream(self._stream)
-
-    def _to_runs(self, packed: list[Tensor], sides: Any) -> None:
-        """Copy packed rows on the device to runs of slots in host memory."""
-        for at, begin, length in runs(np.arange(len(self.target.slots)), self.target.slots.numbers):
-            for rows, side in zip(packed, sides):
-                side[begin : begin + length].copy_(rows[at : at + length], non_blocking=True)
-
-    def _from_runs(self, sides: Any) -> list[Tensor]:
-        """Copy runs of slots in host memory to packed rows on the device."""
-        count, device = len(self.source.slots), self.target.slots.device
-        packed = [side.new_empty((count, side.shape[1]), device=device) for side in sides]
-        for at, begin, length in runs(np.arange(count), self.source.slots.numbers):
-            for rows, side in zip(packed, sides):
-                rows[at : at + length].copy_(side[begin : begin + length], non_blocking=True)
-        return packed
 
     def __repr__(self) -> str:
         layers = f"{len(self._to_come)} of {len(self.source.layers)} layers to come"
         return f"Crossing(slots={len(self.source.slots)}, {layers})"
+
+
+def _copy_runs(pieces: list[tuple[int, int, int]], sources: Any, targets: Any) -> None:
+    """Copy runs of rows between a device and host memory, and do not wait."""
+    for first, begin, length in pieces:
+        for source, target in zip(sources, targets):
+            target[begin : begin + length].copy_(source[first : first + length], non_blocking=True)

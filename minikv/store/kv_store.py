@@ -282,18 +282,16 @@ class KVStore:
         again = object.__new__(KVStore)
         vars(again).update(vars(self))
         again._look()
-        held = self._held()
-        for name, view in again._held().items():
-            here, there = ((one.data_ptr(), one.shape, one.stride()) for one in (held[name], view))
-            require(here == there, f"KVStore: {name} is not where the {self.layout!r} layout has it")
+        held = self._places()
+        for name, place in again._places().items():
+            require(held.get(name) == place, f"KVStore: {name} is not where the {self.layout!r} layout has it")
 
-    def _held(self) -> dict[str, Tensor]:
-        """Everything through which the allocation is seen, by name."""
+    def _places(self) -> dict[str, Any]:
         layers = enumerate(self._layers)
         found = {f"{name} of layer {at}": side for at, layer in layers for name, side in zip("kv", layer)}
         for name, views in ("slots", self._slots), ("pages", self._pages):
             found |= {f"{name} {at}": view.lines for at, view in enumerate(views)}
-        return found
+        return {name: (view.data_ptr(), view.shape, view.stride()) for name, view in found.items()}
 
     def __repr__(self) -> str:
         shape = self.shape
