@@ -13,7 +13,7 @@ from minikv.traffic.bodies import Body
 from minikv.traffic.logs import Units, units_for
 from minikv.traffic.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv.traffic.why.histories import PLACED
-from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at
+from minikv.traffic.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
 from minikv.traffic.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
 from minikv.traffic.why.texts import PromptChange, shared_length
 
@@ -148,8 +148,8 @@ class Explanation:
             "remedy": " ".join(self.remedies),
             "also": self.also._asdict() if self.also else None,
             "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
-            "a": _spot_json(self.spots[0]),
-            "b": _spot_json(self.spots[1]),
+            "a": spot_json(self.spots[0]),
+            "b": spot_json(self.spots[1]),
             "unit": self.unit,
             "lengths": list(self.lengths),
             "shared": self.shared,
@@ -228,13 +228,6 @@ def _headline(
     short = little and found.kind == "too short for the cache" and kind != "extended"
     decides = kind in ("nothing", "settings") or not (found.unsure or short)
     return (cache, changed) if harmless and decides else (change, cache)
-
-
-def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
-    if spot is None:
-        return None
-    return {"place": str(spot.place), "key": spot.key, "character": spot.at, "before": shown_before(spot),
-            "after": shown_after(spot)}  # fmt: skip
 
 
 def explanation_text(found: Explanation) -> str:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why.breaks import HISTORY, REGION
+from minikv.traffic.why.changes import KINDS, ChangeKind
+from minikv.traffic.why.places import Spot, shown_after, shown_before
 from minikv.traffic.why.rewrites import ALL, Ends, Items, Rewrites, tools_text, without_tools
 from minikv.traffic.why.symbols import SYMBOL_BYTES, Cause, packed
 
@@ -66,6 +68,49 @@ class Share:
     def after(self) -> float:
         """The hit rate after the fix."""
         return (self.reused + self.lost + self.extra) / max(1, self.size + self.extra)
+
+
+@dataclass
+class BreakingPlace:
+    """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
+
+    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only
+    when others that the same prompts have are fixed as well: several causes in one prompt hide each other. `lines` and
+    `spots` are those of the two longest requests that part there.
+    """
+
+    place: str
+    kind: str
+    breaks: int = 0
+    most: int = -1
+    latest: int = -1
+    lines: tuple[int, int] = (0, 0)
+    spots: tuple[Spot | None, Spot | None] = (None, None)
+    fixed: Share = field(default_factory=Share)
+    joint: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Bytes that are computed again because of it, and would not be without it."""
+        return self.fixed.lost
+
+    @property
+    def most_lost(self) -> int:
+        """Bytes that are lost by it, alone or with others."""
+        return self.lost + self.joint
+
+    @property
+    def about(self) -> ChangeKind:
+        """The meaning of the kind of change, and what to do about it."""
+        return KINDS[self.kind]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, texts cut short."""
+        before = shown_before(next((spot for spot in self.spots if spot), None))
+        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
+                "lost_with_others": self.joint, "hits_after": self.fixed.after, "lines": self.lines,
+                "says": self.about.says, "remedy": self.about.remedy, "before": before,
+                "after": [*map(shown_after, self.spots)]}  # fmt: skip
 
 
 Gains = defaultdict[Cause, defaultdict[str, Share]]

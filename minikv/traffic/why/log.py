@@ -16,59 +16,14 @@ from minikv.traffic.logs import ABSENT, Units, conversation_of, field_of
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.usage import read_usage
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
-from minikv.traffic.why.changes import KINDS, ChangeKind
-from minikv.traffic.why.fixes import Fixes, Gains, Share, best_fix
-from minikv.traffic.why.places import Spot, shown_after, shown_before
+from minikv.traffic.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv.traffic.why.rewrites import ALL
-from minikv.traffic.why.symbols import LEAST, SPREAD, Cause, common_run, tail_change
-from minikv.traffic.why.texts import shared_length
+from minikv.traffic.why.symbols import LEAST, SPREAD, Cause, tail_change
+from minikv.traffic.why.texts import common_run, shared_length
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
 _CAUSES = 24  # places that are looked for in one request
-
-
-@dataclass
-class BreakingPlace:
-    """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
-
-    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only
-    when others that the same prompts have are fixed as well: several causes in one prompt hide each other. `lines` and
-    `spots` are those of the two longest requests that part there.
-    """
-
-    place: str
-    kind: str
-    breaks: int = 0
-    most: int = -1
-    latest: int = -1
-    lines: tuple[int, int] = (0, 0)
-    spots: tuple[Spot | None, Spot | None] = (None, None)
-    fixed: Share = field(default_factory=Share)
-    joint: int = 0
-
-    @property
-    def lost(self) -> int:
-        """Bytes that are computed again because of it, and would not be without it."""
-        return self.fixed.lost
-
-    @property
-    def most_lost(self) -> int:
-        """Bytes that are lost by it, alone or with others."""
-        return self.lost + self.joint
-
-    @property
-    def about(self) -> ChangeKind:
-        """The meaning of the kind of change, and what to do about it."""
-        return KINDS[self.kind]
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values, texts cut short."""
-        before = shown_before(next((spot for spot in self.spots if spot), None))
-        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
-                "lost_with_others": self.joint, "hits_after": self.fixed.after, "lines": self.lines,
-                "says": self.about.says, "remedy": self.about.remedy, "before": before,
-                "after": [*map(shown_after, self.spots)]}  # fmt: skip
 
 
 @dataclass(repr=False)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from minikv.traffic.logs import Units
 from minikv.traffic.report import MARK, ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
-from minikv.traffic.why.fixes import Share
-from minikv.traffic.why.log import BreakingPlace, LogReport
+from minikv.traffic.why.fixes import BreakingPlace, Share
+from minikv.traffic.why.log import LogReport
 from minikv.traffic.why.places import shown_after, shown_before, shown_text
 
 _WIDTH = 100

@@ -257,3 +257,11 @@ def shown_after(spot: Spot | None) -> str:
         return "(its end)"
     most, least = (_IDS, 1) if spot.place.has_ids else (_AFTER, _IDS)
     return shown_text(spot.after[:most], least) + ("…" if len(spot.after) >= most else "")
+
+
+def spot_json(spot: Spot | None) -> dict[str, Any] | None:
+    """A place as plain values, texts cut short; `None` where a prompt ends."""
+    if spot is None:
+        return None
+    return {"place": str(spot.place), "key": spot.key, "character": spot.at, "before": shown_before(spot),
+            "after": shown_after(spot)}  # fmt: skip

@@ -28,7 +28,6 @@ from minikv.traffic.why.symbols import (
     TailChange,
     Unit,
     arranged,
-    common_run,
     first_region,
     head_key,
     packed,
@@ -36,7 +35,7 @@ from minikv.traffic.why.symbols import (
     size_of,
     symbols_of,
 )
-from minikv.traffic.why.texts import NORMAL
+from minikv.traffic.why.texts import NORMAL, common_run
 
 Items = Sequence[PromptItem]
 Pair = tuple[PromptItem, PromptItem]

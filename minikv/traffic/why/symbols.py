@@ -14,12 +14,12 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, PromptPiece
 from minikv.traffic.why.histories import PromptItem, normal_item
 from minikv.traffic.why.places import Spot, spot_at
-from minikv.traffic.why.texts import NORMAL, masked, shared_length, volatile_at
+from minikv.traffic.why.texts import NORMAL, common_run, masked, shared_length, volatile_at
 
 Cause = tuple[str, str]  # the place, and the kind of change
 Unit = tuple[bytes, int]  # a part of an item, and how often it came before
@@ -67,15 +67,6 @@ def _symbol(part: str) -> int:
         return (hash(part) << 19 | size) & _MOST
     bare = part.lstrip("\n")
     return (hash(bare) << 19 | min(7, len(part) - len(bare)) << 16 | size) & _MOST
-
-
-def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
-    """The number of things that two lists share from their beginning.
-
-    >>> common_run("see", "sea")
-    2
-    """
-    return next((n for n, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)))
 
 
 class Region(NamedTuple):

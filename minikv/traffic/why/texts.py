@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any, AnyStr, NamedTuple
 
@@ -47,6 +47,15 @@ def shared_length(one: AnyStr, two: AnyStr) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle)
     return next((at for at in range(low, high) if one[at] != two[at]), high)
+
+
+def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
+    """The number of things that two lists share from their beginning.
+
+    >>> common_run("see", "sea")
+    2
+    """
+    return next((n for n, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)))
 
 
 def text_change(one: str, two: str) -> PromptChange | None:
