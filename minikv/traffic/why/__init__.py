@@ -105,14 +105,20 @@ class Explanation:
     @property
     def remedies(self) -> list[str]:
         """The advice, the most important first."""
-        first = next((kind for kind, where in PLACED.items() if self.change.detail.startswith(where)), self.change.kind)
-        advice = {self.change.kind: first}
-        if self.also and not (first in PLACED and self.also.kind == "breakpoint on what changes"):
+        changed, detail = self.change
+        placed = (kind for kind, where in PLACED.items() if detail.startswith(where))
+        first = next(placed, changed)
+        advice = {changed: first}
+        late = "breakpoint on what changes"
+        if self.also and not (first in PLACED and self.also.kind == late):
             advice[self.also.kind] = self.also.kind
-        found = [kind for kind in advice if not KINDS[kind].harmless] or [self.change.kind]
-        if self.change.kind in ("clock", "random id", "number"):
-            found.sort(key=lambda kind: kind != "breakpoint on what changes")
-        return [f"({kind}) " * (len(found) > 1) + KINDS[advice[kind]].remedy for kind in found]
+        found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
+        if changed in ("clock", "random id", "number"):
+            found.sort(key=lambda kind: kind != late)
+        remedies = [KINDS[advice[kind]].remedy for kind in found]
+        if len(found) == 1:
+            return remedies
+        return [f"({kind}) {remedy}" for kind, remedy in zip(found, remedies)]
 
     @property
     def notes(self) -> list[str]:
@@ -194,13 +200,23 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
 
 def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
-    age = max(0.0, two.time - one.time) / 1000 if one.time is not None and two.time is not None else 0.0
-    scale = length / two.usage.prompt if two.usage and two.usage.prompt else 0
-    billed = units.scale / 4 < scale < units.scale * 4  # else it has images, or is not of this prompt
-    scale, exact = (scale, True) if billed else (units.scale, units.scale == 1)
+    age, scale = 0.0, 0.0
+    if one.time is not None and two.time is not None:
+        age = max(age, two.time - one.time) / 1000
+    if two.usage and two.usage.prompt:
+        scale = length / two.usage.prompt
+    exact = units.scale / 4 < scale < units.scale * 4
+    if not exact:  # it has images, or the bill is not of this prompt
+        scale, exact = units.scale, units.scale == 1
     pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
-    raw, named = any(piece.place.part == "prompt" for piece in two.pieces), two.namespace.get("model")
-    keys = [key] if (key := provider_of(one, two)) else [] if named else ["openai before", "openai"][: 1 if raw else 2]
+    key = provider_of(one, two)
+    if key:
+        return [predict(key, pair)]
+    if two.namespace.get("model"):
+        return []
+    keys = ["openai before", "openai"]
+    if any(piece.place.part == "prompt" for piece in two.pieces):
+        keys.pop()
     return [predict(key, pair) for key in keys]
 
 
@@ -254,8 +270,7 @@ def differing_places(found: Explanation) -> Iterator[str]:
     spot = one or two
     if spot is None:
         return
-    same = one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at)
-    if same:
+    if one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at):
         yield f"  where    {one}"
     else:
         yield f"  where A  {one or 'its end'}"

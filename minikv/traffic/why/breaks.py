@@ -61,11 +61,15 @@ def _loose(text: str) -> int | None:
 def _names(turn: LoggedRequest, ends: Sequence[str], others: Sequence[str]) -> Iterator[object]:
     """Names for a conversation: its first message with one of `ends`, one of the `others`, and the first by itself."""
     first = turn.said[0] if turn.said else ""
+    telling = [text for text in others if len(text) >= _TELLING]
     for same in (hash, _loose):
-        yield from (("turn", turn.root, same(first), name) for text in ends if (name := same(text)))
-        yield from (("message", turn.root, name) for text in others if len(text) >= _TELLING and (name := same(text)))
+        for name in filter(None, map(same, ends)):
+            yield "turn", turn.root, same(first), name
+        for name in filter(None, map(same, telling)):
+            yield "message", turn.root, name
     if len(first) >= _TELLING:
-        yield from (("first", turn.root, name) for same in (hash, _loose) if (name := same(first)))
+        for name in filter(None, (hash(first), _loose(first))):
+            yield "first", turn.root, name
 
 
 class Turns:
@@ -100,7 +104,8 @@ class Turns:
         """
         if conversation is not None:
             return self.get(self._by.get(("conversation", conversation)))
-        found = (self._by[key] for key in _names(turn, turn.said[::-1], turn.said[-2::-1]) if key in self._by)
+        names = _names(turn, turn.said[::-1], turn.said[-2::-1])
+        found = (self._by[name] for name in names if name in self._by)
         return self.get(next(found, None))
 
     def earlier(self, item: PromptItem) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby, takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from minikv.traffic.why.histories import (
     prompt_change,
     role_change,
 )
-from minikv.traffic.why.texts import PromptChange, text_change
+from minikv.traffic.why.texts import PromptChange, common_run, text_change
 
 _MARKS = (
     r"<\|im_start\|>", r"<\|start_header_id\|>", r"<\|start\|>", "<start_of_turn>", r"\[INST\]",
@@ -125,7 +125,7 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     >>> items_change(*(items_of(read_body({"prompt": f"It is 14:0{n}."})) for n in (5, 6))).kind
     'clock'
     """
-    same = sum(1 for _ in takewhile(lambda pair: pair[0].text == pair[1].text, zip(one, two)))
+    same = common_run([item.text for item in one], [item.text for item in two])
     left, right = one[same:], two[same:]
     parts = {left[0].part, right[0].part}
     begun = [item.part for item in one[:same]]

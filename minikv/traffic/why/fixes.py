@@ -106,11 +106,20 @@ class BreakingPlace:
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
-        before = shown_before(next((spot for spot in self.spots if spot), None))
-        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost,
-                "lost_with_others": self.joint, "hits_after": self.fixed.after, "lines": self.lines,
-                "says": self.about.says, "remedy": self.about.remedy, "before": before,
-                "after": [*map(shown_after, self.spots)]}  # fmt: skip
+        spot = next(filter(None, self.spots), None)
+        return {
+            "place": self.place,
+            "kind": self.kind,
+            "breaks": self.breaks,
+            "lost": self.lost,
+            "lost_with_others": self.joint,
+            "hits_after": self.fixed.after,
+            "lines": self.lines,
+            "says": self.about.says,
+            "remedy": self.about.remedy,
+            "before": shown_before(spot),
+            "after": [*map(shown_after, self.spots)],
+        }
 
 
 Gains = defaultdict[Cause, defaultdict[str, Share]]
@@ -178,8 +187,9 @@ class Fixes:
     def _keep(self, cause: Cause, like: int, new: Sequence[int]) -> None:
         """The latest request has all that `like` has with nothing dropped, and then its `new` items."""
         request, before = self._requests[-1], self._requests[like]
-        _, kept = self._histories.setdefault(like, (cause, before.items))
-        history = *request.items[: request.lead], *kept[before.lead :][-_MOST_KEPT:], *new
+        _, sent = self._histories.setdefault(like, (cause, before.items))
+        kept = sent[before.lead :][-_MOST_KEPT:]
+        history = *request.items[: request.lead], *kept, *new
         self._histories[len(self._requests) - 1] = cause, history
 
     def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items], like: int
@@ -210,12 +220,18 @@ class Fixes:
     def by_user(self) -> set[Cause]:
         """The causes whose text is one of a few values, each of which comes again and again."""
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        for item in (item for request in self._requests if request.begins for item in request.items):
-            for cause, begin, end, _ in self.rewrites.regions(item):
-                if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
-                    seen[cause][self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]] += 1
-        often = ((cause, [count >= _OFTEN for count in counts.values()]) for cause, counts in seen.items())
-        return {cause for cause, again in often if sum(again) >= max(_OFTEN, len(again) / 2)}
+        for request in self._requests:
+            for item in request.items if request.begins else ():
+                for cause, begin, end, _ in self.rewrites.regions(item):
+                    if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
+                        value = slice(SYMBOL_BYTES * begin, SYMBOL_BYTES * end)
+                        seen[cause][self.rewrites.items[item][value]] += 1
+        found = set()
+        for cause, counts in seen.items():
+            often = sum(count >= _OFTEN for count in counts.values())
+            if often >= max(_OFTEN, len(counts) / 2):
+                found.add(cause)
+        return found
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:
         """Each request, the causes that it has, and what the fix of each cause saves in it, and that of `ALL`.
@@ -259,9 +275,13 @@ class Fixes:
 
     def _causes_in(self, number: int) -> set[Cause]:
         request = self._requests[number]
-        history = self._histories[number][:1] if number in self._histories else ()
-        joined = (cause for cause, known in self._roots.items() if cause != ALL and request.root in known)
-        return {*history, *joined}.union(*(self.rewrites.causes_of.get(item, ()) for item in request.items))
+        found = set(self._histories.get(number, ())[:1])
+        for cause, known in self._roots.items():
+            if cause != ALL and request.root in known:
+                found.add(cause)
+        for item in request.items:
+            found.update(self.rewrites.causes_of.get(item, ()))
+        return found
 
     def _sent(self, number: int, cause: Cause) -> tuple[int, ...]:
         """The items of a request with the changes of its history fixed, if they are of that cause."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import NORMAL, PromptChange, masked, shared_length, text_change, volatile_at
+from minikv.traffic.why.texts import NORMAL, PromptChange, common_run, masked, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
@@ -72,10 +71,6 @@ def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: 
     return change if alike or change.kind != "message edited" else PromptChange("conversation")
 
 
-def _run(one: Sequence[str], two: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two)))
-
-
 def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | None:
     """Messages that were dropped, summarized, inserted, or put into another order."""
     if sorted(before) == sorted(after[: len(before)]):
@@ -86,7 +81,7 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
     kinds += [(0, n, "message inserted", "") for n in range(1, min(len(after), _MOST))]
     for gone, new, kind, what in kinds:
         if before[gone] == next(iter(after[new : new + 1]), None):
-            same = _run(before[gone:], after[new:])
+            same = common_run(before[gone:], after[new:])
             if same >= min(len(before) - gone, len(after) - new) - (same > 1):  # the last question may be another one
                 count = gone or new
                 return PromptChange(kind, f"{count} message{'s' * (count > 1)} {what}".rstrip())
@@ -113,7 +108,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
     if one.name != two.name:
         return PromptChange("message edited")
     before, after = ([*(piece.text for piece in item.pieces), ""] for item in (one, two))
-    at = _run(before, after)
+    at = common_run(before, after)
     left, right = before[at], after[at]
     fields = [_INDEX.sub("", item.pieces[at].place.field) if at < len(item.pieces) else "" for item in (one, two)]
     if kind := _of_parts(before, after, fields) or _of_call(left, right):
@@ -178,15 +173,25 @@ def late_text(one: str, two: str) -> str | None:
     """
     at = shared_length(one, two)
     begin = at - len(_SENTENCE.split(one[:at])[-1])  # of the sentence in which they part
-    sides = [[part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text[begin:])] for text in (one, two)]
-    both = {part for part in sides[0] if _size(part) >= _TELLING} & {*sides[1]}
+    left, right = _sentences(one[begin:]), _sentences(two[begin:])
+    both = {part for part in left if _size(part) >= _TELLING}.intersection(right)
     if sum(map(_size, both)) < max(_PROBE, _size(two[at:]) / 2):
         return None
-    if [part for part in sides[0] if part in both] != [part for part in sides[1] if part in both]:
+    if [part for part in left if part in both] != [part for part in right if part in both]:
         return "order"
-    kind, rest = volatile_at(one, two, at), (masked(text[at:], "number") for text in (one, two))
-    decides = kind in ("clock", "random id") or (kind == "number" and shared_length(*rest) > _PROBE)
-    return kind if decides else "shared text last" if at < len(two) / 2 else None
+    kind = volatile_at(one, two, at)
+    if kind in ("clock", "random id"):
+        return kind
+    if kind == "number":
+        rest = masked(one[at:], kind), masked(two[at:], kind)
+        if shared_length(*rest) > _PROBE:
+            return kind
+    return "shared text last" if at < len(two) / 2 else None
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, without the numbers that count them."""
+    return [part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text)]
 
 
 def _size(text: str) -> int:

@@ -60,13 +60,25 @@ class LogReport(Share):
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` places and groups that lose the most."""
-        return {"log": self.log.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
-                "lost": self.lost, "hits": self.hits, "hits_after": self.after, "continued": self.continued,
-                "other_lines": self.log.others, "other_reasons": dict(self.log.reasons), "unread": self.unread,
-                "malformed": self.log.malformed, "first_malformed": self.log.first,
-                "places": [place.as_json() for place in self.places[:top]],
-                "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
-                "billed": {name: one.figures() for name, one in self.billed.items()}}  # fmt: skip
+        log = self.log
+        return {
+            "log": log.name,
+            "requests": self.requests,
+            "bytes": self.size,
+            "reused": self.reused,
+            "lost": self.lost,
+            "hits": self.hits,
+            "hits_after": self.after,
+            "continued": self.continued,
+            "other_lines": log.others,
+            "other_reasons": dict(log.reasons),
+            "unread": self.unread,
+            "malformed": log.malformed,
+            "first_malformed": log.first,
+            "places": [place.as_json() for place in self.places[:top]],
+            "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
+            "billed": {name: one.figures() for name, one in self.billed.items()},
+        }
 
 
 def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "") -> LogReport:
@@ -173,10 +185,13 @@ class _Survey:
 
     def _apart(self, one: LoggedRequest, two: LoggedRequest, reused: int) -> None:
         """Count what both requests begin with, if the later one could not reuse it in its namespace."""
-        shared = two.text[: shared_length(one.text, two.text)] if one.root != two.root else ""
+        if one.root == two.root:
+            return
+        shared = two.text[: shared_length(one.text, two.text)]
         if len(shared.encode("utf-8", "surrogatepass")) >= reused + LEAST:
-            names = [name for name, _ in sorted(one.body.namespace.items() ^ two.body.namespace.items())]
-            cause = ", ".join(dict.fromkeys(names)), "namespace"
+            fields = sorted(one.body.namespace.items() ^ two.body.namespace.items())
+            names = dict.fromkeys(name for name, _ in fields)
+            cause = ", ".join(names), "namespace"
             self._note(Break(*cause, (None, None)), one, two, 0)
             self._fixes.join(cause, one.root, two.root)
 

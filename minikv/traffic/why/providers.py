@@ -144,29 +144,50 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
     return f"The bill differs: {said} Perhaps {why}."
 
 
+def _images(body: Body) -> int:
+    return sum("image" in piece.place.field for piece in body.pieces)
+
+
 class _Api:
     """Two requests to an API: its blocks and breakpoints, and where the first one wrote."""
 
     def __init__(self, key: str, pair: RequestPair):
         self.key, self.pair, self.rules = key, pair, RULES[key]
         self.least = self._of_model("least")
-        margin = 0 if pair.exact else _UNSURE
-        files = any(_FILE.search(piece.text[:24]) for piece in pair.two.pieces)  # of which no tokens are known
-        self.low = 0 if files else (1 - margin) * self.least[0] * pair.scale
-        self.high = 0 if files else (1 + margin) * self.least[1] * pair.scale
-        self.lost = pair.changed(self.rules["from"])
-        pictures = [sum("image" in piece.place.field for piece in body.pieces) for body in (pair.one, pair.two)]
-        self.lost += ["images"] if pictures[0] != pictures[1] and "images" in self.rules["from"] else []
-        self.level = min((self.rules["from"][name] for name in self.lost), default=3)
+        self.low, self.high = self._limits()
+        levels = self.rules["from"]
+        self.lost = pair.changed(levels)
+        if "images" in levels and _images(pair.one) != _images(pair.two):
+            self.lost.append("images")
+        self.level = min((levels[name] for name in self.lost), default=3)
         if "step" in self.rules:
-            step, memory = int(self._of_model("step") * pair.scale), pair.one.settings.get("prompt_cache_retention")
-            block = PromptBlock(step, Place("tools"), "", "1h" if memory == "in_memory" else self._of_model("kept"))
-            first = self.blocks = [block, *(block._replace(end=end) for end in range(2 * step, pair.shared + 1, step))]
+            first = self.blocks = self._steps()
         else:
-            first, self.blocks = (prompt_blocks(body, pair.count) for body in (pair.one, pair.two))
-        self.before, self.marks = (breakpoints(body, blocks, self.rules.get("latest"))
-                                   for body, blocks in ((pair.one, first), (pair.two, self.blocks)))  # fmt: skip
-        self.written = {first[number].end: (ttl, first[number].place) for number, ttl in self.before.items()}
+            first = prompt_blocks(pair.one, pair.count)
+            self.blocks = prompt_blocks(pair.two, pair.count)
+        latest = self.rules.get("latest")
+        self.before = breakpoints(pair.one, first, latest)
+        self.marks = breakpoints(pair.two, self.blocks, latest)
+        self.written = {}
+        for number, ttl in self.before.items():
+            self.written[first[number].end] = ttl, first[number].place
+
+    def _limits(self) -> tuple[float, float]:
+        """The length from which the API may cache a prompt, and the one from which it surely does."""
+        if any(_FILE.search(piece.text[:24]) for piece in self.pair.two.pieces):
+            return 0, 0  # no tokens of a file are known
+        margin = 0 if self.pair.exact else _UNSURE
+        low, high = self.least
+        return (1 - margin) * low * self.pair.scale, (1 + margin) * high * self.pair.scale
+
+    def _steps(self) -> list[PromptBlock]:
+        """A block for each step of the text that both requests share, one at least."""
+        step = int(self._of_model("step") * self.pair.scale)
+        kept = self._of_model("kept")
+        if self.pair.one.settings.get("prompt_cache_retention") == "in_memory":
+            kept = "1h"
+        ends = [step, *range(2 * step, self.pair.shared + 1, step)]
+        return [PromptBlock(end, Place("tools"), "", kept) for end in ends]
 
     def _of_model(self, rule: str) -> Any:
         return of_model(self.rules[rule], _model(self.pair.two))
@@ -225,9 +246,15 @@ class _Api:
     def _positions(self, number: int) -> list[list[int]]:
         """The blocks from one back to the first, as the API counts them: one by one, but a run of calls as one."""
         if self.key != "anthropic":
-            return [[end] for end in reversed(endings(self.pair.two, self.blocks)) if end <= number]
-        kinds = [block.kind if block.kind in RUNS else at for at, block in enumerate(self.blocks)]
-        return [[*run] for _, run in groupby(range(number, -1, -1), kinds.__getitem__)]
+            ends = endings(self.pair.two, self.blocks)
+            return [[end] for end in reversed(ends) if end <= number]
+
+        def run_of(block: int) -> str | int:
+            kind = self.blocks[block].kind
+            return kind if kind in RUNS else block
+
+        runs = groupby(range(number, -1, -1), run_of)
+        return [[*run] for _, run in runs]
 
     def _cause(self, read: int) -> tuple[str, str]:
         """Why much less is read than is shared, or two empty texts where it is not so."""

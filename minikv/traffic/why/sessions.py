@@ -119,12 +119,15 @@ class SessionReport:
     def _compare(self, before: SessionStep, step: SessionStep, name: str) -> None:
         prompt, read = step.usage.prompt, step.usage.read or 0
         least = max(LEAST, of_model(_rule(before).get("step", _NO_STEP), before.model))
-        if before is not step and (lost := min(before.cached, prompt) - read) >= least:
-            pause = (step.time - before.time) / 1000
-            cause = _cause(before, step, pause)
-            cost = round(lost * ((step.cost - PRICES[0] * read) / (prompt - read) - PRICES[0]))
-            self.losses.append(CacheLoss(name, step.line, step.time, lost, cause, pause, cost))
-            self.causes.setdefault(cause, Counter()).update(times=1, tokens=lost, cost=cost)
+        lost = min(before.cached, prompt) - read
+        if before is step or lost < least:
+            return
+        pause = (step.time - before.time) / 1000
+        cause = _cause(before, step, pause)
+        paid = (step.cost - PRICES[0] * read) / (prompt - read)
+        cost = round(lost * (paid - PRICES[0]))
+        self.losses.append(CacheLoss(name, step.line, step.time, lost, cause, pause, cost))
+        self.causes.setdefault(cause, Counter()).update(times=1, tokens=lost, cost=cost)
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` largest losses."""

@@ -214,15 +214,19 @@ def _line_apart(one: PromptItem, two: PromptItem, at: int) -> tuple[str, tuple[i
     Returns the kind of change, where the rest begins in both, and the symbols of the line.
     """
     begin = one.text.rfind("\n", 0, at + 1)
-    for left, right in ((one.text, two.text), (two.text, one.text)) if begin >= 0 else ():
+    if begin < 0:
+        return None
+    for left, right in ((one.text, two.text), (two.text, one.text)):
         size = right.find("\n", begin + 1, begin + _LINE) - begin
         line = right[begin : begin + max(0, size)]
-        kind = next((kind for kind in ("clock", "random id", "number") if masked(line, kind) != line), None)
+        kinds = (kind for kind in ("clock", "random id", "number") if masked(line, kind) != line)
+        kind = next(kinds, None)
         after = left[begin : begin + _WINDOW], right[begin + size :][:_WINDOW]
         if kind and not _VALUE.match(line) and shared_length(*after) >= LEAST:
-            cuts = (begin, begin + size) if right is two.text else (begin + size, begin)
-            last = symbols_of(right[max(0, right.rfind("\n", 0, begin)) : begin])
-            return kind, cuts, (*last[-1:], *symbols_of(line))
+            cuts = begin, begin + size
+            before = right[max(0, right.rfind("\n", 0, begin)) : begin]
+            symbols = *symbols_of(before)[-1:], *symbols_of(line)
+            return kind, cuts if right is two.text else cuts[::-1], symbols
     return None
 
 

@@ -10,7 +10,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
+from operator import eq
 from typing import Any, AnyStr, NamedTuple
 
 from minikv.untrusted import parse_json
@@ -46,7 +47,7 @@ def shared_length(one: AnyStr, two: AnyStr) -> int:
     while high - low > 64:
         middle = (low + high) // 2
         low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle)
-    return next((at for at in range(low, high) if one[at] != two[at]), high)
+    return low + common_run(one[low:high], two[low:high])
 
 
 def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
@@ -55,7 +56,7 @@ def common_run(one: Sequence[Any], two: Sequence[Any]) -> int:
     >>> common_run("see", "sea")
     2
     """
-    return next((n for n, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)))
+    return sum(takewhile(bool, map(eq, one, two)))
 
 
 def text_change(one: str, two: str) -> PromptChange | None:
