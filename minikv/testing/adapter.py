@@ -99,8 +99,10 @@ class Adapter(ABC):
     def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """The longest cached prefix of `tokens`, of at most `limit` tokens."""
         match = self._known.match_prefix(tokens, limit=limit, namespace=namespace)
-        pages, self._places[match] = self.find(pack(tokens).tolist()[:limit], namespace)
-        match.length, match.parts = len(pages) * self.page_size, [np.array(pages, np.int32).tobytes()]
+        prompt = pack(tokens).tolist()
+        pages, self._places[match] = self.find(prompt[:limit], namespace)
+        match.length = len(pages) * self.page_size
+        match.parts = [np.array(pages, np.int32).tobytes()]
         return match
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
@@ -114,10 +116,13 @@ class Adapter(ABC):
     ) -> Insertion:
         """Cache the whole pages of `tokens`; before a locked `start`, the pages are those that are cached."""
         done = self._known.insert(tokens, pages, namespace=namespace, start=start)
-        prompt, skip = pack(tokens).tolist(), start.length // self.page_size if start else 0
-        cached = [self._known.pages[key].number for key in self._known.path(namespace, tuple(prompt))]
-        own = np.frombuffer(page_bytes(pages, len(prompt), self.page_size, skip), np.int32).tolist()
-        there, self._places[done] = self.store(prompt[: done.length], cached[:skip] + own, namespace)
+        prompt = pack(tokens).tolist()
+        skip = start.length // self.page_size if start else 0
+        path = self._known.path(namespace, tuple(prompt))
+        numbers = [self._known.pages[key].number for key in path[:skip]]
+        own = page_bytes(pages, len(prompt), self.page_size, skip)
+        numbers += np.frombuffer(own, np.int32).tolist()
+        there, self._places[done] = self.store(prompt[: done.length], numbers, namespace)
         done.prefix_length = there
         return done
 

@@ -124,10 +124,12 @@ class NaiveCache:
 
     def one(self, key: PageKey, below: PageKey, fields: tuple[str, ...]) -> bool:
         """Return whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
-        follow = {k[1][: len(below[1])] for k in self.below(key)}
+        following = {tokens[: len(below[1])] for _, tokens in self.below(key)}
         held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
-        mine, others = ([getattr(self.pages[k], field) for field in fields] for k in (key, below))
-        return len(follow) == 1 and not held and mine == others
+        if held or len(following) != 1:
+            return False
+        page, other = self.pages[key], self.pages[below]
+        return all(getattr(page, field) == getattr(other, field) for field in fields)
 
     def join(self, path: list[PageKey]) -> None:
         """Forget the ends in the middle of `path`, just used, that nothing needs."""

@@ -8,6 +8,7 @@ are drawn as ours are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from unicodedata import category
@@ -47,9 +48,7 @@ class NodeView:
         """The lines below the tokens: slots, its note, locks, marks; what the picture and the text twin both say."""
         held = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
         notes = [" · ".join([self.name, *held])] if self.name else held
-        notes += [self.tier] if self.tier else []
-        if self.note:
-            notes.append(self.note)
+        notes += filter(None, (self.tier, self.note))
         if self.ref_count or "locked" in self.marks:
             notes.append(f"locked ×{self.ref_count}" if self.ref_count else "locked")
         return notes + [mark for mark in self.marks if mark != "locked"]
@@ -170,15 +169,21 @@ def _slots(node: Any) -> list[Any]:
 
 
 def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
-    node, note, number = visit.node, getattr(visit.node, "note", ""), getattr(visit.node, "id", None)
-    note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
+    node = visit.node
+    view = NodeView("", visit.parent, slots=visit.slots, marks=marks, id=getattr(node, "id", None))
+    note = getattr(node, "note", "")
+    view.note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
     if visit.parent is None:
-        name = truncated(legible("root" if visit.namespace is None else f"root of {visit.namespace!r}"), MOST_LETTERS)
-        return NodeView(name, None, [], visit.slots, 0, marks, number, note=note, namespace=visit.namespace)
-    locks, used = getattr(node, "ref_count", getattr(node, "locks", 0)), getattr(node, "last_used", None)
-    locks, used = (locks if isinstance(locks, int) else 0), (used if isinstance(used, int) else None)
-    text = label_of(visit.tokens, label)
-    return NodeView(text, visit.parent, visit.tokens, visit.slots, locks, marks, number, last_used=used, note=note)
+        name = "root" if visit.namespace is None else f"root of {visit.namespace!r}"
+        view.label = truncated(legible(name), MOST_LETTERS)
+        view.namespace = visit.namespace
+        return view
+    view.label, view.tokens = label_of(visit.tokens, label), visit.tokens
+    locks = getattr(node, "ref_count", getattr(node, "locks", 0))
+    view.ref_count = locks if isinstance(locks, int) else 0
+    used = getattr(node, "last_used", None)
+    view.last_used = used if isinstance(used, int) else None
+    return view
 
 
 def label_of(tokens: list[Any], label: Label | None = None) -> str:
@@ -192,10 +197,8 @@ def label_of(tokens: list[Any], label: Label | None = None) -> str:
     '[195]'
     """
     if label:
-        try:
+        with suppress(UnicodeDecodeError):
             return ends(legible(str(label(tokens))), MOST_LETTERS)
-        except UnicodeDecodeError:
-            pass
     return legible(f"[{shorten(tokens)}]")
 
 
@@ -276,8 +279,9 @@ def shorten(tokens: list[Any], most: int = 8) -> str:
     """
     if len(tokens) <= most:
         return " ".join(map(str, tokens))
-    head, tail = (tokens[: most - most // 2], tokens[-(most // 2) :]) if most > 1 else (tokens[:most], [])
-    return " ".join(map(str, [*head, "…", *tail])) + f" ({len(tokens)} in all)"
+    half = most // 2
+    shown = [*tokens[: most - half], "…", *tokens[len(tokens) - half :]]
+    return " ".join(map(str, shown)) + f" ({len(tokens)} in all)"
 
 
 def ranges(numbers: list[int], most: int = 4) -> str:

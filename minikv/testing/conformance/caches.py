@@ -189,14 +189,26 @@ class CacheRun(EvictingRun):
         """Tell `reach`; what an eviction could have broken is told where that is judged."""
         model, verb, value = self.model, expected.verb, expected.value
         refused = self.refused.get(len(self.lines) - 1)
-        self.reach({1: refused == 1, 11: 7 in self.reached and (refused == 11 or verb == "reset"), 7: model.pages,
-                    5: model.cuts and model.protected_size})  # fmt: skip
-        if expected.error is None and verb in ("match_prefix", "acquire", "insert"):
-            name, first = expected.options.get("namespace"), tuple(pack(expected.args[0]).tolist()[: self.page_size])
-            found = verb != "insert" and value["length"]
-            self.reach({2: found and any("[0] = " in line for line in self.lines), 3: found,
-                        4: value.get("prefix_length"), 15: found and self.page_size > 1,
-                        10: any(key[1] == first and key[0] != name for key in model.pages)})  # fmt: skip
+        seen = {
+            1: refused == 1,
+            5: model.cuts and model.protected_size,
+            7: model.pages,
+            11: 7 in self.reached and (refused == 11 or verb == "reset"),
+        }
+        self.reach(seen)
+        if expected.error is not None or verb not in ("match_prefix", "acquire", "insert"):
+            return
+        name = expected.options.get("namespace")
+        first = tuple(pack(expected.args[0]).tolist()[: self.page_size])
+        found = verb != "insert" and value["length"]
+        seen = {
+            2: found and any("[0] = " in line for line in self.lines),
+            3: found,
+            4: value.get("prefix_length"),
+            10: any(tokens == first and other != name for other, tokens in model.pages),
+            15: found and self.page_size > 1,
+        }
+        self.reach(seen)
 
     def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
         """Also copied buffers, lists in place of other forms, tokens in place of namespaces, and no splits.

@@ -77,10 +77,15 @@ def _as_made(subject: Subject, run: SideBySide) -> Subject:
 
 def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
     """The findings without their consequences: an error that no rule covers, and scars."""
-    steps = {rule: len(each.body) for rule, each in found.items() if not each.is_crash and rule != 14}
-    least = min(steps.values(), default=0)
-    crashes = {rule for rule, each in found.items() if each.is_crash and len(each.body) > least}
-    later = (crashes | {14}) & found.keys() if steps else set()
+    steps = {}
+    for rule, each in found.items():
+        if not each.is_crash and rule != 14:
+            steps[rule] = len(each.body)
+    later = set()
+    if steps:
+        least = min(steps.values())
+        later = {rule for rule, each in found.items() if each.is_crash and len(each.body) > least}
+        later.add(14)
     if any(steps.get(rule, 99) <= steps.get(5, 0) for rule in (6, 7)):  # no split is needed to show it
         later.add(5)
     return {rule: each for rule, each in found.items() if rule not in later}

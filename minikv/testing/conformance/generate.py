@@ -122,14 +122,23 @@ def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
     tokens, pick = prompts([1, 2, 1, 1, 2, 2, 1, 2]), st.integers(0, 5)
     names = st.sampled_from([None, None, "a"]) if 10 in subject.claims else st.none()
     limits = st.sampled_from([None, None, 0, 3, 5]) if 3 in subject.claims else st.none()
-    kinds: Kinds = {"match_prefix": (tokens, names, limits), "insert": (tokens, names), "evict": (st.integers(0, 12),)}
+    kinds: Kinds = {
+        "match_prefix": (tokens, names, limits),
+        "insert": (tokens, names),
+        "evict": (st.integers(0, 12),),
+    }
     if 6 in subject.claims:
-        kinds |= {"acquire": (tokens, names, limits), "lock": (pick,), "unlock": (pick,), "start": (pick, tokens),
-                  "request": (tokens, tokens, names)}  # fmt: skip
+        kinds["acquire"] = kinds["match_prefix"]
+        kinds["lock"] = kinds["unlock"] = (pick,)
+        kinds["start"] = pick, tokens
+        kinds["request"] = tokens, tokens, names
     if 11 in subject.claims:
         kinds["reset"] = ()
     needs = {"start": {"insert", "lock"}, "request": {"acquire", "insert", "unlock"}}
-    usable = {kind: parts for kind, parts in kinds.items() if not subject.lacks & needs.get(kind, {kind})}
+    usable = {}
+    for kind, parts in kinds.items():
+        if not subject.lacks & needs.get(kind, {kind}):
+            usable[kind] = parts
     return written(_CacheWriting, usable, subject.page_sizes[:3], 14)
 
 

@@ -123,15 +123,29 @@ class ManagerRun(SideBySide):
     def witness(self, expected: Reply) -> None:
         """Tell `reach` what was refused, who else runs, and what a request has found or could have found."""
         model, error, request = self.model, expected.error, expected.result
-        self.reach({5: isinstance(error, OutOfPages), 12: self.refused.get(len(self.lines) - 1) == 12,
-                    10: expected.verb == "extend" and not error})  # fmt: skip
-        if expected.verb == "start" and not error:
-            path = model.path(request.tokens, request.namespace, len(request.tokens))
-            found = path[: request.shared // self.page_size]
-            names = {name for name, tokens in model.published if tokens in [key[1] for key in path[:1]]}
-            self.reach({1: len(model.running) > 1, 2: found, 3: found, 7: len(model.running) < len(self.requests),
-                        4: any(each.shared for each in model.running[:-1]), 8: model.aborted.intersection(path),
-                        11: names - {request.namespace}, **{model.published[key]: True for key in found}})  # fmt: skip
+        seen = {
+            5: isinstance(error, OutOfPages),
+            10: expected.verb == "extend" and not error,
+            12: self.refused.get(len(self.lines) - 1) == 12,
+        }
+        self.reach(seen)
+        if expected.verb != "start" or error:
+            return
+        path = model.path(request.tokens, request.namespace, len(request.tokens))
+        found = path[: request.shared // self.page_size]
+        first = [tokens for _, tokens in path[:1]]
+        names = {name for name, tokens in model.published if tokens in first}
+        self.reach({model.published[key]: True for key in found})
+        seen = {
+            1: len(model.running) > 1,
+            2: found,
+            3: found,
+            4: any(each.shared for each in model.running[:-1]),
+            7: len(model.running) < len(self.requests),
+            8: model.aborted.intersection(path),
+            11: names - {request.namespace},
+        }
+        self.reach(seen)
 
     def look_around(self, expected: Reply) -> Breach | None:
         """After each call: the slots of all requests, what they hold, and how much room is left."""
