@@ -272,7 +272,7 @@ def test_a_stale_handle_is_refused_even_when_its_page_is_cached_again():
         cache.lock(handle)
     gone = handle.node
     assert (gone.tokens, gone.pages.tolist(), gone.slots.tolist()) == ([], [], [])
-    assert (gone.page, gone.key, gone.parent, gone.twin) == (None, None, None, None)
+    assert (gone.page, gone.key, gone.parent) == (None, None, None)
     assert [block.id for block in cache.nodes()] == [1, 3]
 
 
@@ -293,7 +293,7 @@ def lose_a_key(cache, block):
 
 
 def keep_a_key(cache, block):
-    cache._table[b"no key"] = block
+    cache._table[b"no key"] = [block]
 
 
 def swap_in_the_queue(cache, block):

@@ -108,8 +108,8 @@ class SeedBlock:
 
 
 def ours_block(number):
-    block = Block(number, bytes(4), 0, None)
-    block.key, block.twin = b"a key", None
+    block = Block(bytes(4), 0, None)
+    block.id, block.key = number, b"a key"
     return block
 
 

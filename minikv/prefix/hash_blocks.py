@@ -23,7 +23,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import sha256
-from itertools import accumulate
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -131,33 +131,18 @@ def spelled(namespace: Hashable) -> bytes:
 class Block(PageNode):
     """One page of tokens that is cached, and its key: a hash of its tokens and of all tokens before them.
 
-    `twin` is another block with the same key: there is one only where keys collide.
-
     >>> block = HashBlockCache(page_size=2).insert([1, 2, 3, 4], [7, 8]).node
     >>> block, block.num_hashed_tokens, block.parent.tokens
     (Block(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
     """
 
-    __slots__ = ("key", "twin")
+    __slots__ = ("key",)
     key: Any
-    twin: Block | None
 
     @property
     def num_hashed_tokens(self) -> int:
         """Return how many tokens the key covers."""
         return self.end
-
-    def twins(self) -> Iterator[Any]:
-        """This block, and the others with its key that it leads to."""
-        block: Any = self
-        while block is not None:
-            yield block
-            block = block.twin
-
-    def forget(self) -> None:
-        """It is evicted: nothing is left but its number."""
-        super().forget()
-        self.key = self.twin = None
 
 
 class HashBlockCache(TokenTrie):
@@ -199,7 +184,7 @@ class HashBlockCache(TokenTrie):
         super().__init__(page_size)
 
     def _clear(self) -> None:
-        self._table: dict[bytes, Block] = {}
+        self._table: dict[bytes, list[Block]] = {}  # of a key, more than one block only where keys collide
         self._unspelled = 0
         super()._clear()
 
@@ -215,8 +200,7 @@ class HashBlockCache(TokenTrie):
 
     def nodes(self) -> list[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        blocks = [block for first in self._table.values() for block in first.twins()]
-        return sorted(blocks, key=attrgetter("id"))
+        return sorted(chain.from_iterable(self._table.values()), key=attrgetter("id"))
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -229,42 +213,40 @@ class HashBlockCache(TokenTrie):
         return iter(self._queue)
 
     def _follow(self, node: Block, data: bytes) -> list[Block]:
-        table, key_of, stride, verify, found = self._table, self._key_of, self._stride, self.verify, list[Block]()
+        table, key_of, stride, verify = self._table, self._key_of, self._stride, self.verify
+        found: list[Block] = []
         for at in range(0, len(data) - stride + 1, stride):
             tokens = data[at : at + stride]
-            block = table.get(key_of(node.key, tokens))
-            while block is not None and (block.parent is not node or (verify and block.key_bytes != tokens)):
-                block = block.twin
-            if block is None:
+            for block in table.get(key_of(node.key, tokens), ()):
+                if block.parent is node and not (verify and block.key_bytes != tokens):
+                    break
+            else:
                 break
             found.append(block)
             node = block
         return found
 
-    def _keys(self, node: Block, texts: list[bytes]) -> list[bytes]:
-        return list(accumulate(texts, self._key_of, initial=node.key))[1:]
-
-    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Block:
-        block = Block(self._next_id, text, page, parent)
-        block.key, block.twin = key, self._table.get(key)
-        self._table[key] = block
+    def _make_node(self, text: bytes, page: int, parent: Any) -> Block:
+        block = Block(text, page, parent)
+        block.key = self._key_of(parent.key, text)
         return block
 
+    def _link(self, node: Any) -> None:
+        self._table.setdefault(node.key, []).append(node)
+
     def _unlink(self, node: Any) -> None:
-        first = self._table[node.key]
-        if first is not node:
-            next(twin for twin in first.twins() if twin.twin is node).twin = node.twin
-        elif node.twin is not None:
-            self._table[node.key] = node.twin
-        else:
+        blocks = self._table[node.key]
+        blocks.remove(node)
+        if not blocks:
             del self._table[node.key]
+        node.key = None
 
     def check(self) -> None:
         """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the block."""
         super().check()
-        for key, block in self._table.items():
-            same = all(twin.key == key for twin in block.twins())
-            require(same, f"node {block.id}: a key leads to it that is not its own")
+        for key, blocks in self._table.items():
+            for block in blocks:
+                require(block.key == key, f"node {block.id}: a key leads to it that is not its own")
 
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"

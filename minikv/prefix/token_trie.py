@@ -57,10 +57,10 @@ class PageNode(IndexNode):
 
     __slots__ = ("end", "id", "key_bytes", "last_used", "newer", "older", "page", "parent", "ref_count")
 
-    def __init__(self, number: int, key_bytes: bytes, page: Any, parent: Any):
-        self.id, self.key_bytes, self.page, self.parent = number, key_bytes, page, parent
+    def __init__(self, key_bytes: bytes, page: Any, parent: Any):
+        self.key_bytes, self.page, self.parent = key_bytes, page, parent
         self.end: int = parent.end + len(key_bytes) // TOKEN_BYTES if parent is not None else 0
-        self.ref_count = self.last_used = 0
+        self.id = self.ref_count = self.last_used = 0
         self.older: Any = None
         self.newer: Any = None
 
@@ -68,11 +68,6 @@ class PageNode(IndexNode):
     def pages(self) -> array[int]:
         """The page of those tokens: one number."""
         return array("i", [] if self.parent is None else [self.page])
-
-    def forget(self) -> None:
-        """It is evicted: nothing is left but its number."""
-        self.page = self.parent = None
-        self.key_bytes = b""
 
 
 class TrieNode(PageNode):
@@ -93,7 +88,7 @@ class PageRoot(PageNode):
     key: bytes
 
     def __init__(self, namespace: Hashable):
-        super().__init__(0, b"", -1, None)
+        super().__init__(b"", -1, None)
         self.namespace, self.num_first = namespace, 0
 
 
@@ -141,18 +136,18 @@ class TokenTrie(BaseIndex):
             node = child
         return found
 
-    def _keys(self, node: Any, texts: list[bytes]) -> list[bytes]:
-        """The keys of new pages of tokens after `node`; nothing is changed yet."""
-        return texts
-
-    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Any:
-        """A new node with the id that comes next, which `_follow` finds from now on."""
-        node = parent.children[key] = TrieNode(self._next_id, text, page, parent)
+    def _make_node(self, text: bytes, page: int, parent: Any) -> Any:
+        """A new node, which nothing leads to yet."""
+        node = TrieNode(text, page, parent)
         node.children = {}
         return node
 
+    def _link(self, node: Any) -> None:
+        """`_follow` finds a new node from now on."""
+        node.parent.children[node.key_bytes] = node
+
     def _unlink(self, node: Any) -> None:
-        """An evicted node is found no more."""
+        """`_follow` finds a node that is evicted no more."""
         del node.parent.children[node.key_bytes]
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
@@ -197,22 +192,26 @@ class TokenTrie(BaseIndex):
         self._touch(path[:0:-1])
         return Insertion(self._epoch, path[-1], path[-1].end, namespace, packed.data, known.end)
 
-    def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
-        """Cache the first tokens in `data`, which are new, after `node`: as many as `pages` hold."""
-        made, stride = [], self._stride
-        texts = [data[at : at + stride] for at in range(0, len(pages) * stride, stride)]
-        keys = self._keys(node, texts)
-        if texts and node.parent is None:
-            if node.namespace not in self._roots:
-                self._roots[node.namespace] = node
-                node.id, self._next_id = self._next_id, self._next_id + 1
-            node.num_first += 1
-        for key, text, page in zip(keys, texts, pages):
-            node = self._make(key, text, page, node)
-            self._next_id += 1
+    def _append(self, top: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
+        """Cache the first tokens in `data`, which are new, after `top`: as many as `pages` hold."""
+        made, node, stride = [], top, self._stride
+        for i, page in enumerate(pages):
+            node = self._make_node(data[i * stride : (i + 1) * stride], page, node)
             made.append(node)
+        if made and isinstance(top, PageRoot):
+            if top.namespace not in self._roots:
+                self._roots[top.namespace] = top
+                self._number(top)
+            top.num_first += 1
+        for node in made:
+            self._number(node)
+            self._link(node)
         self._evictable += len(made) * self.page_size
         return made
+
+    def _number(self, node: Any) -> None:
+        node.id = self._next_id
+        self._next_id += 1
 
     def _touch(self, path: list[Any]) -> None:
         """The nodes of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
@@ -275,7 +274,8 @@ class TokenTrie(BaseIndex):
                 root.num_first -= 1
                 if not root.num_first and root.namespace is not None:
                     self._roots.pop(root.namespace, None)
-            node.forget()
+            node.page = node.parent = None
+            node.key_bytes = b""
         self._evictable -= len(gone) * self.page_size
         return np.frombuffer(pages, np.int32)
 
