@@ -231,9 +231,9 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
     if type(pages) is PoolPages and whole <= len(pages.row) <= given:  # a third of the time of looking at them
         return pages.row[skip:whole].tobytes()
-    view = pages if type(pages) is memoryview else _view(pages)
-    if view is not None and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
-        packed: bytes = view[skip:whole].tobytes()
+    view = memoryview(pages) if type(pages) is np.ndarray and pages.dtype == np.int32 else pages
+    if type(view) is memoryview and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
+        packed = view[skip:whole].tobytes()
         if _none_negative(packed):
             return packed
     values = integers(pages, "pages", _RULE, PAGE_LIMIT, skip)
@@ -248,16 +248,6 @@ def _none_negative(packed: bytes) -> bool:
     if len(packed) > 4 * 2048:
         return bool(np.frombuffer(packed, np.int32).min() >= 0)
     return packed[_SIGN_BYTE::4].isascii()  # ASCII has no high bit, and a sign is one: a third of numpy's time here
-
-
-def _view(pages: Any) -> memoryview | None:
-    """The memory of an array, or `None` for what has none to show (a list, dates, objects)."""
-    if type(pages) not in (np.ndarray, array):
-        return None
-    try:
-        return memoryview(pages)
-    except (TypeError, ValueError):
-        return None
 
 
 def require_limit(limit: int | None, num_tokens: int) -> int:
