@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -15,8 +16,9 @@ from nightly import NIGHTLY, by_day
 from tiered_machine import Tiered, pages_of
 
 from minikv import InvariantError, LockError, RadixCache
+from minikv.prefix import host_memory
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.host_memory import HostMemory
+from minikv.prefix.host_memory import HostedNode, HostMemory, HostTree
 from minikv.prefix.tiered import WRITES, TieredCache
 
 pytestmark = pytest.mark.core
@@ -216,6 +218,54 @@ def test_an_eviction_keeps_no_copy_of_the_path_to_each_leaf():
     assert len(moved(cache)) == 100
 
 
+def first_and_later_copies(monkeypatch, leaves, cache, leave):
+    """The bytes of tokens and pages that were read for the first copy, and for all later ones."""
+    counts, prefix = [0], list(range(20_000))
+
+    def counted(runs, count, last=host_memory._last):
+        counts[-1] += sum(map(len, itertools.chain(*runs)))
+        return last(runs, count)
+
+    monkeypatch.setattr(host_memory, "_last", counted)
+    start = cache.insert(prefix, prefix)
+    cache.lock(start)
+    cache.insert([*prefix, 90_000], [*prefix, 20_000])
+    leave(cache)
+    counts.append(0)
+    for leaf in range(1, leaves):
+        cache.insert([*prefix, 90_000 + leaf], [*prefix, 20_000 + leaf], start=start)
+        leave(cache)
+    assert cache.host.index.total_size == min(20_000 + leaves, cache.host_pages)
+    return counts
+
+
+@pytest.mark.parametrize("host_pages", [30_000, 20_100, 1_000])
+@pytest.mark.parametrize("write", WRITES)
+def test_what_a_leaf_costs_does_not_depend_on_what_is_above_it(write, host_pages, monkeypatch):
+    """Also where host memory has no room for all that is above it: the part that it has is skipped."""
+
+    def leave(cache):
+        moved(cache)
+        cache.evict(1)
+        moved(cache)
+
+    cache = TieredCache(host_pages=host_pages, write=write, hot=1)
+    first, later = first_and_later_copies(monkeypatch, 50, cache, leave)
+    assert first >= 8 * min(20_001, host_pages)
+    assert later <= 50 * 12  # its token is read once more when its page has arrived
+
+
+def test_an_eviction_of_many_leaves_reads_the_path_above_them_once(monkeypatch):
+    def leave(cache):
+        if cache.total_size == 20_050:
+            cache.evict(50)
+            assert len(moved(cache)) == 50
+
+    first, later = first_and_later_copies(monkeypatch, 50, TieredCache(host_pages=30_000), leave)
+    assert first == 0
+    assert later <= 12 * (20_000 + 2 * 50)
+
+
 @pytest.mark.parametrize("part", ["pool", "index"])
 def test_whichever_call_fails_within_host_memory_no_page_is_lost(part):
     """The k-th call that a move makes fails, for every k, before it has done anything."""
@@ -304,13 +354,21 @@ def forgets_the_pages_of_a_move_that_failed(patch):
 
 def copies_a_leaf_without_what_is_above_it(patch):
     """It is in host memory, and no prompt reaches it: the other version of the rule, without its bookkeeping."""
-    send = TieredCache._send_out
-    patch.setattr(TieredCache, "_send_out", lambda self, path, namespace: send(self, path[:1], namespace))
+    begin = HostMemory.begin_copy
+
+    def alone(self, edge):
+        root = edge
+        while root.above is not None:
+            root = root.above
+        start = edge.above.end
+        return begin(self, replace(edge, end=edge.end - start, above=root, node=HostedNode(*[None] * 6)))
+
+    patch.setattr(HostMemory, "begin_copy", alone)
 
 
 def mixes_namespaces(patch):
-    send = TieredCache._send_out
-    patch.setattr(TieredCache, "_send_out", lambda self, path, namespace: send(self, path, None))
+    place = HostTree.place
+    patch.setattr(HostTree, "place", lambda self, node, length, namespace: place(self, node, length, None))
 
 
 def never_counts(patch):

@@ -20,8 +20,8 @@ HOST_PAGES, HOT = 12, 2
 class HostModel:
     """Host pages by (namespace, tokens up to the end of the page), and when each was last used."""
 
-    def __init__(self, page_size):
-        self.size, self.clock = page_size, 0
+    def __init__(self, page_size, num_pages):
+        self.size, self.num_pages, self.clock = page_size, num_pages, 0
         self.used, self.moves = {}, {}  # of each move: what it has locked, and what it brings to host memory
 
     def path(self, namespace, tokens):
@@ -39,7 +39,7 @@ class HostModel:
         return {key for held, _ in self.moves.values() for key in held}
 
     def free(self):
-        return HOST_PAGES - len(self.used) - sum(len(new) for _, new in self.moves.values())
+        return self.num_pages - len(self.used) - sum(len(new) for _, new in self.moves.values())
 
     def begin_copy(self, namespace, tokens):
         """What is there already, and what is copied out."""
@@ -66,12 +66,12 @@ class Carried(TieredCache):
 
     mode = "arrive"
 
-    def __init__(self, page_size, write, policy, evict_by):
-        super().__init__(page_size, HOST_PAGES, write, HOT, policy, evict_by)
+    def __init__(self, page_size, write, policy, evict_by, host_pages=HOST_PAGES):
+        super().__init__(page_size, host_pages, write, HOT, policy, evict_by)
         self.forget()
 
     def forget(self):
-        self.model, self.on_device, self.on_host, self.uses = HostModel(self.page_size), {}, {}, {}
+        self.model, self.on_device, self.on_host, self.uses = HostModel(self.page_size, self.host_pages), {}, {}, {}
 
     # -- the verbs, and what the model says about them --------------------------------------------------------------
 

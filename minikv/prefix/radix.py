@@ -451,8 +451,8 @@ class RadixCache(BaseIndex):
         while node.parent is not None and length <= node.parent.end:
             node = node.parent
         if length < node.end:
-            above: RadixNode = node.parent  # type: ignore[assignment]
-            node = self._split(node, (length - above.end) // self.page_size)
+            above = node.parent.end  # type: ignore[union-attr]
+            node = self._split(node, (length - above) // self.page_size)
         return node
 
     def unlock(self, handle: Handle) -> None:

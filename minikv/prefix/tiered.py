@@ -30,15 +30,13 @@ import numpy as np
 
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import PAGE_LIMIT, Pages
-from minikv.prefix.base_index import way_to
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, require_wanted
+from minikv.prefix.contract import Match, PagesLike, require_wanted
 from minikv.prefix.eviction import EvictionOrder
-from minikv.prefix.host_memory import HostMemory, Move, moves_under_way
+from minikv.prefix.host_memory import Edge, HostedNode, HostMemory, Move, moves_under_way
 from minikv.prefix.radix import RadixCache, RadixNode
-from minikv.tokens import PackedTokens, TokensLike, integers
+from minikv.tokens import TOKEN_BYTES, TokensLike, integers
 
 WRITES = ("write_back", "write_through", "write_through_selective")
-_Runs = list[tuple[bytes, ...]]  # of each node of a path
 
 
 class TieredCache(RadixCache):
@@ -48,8 +46,9 @@ class TieredCache(RadixCache):
     inserts. The other arguments are those of `RadixCache`. `host` is the other tier, or `None` if it has no pages.
 
     If a page is in host memory, so is every page before it on its path. So an eviction copies out the part of the path
-    that host memory lacks, and any prefix can be loaded, whatever the device has evicted. Each leaf that an eviction
-    frees costs a copy of the token ids on its path, in addition to its cost in a `RadixCache`.
+    that host memory lacks, and any prefix can be loaded, whatever the device has evicted. What an eviction or an insert
+    costs more than in a `RadixCache` grows with what is copied out and with the nodes on the path, not with the tokens
+    before it that host memory has. Without host memory, it costs the same.
 
     >>> cache = TieredCache(host_pages=8)
     >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -85,9 +84,14 @@ class TieredCache(RadixCache):
     def _clear(self) -> None:
         super()._clear()
         self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
-        self._outgoing: deque[tuple[_Runs, Hashable, _Runs]] = deque()  # joined when their move begins
-        self._going: set[int] = set()  # the ids of the nodes on these paths
-        if self.host is not None and self.write == "write_through_selective":
+        self._outgoing: deque[Edge] = deque()  # the last edges of the paths to copy out
+        self._noted: dict[int, Edge] = {}  # all edges of these paths, by the ids of their nodes
+        if self.host is None:
+            return  # and all verbs are those of `RadixCache`, and cost the same
+        self._make_node = HostedNode
+        self._find, self._extend = self._find_in_both, self._extend_and_note  # type: ignore[method-assign]
+        self._remove_leaf, self._trim = self._note_and_remove, self._note_and_trim  # type: ignore[method-assign]
+        if self.write == "write_through_selective":
             self._counts_hits = True
             self._also_reads = tuple(dict.fromkeys((*self._also_reads, "hits")))
 
@@ -99,10 +103,10 @@ class TieredCache(RadixCache):
         Settle each move before you ask for the next one. Otherwise pages that both need are copied twice.
         """
         while self.host is not None and self._outgoing:
-            keys, namespace, pages = self._outgoing.popleft()
-            tokens, row = PackedTokens(_joined(keys)), np.frombuffer(_joined(pages), np.int32)
-            if (move := self.host.begin_copy(tokens, namespace, row)) is not None:
+            move = self.host.begin_copy(self._outgoing.popleft())
+            if move is not None:
                 return move
+        self._noted.clear()
         return None
 
     def load(self, match: Match, pages: PagesLike) -> Move | None:
@@ -127,72 +131,78 @@ class TieredCache(RadixCache):
             raise LockError(f"cannot settle {bounded(move)}: there is no host memory")
         self.host.settle(move, arrived)
 
-    # -- the verbs --------------------------------------------------------------------------------------------------
-
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
-        match, path = super()._find(tokens, limit, namespace)
-        if self.host is not None:
-            known = self.host.index.match_prefix(
-                PackedTokens(match.source or b""), limit=limit, namespace=namespace
-            ).length
-            match.host_length = max(0, known - match.length)
-        return match, path
-
-    def insert(
-        self,
-        tokens: TokensLike,
-        pages: PagesLike,
-        *,
-        namespace: Hashable = None,
-        start: Handle | None = None,
-        priority: int = 0,
-    ) -> Insertion:
-        """Cache the whole pages of `tokens`, as `RadixCache.insert`; then `next_move` says what to copy out."""
-        done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
-        self._forget_moves()
-        if self.host is not None and self.write != "write_back":
-            path, least = way_to(done.node), self.hot if self.write == "write_through_selective" else 0
-            cold = next((i for i, node in enumerate(path) if node.hits >= least), len(path))
-            self._send_out(path[cold:], namespace)
-        return done
-
-    def evict(self, num_tokens: int) -> Pages:
-        """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy before pages are reused."""
-        num_tokens = require_wanted(num_tokens)
-        self._forget_moves()
-        return super().evict(num_tokens)
-
     def reset(self) -> None:
         """Forget everything in both tiers; `LockError` while anything is locked or a move is under way."""
         if self.host is not None and (count := len(self.host.moves)):
             raise LockError(f"cannot reset: {moves_under_way(count)}")
         super().reset()
 
-    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
-        self._demote(leaf)
+    def evict(self, num_tokens: int) -> Pages:
+        """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy before pages are reused."""
+        if self._noted:
+            num_tokens = require_wanted(num_tokens)
+            self._forget_moves()
+        return super().evict(num_tokens)
+
+    # -- what the verbs do where there is host memory ---------------------------------------------------------------
+
+    def _find_in_both(
+        self, tokens: TokensLike, limit: int | None, namespace: Hashable
+    ) -> tuple[Match, list[RadixNode]]:
+        """The match and its path on the device, and how much more is in host memory."""
+        match, path = super()._find(tokens, limit, namespace)
+        host: Any = self.host
+        source: Any = match.source
+        end_byte = len(source) if limit is None else min(len(source), limit * TOKEN_BYTES)
+        known = host.index.used(source, end_byte, namespace)
+        if known > match.length:
+            match.host_length = known - match.length
+        return match, path
+
+    def _extend_and_note(
+        self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int
+    ) -> RadixNode:
+        """Add what is new to the device's tree, and note what the write policy copies out now."""
+        end = node = super()._extend(node, top, key_run, page_run, priority)
+        if self._noted:
+            self._forget_moves()
+        if self.write == "write_back":
+            return end
+        least = self.hot if self.write == "write_through_selective" else 0
+        while node.parent is not None and node.hits < least:
+            node = node.parent
+        self._note(node)
+        return end
+
+    def _note_and_remove(self, leaf: RadixNode) -> tuple[bytes, ...]:
+        """Take a leaf out of the device's tree, noted if it is to be copied out now."""
+        if self.write == "write_back":
+            self._note(leaf)
         return super()._remove_leaf(leaf)
 
-    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
-        self._demote(leaf)
+    def _note_and_trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        """Cut the end of a leaf off, likewise."""
+        if self.write == "write_back":
+            self._note(leaf)
         return super()._trim(leaf, num_bytes)
 
     def _forget_moves(self) -> None:
         self._outgoing.clear()
-        self._going.clear()
+        self._noted.clear()
 
-    def _demote(self, leaf: RadixNode) -> None:
-        """Note that the path to `leaf`, which is evicted, must be copied out, unless a longer one is noted."""
-        if self.host is not None and self.write == "write_back" and leaf.id not in self._going:
-            path = way_to(leaf)
-            root: Any = path[-1].parent
-            self._send_out(path, root.namespace)
-
-    def _send_out(self, path: list[RadixNode], namespace: Hashable) -> None:
-        """Note that the pages of `path`, deepest first, must be copied out."""
-        if path:
-            keys, pages = ([getattr(node, runs) for node in path[::-1]] for runs in ("key_runs", "page_runs"))
-            self._outgoing.append((keys, namespace, pages))
-            self._going.update(node.id for node in path)
+    def _note(self, node: RadixNode) -> None:
+        """Note that the path to `node` must be copied out, unless a longer one is noted; each edge is noted once."""
+        path: list[Any] = []
+        at: Any = node
+        while at is not None and at.id not in self._noted:
+            path.append(at)
+            at = at.parent
+        edge = None if at is None else self._noted[at.id]
+        for at in reversed(path):
+            edge = Edge(at, at.key_runs, at.page_runs, at.end, edge)
+            self._noted[at.id] = edge
+        if node.parent is not None and path:
+            self._outgoing.append(self._noted[node.id])
 
     def check(self) -> None:
         """Recompute both tiers from scratch; `InvariantError` names what differs."""
@@ -203,7 +213,3 @@ class TieredCache(RadixCache):
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, write={self.write!r}"
         return f"TieredCache({how}, evictable={self._evictable}, protected={self._protected}, host={self.host})"
-
-
-def _joined(runs: _Runs) -> bytes:
-    return b"".join([run for some in runs for run in some])
