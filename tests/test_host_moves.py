@@ -13,7 +13,6 @@ from nightly import NIGHTLY
 from test_engine_oracle import canary_model
 
 from minikv import CacheManager, CanaryError, InvariantError, TieredCache
-from minikv.tokens import pack
 
 WORKLOADS = range(200) if NIGHTLY else range(40)
 
@@ -271,6 +270,8 @@ def test_nothing_asks_what_is_worth_loading_where_nothing_is_loaded():
 
 def test_a_manager_says_which_loads_it_waits_for():
     manager = manager_of()
-    manager.cache.host.begin_copy(pack([1]), None, [0])
+    served(manager, [1, 2, 3, 4])
+    served(manager, [5, 6, 7, 8])
+    manager.cache.load(manager.cache.acquire([1, 2]), [0, 1])
     with pytest.raises(InvariantError, match="1 move is under way, but the manager waits for 0"):
         manager.check()

@@ -60,9 +60,10 @@ class HostMoves:
 
     def look(self) -> None:
         """Unlock the host pages of finished loads."""
-        for move in [move for move, crossing in self._coming.items() if crossing.done]:
-            del self._coming[move]
-            self.cache.settle(move)
+        for move, crossing in list(self._coming.items()):
+            if crossing.done:
+                del self._coming[move]
+                self.cache.settle(move)
 
     def _copy(self, move: Move) -> None:
         crossing, arrived = None, False
@@ -79,17 +80,18 @@ class HostMoves:
 
     def check(self) -> None:
         """Check that each move under way is a load of which layers have not arrived yet."""
-        moves = self.cache.host.moves if self.cache.host is not None else []
+        host: Any = self.cache.host
+        moves = host.moves
         if moves != list(self._coming):
             raise InvariantError(f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}")
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
-    """Return the moves of a `TieredCache`. For any other cache, return `None`; `worth` is then a `ValueError`."""
+    """Return the moves of a `TieredCache` with host memory. For any other cache, `worth` is a `ValueError`."""
     if worth is not None and not callable(worth):
         raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
     if isinstance(cache, TieredCache):
-        return HostMoves(cache, store, host, worth)
+        return HostMoves(cache, store, host, worth) if cache.host is not None else None
     if worth is not None:
         raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
     return None
