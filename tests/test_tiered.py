@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -356,19 +355,21 @@ def copies_a_leaf_without_what_is_above_it(patch):
     """It is in host memory, and no prompt reaches it: the other version of the rule, without its bookkeeping."""
     begin = HostMemory.begin_copy
 
-    def alone(self, edge):
-        root = edge
-        while root.above is not None:
-            root = root.above
-        start = edge.above.end
-        return begin(self, replace(edge, end=edge.end - start, above=root, node=HostedNode(*[None] * 6)))
+    def alone(self, path):
+        last, start = path[-1], path[-2].end
+        return begin(self, [path[0], last._replace(end=last.end - start, node=HostedNode(*[None] * 6))])
 
     patch.setattr(HostMemory, "begin_copy", alone)
 
 
 def mixes_namespaces(patch):
     place = HostTree.place
-    patch.setattr(HostTree, "place", lambda self, node, length, namespace: place(self, node, length, None))
+
+    def in_one(self, known, most):
+        found = place(self, known, most)
+        return place(self, found if most else self.root, most) if known.namespace is None else place(self, self.root, 0)
+
+    patch.setattr(HostTree, "place", in_one)
 
 
 def never_counts(patch):

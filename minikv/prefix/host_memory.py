@@ -22,18 +22,20 @@ memory that no prompt can reach, and they have to be found and freed. SGLang's t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minikv.errors import InvariantError, LockError, bounded, brief, whole_number
+from minikv.errors import LockError, bounded, brief, whole_number
 from minikv.pools import FreeListPool
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Handle, Insertion, Match
 from minikv.prefix.radix import RadixCache, RadixNode
+from minikv.prefix.tree_check import require
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 _NONE = np.empty(0, np.int32)
@@ -45,23 +47,13 @@ class HostedNode(RadixNode):
     __slots__ = ("in_host",)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Edge:
+class Edge(NamedTuple):
     """An edge of the device's tree, as it was when its pages were to be copied out; a root is one, too."""
 
     node: Any  # a HostedNode, or the root
     key_runs: tuple[bytes, ...]
     page_runs: tuple[bytes, ...]
     end: int
-    above: Any  # the edge before it on the path, or None
-
-    def after(self, length: int) -> list[Edge]:
-        """The edges on the path to the end of this one that end after `length` tokens, in order."""
-        edges, edge = list[Edge](), self
-        while edge is not None and edge.end > length:
-            edges.append(edge)
-            edge = edge.above
-        return edges[::-1]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -76,13 +68,13 @@ class Move:
     dst: Pages
     held: Handle  # the prefix of the tokens that is in host memory, locked
     end: int  # how many tokens they are
-    path: Edge  # the last edge of a path that begins with them
+    path: list[Edge]  # it begins with them
 
     @property
     def tokens(self) -> PackedTokens:
         """All tokens from the beginning of the prompt to the end of the last page that moves."""
-        runs = [edge.key_runs for edge in self.path.after(0)]
-        return PackedTokens(_last(runs, self.path.end))[: self.end]
+        runs = [edge.key_runs for edge in self.path]
+        return PackedTokens(_last(runs, self.path[-1].end))[: self.end]
 
     @property
     def namespace(self) -> Hashable:
@@ -98,26 +90,19 @@ class HostTree(RadixCache):
     """Host memory's tree: where the beginning of a path is known to be, the rest costs what it has.
 
     >>> tree = HostTree(evict_by="page")
-    >>> root, tokens, pages = tree.place(None, 0, None), b"aaaabbbb", np.array([7, 8], np.int32)
+    >>> root, tokens, pages = tree.place(tree.root, 0), b"aaaabbbb", np.array([7, 8], np.int32)
     >>> done = tree.insert_after(tree.acquire_after(root, tokens), tokens, pages)
-    >>> done, tree.acquire_after(tree.place(done.node, 1, None), b"bbbbcccc")
+    >>> done, tree.acquire_after(tree.place(done, 1), b"bbbbcccc")
     (Insertion(prefix_length=0, length=2), Handle(length=2))
     """
 
-    def place(self, node: Any, length: int, namespace: Hashable) -> Handle:
-        """Return the end of what is left of the first `length` tokens on the path that led to `node`."""
-        if length:
-            node, length = self._what_is_left(node, length)
-        node = self._end_at(node, length) if length else self._root_of(namespace)
-        return Handle(self._epoch, node, length, namespace)
-
-    def used(self, tokens: bytes, end_byte: int, namespace: Hashable) -> int:
-        """Return how many tokens of `tokens[:end_byte]` are here. They count as used now."""
-        root = self._root_of(namespace)
-        end_byte = end_byte // self._stride * self._stride
-        node, end_byte = self._walk(root, tokens, 0, end_byte)
-        self._touch(self._use(node, root))
-        return end_byte // TOKEN_BYTES
+    def place(self, known: Any, most: int) -> Handle:
+        """Return the end of what is left of the first `most` tokens on the path to `known`, a handle or a root."""
+        node, length = self._root_of(known.namespace), 0
+        if most:
+            left, length = self._what_is_left(known.node, min(known.length, most))
+            node = self._end_at(left, length) if length else node
+        return Handle(self._epoch, node, length, known.namespace)
 
     def acquire_after(self, top: Handle, tokens: bytes) -> Handle:
         """Lock the path to `top`, and as many `tokens` after it as are here."""
@@ -129,28 +114,26 @@ class HostTree(RadixCache):
 
     def insert_after(self, top: Handle, tokens: bytes, pages: Pages) -> Insertion:
         """Cache `tokens` after the locked `top`, in `pages`; see `insert`."""
-        namespace, start = top.namespace, top.node
+        start = top.node
         if not top.length:  # the root may have gone since, or come
-            start = self._roots.get(namespace) or self._new_root(namespace)
+            start = self._roots.get(top.namespace) or self._new_root(top.namespace)
         node, at_byte = self._walk(start, tokens, 0, len(tokens))
-        known = at_byte // TOKEN_BYTES
-        new_pages = pages[known // self.page_size :].tobytes()
-        node = self._extend(node, start, tokens[at_byte:], new_pages, 0)
+        node = self._extend(node, start, tokens[at_byte:], pages[at_byte // self._stride :].tobytes(), 0)
         length = top.length + len(tokens) // TOKEN_BYTES
-        return Insertion(self._epoch, node, length, namespace, None, top.length + known)
+        return Insertion(self._epoch, node, length, top.namespace, None, top.length + at_byte // TOKEN_BYTES)
 
 
 class HostMemory:
     """Which of `num_pages` host pages hold which prefixes, and the moves that are under way.
 
     `page_size` is in tokens. `index` has the cached pages and their sizes; all other pages are free or reserved for a
-    move.
+    move. `moves` are those under way, in the order in which they began.
 
     >>> from minikv.tokens import pack
     >>> host, root = HostMemory(num_pages=4), RadixCache().root
     >>> tokens, pages = pack([1, 2, 3]).data, np.array([7, 8, 9], np.int32).tobytes()
-    >>> edge = Edge(HostedNode(1, tokens, pages, root, 3, 0), (tokens,), (pages,), 3, Edge(root, (), (), 0, None))
-    >>> move = host.begin_copy(edge); move
+    >>> edge = Edge(HostedNode(1, tokens, pages, root, 3, 0), (tokens,), (pages,), 3)
+    >>> move = host.begin_copy([Edge(root, (), (), 0), edge]); move
     Move(to host, [7, 8, 9] -> [0, 1, 2])
     >>> host.settle(move); host
     HostMemory(4 pages of 1, 1 free, 3 cached, 0 moves are under way)
@@ -161,45 +144,40 @@ class HostMemory:
         self.index = HostTree(page_size, evict_by="page")
         self.page_size = self.index.page_size
         self.pool = FreeListPool(self.num_pages)
-        self._moves: dict[Move, None] = {}
+        self.moves: list[Move] = []
 
-    @property
-    def moves(self) -> list[Move]:
-        """The moves under way, in the order in which they began."""
-        return list(self._moves)
-
-    def begin_copy(self, edge: Edge) -> Move | None:
-        """Plan to copy out the pages on the path to the end of `edge` that host memory lacks.
+    def begin_copy(self, path: list[Edge]) -> Move | None:
+        """Plan to copy out the pages on `path`, the edges from the root to its end, that host memory lacks.
 
         Evicts to make room. If there is not enough room, only the first pages are copied. `None` if nothing is copied.
         What host memory is known to have of the path is neither read nor copied.
         """
-        top, tokens, dst = self._known_of(edge), b"", _NONE
-        edges = edge.after(top.length)
+        top, tokens, end = self._known_of(path), b"", path[-1].end
+        edges = _after(path, top.length)
         if top.node.children:  # more of the path may be here
-            tokens = _last([some.key_runs for some in edges], edge.end - top.length)
+            tokens = _last([edge.key_runs for edge in edges], end - top.length)
         held = self.index.acquire_after(top, tokens)
+        move = self._begin(Move(True, _NONE, _NONE, held, held.length, path))
+        num_pages = (end - held.length) // self.page_size
+        _note(held, path)
         try:
-            _note(held, edges)
-            dst = self._reserve((edge.end - held.length) // self.page_size)
+            move.dst = self._reserve(num_pages)
         finally:
-            if not len(dst):
-                self.index.unlock(held)
-        if not len(dst):
+            if not len(move.dst):
+                self.settle(move)
+        if not len(move.dst):
             return None
-        pages = _last([some.page_runs for some in edges], (edge.end - held.length) // self.page_size)
-        src, end = np.frombuffer(pages, np.int32), held.length + len(dst) * self.page_size
-        return self._begin(Move(True, src[: len(dst)], dst, held, end, edge))
+        pages = _last([edge.page_runs for edge in edges], num_pages)
+        move.src = np.frombuffer(pages, np.int32)[: len(move.dst)]
+        move.end += len(move.dst) * self.page_size
+        return move
 
-    def _known_of(self, edge: Edge) -> Handle:
-        """Return where host memory is known to have the path to `edge`: at the root, or a mark's place."""
-        while edge.above is not None:
-            known = getattr(edge.node, "in_host", None)
-            if known is not None:
-                length = min(known.length, edge.end)  # of the node, the end may have been evicted
-                return self.index.place(known.node, length, known.namespace)
-            edge = edge.above
-        return self.index.place(None, 0, edge.node.namespace)
+    def _known_of(self, path: list[Edge]) -> Handle:
+        """Return where host memory is known to have the beginning of `path`: at the root, or a mark's place."""
+        for edge in reversed(path):
+            if hasattr(edge.node, "in_host"):
+                return self.index.place(edge.node.in_host, edge.end)  # the end of the node may have been evicted
+        return self.index.place(path[0].node, 0)
 
     def begin_load(self, match: Match, pages: Pages) -> Move | None:
         """Plan to copy the pages after `match` back into the device's `pages`, as many as both have.
@@ -213,33 +191,34 @@ class HostMemory:
         if not len(src):
             self.index.unlock(held)
             return None
-        path = Edge(None, (source,), (), len(source) // TOKEN_BYTES, None)
-        return self._begin(Move(False, src, pages[: len(src)], held, held.length, path))
+        path = Edge(None, (source,), (), len(source) // TOKEN_BYTES)
+        return self._begin(Move(False, src, pages[: len(src)], held, held.length, [path]))
 
     def settle(self, move: Move, arrived: bool = True) -> None:
         """End `move`. Pages that were copied out are cached if their bytes `arrived`; else, or if that fails, free.
 
         Raises `LockError` for a move that is not under way here.
         """
-        if not isinstance(move, Move) or move not in self._moves:
+        if not isinstance(move, Move) or move not in self.moves:
             raise LockError(f"cannot settle {bounded(move)}: it is not under way here")
         free = move.dst if move.to_host else _NONE
         try:
-            if move.to_host and arrived:
-                start, edges = move.held.length, move.path.after(move.held.length)
-                tokens = _last([edge.key_runs for edge in edges], move.path.end - start)
+            if arrived and len(free):
+                start = move.held.length
+                runs = [edge.key_runs for edge in _after(move.path, start)]
+                tokens = _last(runs, move.path[-1].end - start)
                 new = tokens[: (move.end - start) * TOKEN_BYTES]
                 done = self.index.insert_after(move.held, new, move.dst)
                 free = move.dst[: (done.prefix_length - start) // self.page_size]  # copied twice
-                _note(done, edges)
+                _note(done, move.path)
         finally:
-            del self._moves[move]
+            self.moves.remove(move)
             self.index.unlock(move.held)
             if len(free):
                 self.pool.free(free)
 
     def _begin(self, move: Move) -> Move:
-        self._moves[move] = None
+        self.moves.append(move)
         return move
 
     def _reserve(self, num_pages: int) -> Pages:
@@ -254,26 +233,25 @@ class HostMemory:
         """Check that each host page is free, cached or reserved for one move, and that only moves hold locks."""
         self.index.check()
         self.pool.check()
-        owners = {page: "free" for page in range(self.num_pages) if self.pool.is_free(page)}
-        claims = [(f"node {node.id}", node.pages) for node in self.index.nodes()]
-        claims += [("a move", move.dst.tolist()) for move in self._moves if move.to_host]
+        owners: dict[int, str] = {}
+        claims: list[tuple[str, Iterable[int]]] = [("free", filter(self.pool.is_free, range(self.num_pages)))]
+        claims += [(f"node {node.id}", node.pages) for node in self.index.nodes()]
+        claims += [("a move", move.dst.tolist()) for move in self.moves if move.to_host]
         for owner, pages in claims:
             for page in pages:
-                if page in owners:
-                    raise InvariantError(f"host page {page} has two owners: {owners[page]}, and {owner}")
+                require(page not in owners, f"host page {page} has two owners: {owners.get(page)}, and {owner}")
                 owners[page] = owner
-        if len(owners) != self.num_pages:
-            lost = next(page for page in range(self.num_pages) if page not in owners)
-            raise InvariantError(f"host page {lost} has no owner: it is neither free, nor cached, nor a move's")
-        locked = {id(node): len(node.tokens) for move in self._moves for node in way_to(move.held.node)}
-        if self.index.protected_size != sum(locked.values()):
-            held = f"the moves under way hold {sum(locked.values())}"
-            raise InvariantError(f"{self.index.protected_size} tokens are locked in host memory, {held}")
+        for page in range(self.num_pages):
+            require(page in owners, f"host page {page} has no owner: it is neither free, nor cached, nor a move's")
+        locked = {node for move in self.moves for node in way_to(move.held.node)}
+        tokens, protected = sum(len(node.tokens) for node in locked), self.index.protected_size
+        held = f"{protected} tokens are locked in host memory, the moves under way hold {tokens}"
+        require(protected == tokens, held)
 
     def __repr__(self) -> str:
         count = self.index.total_size // self.page_size
         pages = f"{self.num_pages} pages of {self.page_size}, {self.pool.num_free} free, {count} cached"
-        return f"HostMemory({pages}, {moves_under_way(len(self._moves))})"
+        return f"HostMemory({pages}, {moves_under_way(len(self.moves))})"
 
 
 def _last(runs: Sequence[tuple[bytes, ...]], count: int) -> bytes:
@@ -282,10 +260,15 @@ def _last(runs: Sequence[tuple[bytes, ...]], count: int) -> bytes:
     return data[len(data) - count * TOKEN_BYTES :]
 
 
-def _note(known: Handle, edges: Sequence[Edge]) -> None:
+def _after(path: list[Edge], length: int) -> list[Edge]:
+    """The edges of a path that end after `length` tokens."""
+    return [edge for edge in path if edge.end > length]
+
+
+def _note(known: Handle, path: list[Edge]) -> None:
     """Note on the nodes of a path, as far as it goes, that it is in host memory down to `known`."""
-    for edge in edges:
-        if known.length > edge.above.end:
+    for above, edge in pairwise(path):
+        if known.length > above.end:
             edge.node.in_host = known
 
 

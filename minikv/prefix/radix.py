@@ -447,7 +447,7 @@ class RadixCache(BaseIndex):
         return node, min(length, node.end)
 
     def _end_at(self, node: RadixNode, length: int) -> RadixNode:
-        """Return the node that ends after `length` tokens on the path to `node`; may split an edge."""
+        """Return the node that ends after `length` tokens on the path to `node`; may split the edge that continues."""
         while node.parent is not None and length <= node.parent.end:
             node = node.parent
         if length < node.end:

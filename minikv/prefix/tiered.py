@@ -30,11 +30,12 @@ import numpy as np
 
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import PAGE_LIMIT, Pages
+from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Match, PagesLike, require_wanted
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.host_memory import Edge, HostedNode, HostMemory, Move, moves_under_way
 from minikv.prefix.radix import RadixCache, RadixNode
-from minikv.tokens import TOKEN_BYTES, TokensLike, integers
+from minikv.tokens import PackedTokens, TokensLike, integers
 
 WRITES = ("write_back", "write_through", "write_through_selective")
 
@@ -84,8 +85,8 @@ class TieredCache(RadixCache):
     def _clear(self) -> None:
         super()._clear()
         self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
-        self._outgoing: deque[Edge] = deque()  # the last edges of the paths to copy out
-        self._noted: dict[int, Edge] = {}  # all edges of these paths, by the ids of their nodes
+        self._outgoing: deque[list[Edge]] = deque()  # the paths to copy out
+        self._noted: set[int] = set()  # the ids of their nodes
         if self.host is None:
             return  # and all verbs are those of `RadixCache`, and cost the same
         self._make_node = HostedNode
@@ -93,7 +94,7 @@ class TieredCache(RadixCache):
         self._remove_leaf, self._trim = self._note_and_remove, self._note_and_trim  # type: ignore[method-assign]
         if self.write == "write_through_selective":
             self._counts_hits = True
-            self._also_reads = tuple(dict.fromkeys((*self._also_reads, "hits")))
+            self._also_reads += ("hits",)
 
     # -- moves ------------------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class TieredCache(RadixCache):
     def evict(self, num_tokens: int) -> Pages:
         """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy before pages are reused."""
         if self._noted:
-            num_tokens = require_wanted(num_tokens)
+            require_wanted(num_tokens)
             self._forget_moves()
         return super().evict(num_tokens)
 
@@ -152,11 +153,8 @@ class TieredCache(RadixCache):
         """The match and its path on the device, and how much more is in host memory."""
         match, path = super()._find(tokens, limit, namespace)
         host: Any = self.host
-        source: Any = match.source
-        end_byte = len(source) if limit is None else min(len(source), limit * TOKEN_BYTES)
-        known = host.index.used(source, end_byte, namespace)
-        if known > match.length:
-            match.host_length = known - match.length
+        known = host.index.match_prefix(PackedTokens(match.source or b""), limit=limit, namespace=namespace)
+        match.host_length = max(0, known.length - match.length)
         return match, path
 
     def _extend_and_note(
@@ -164,8 +162,7 @@ class TieredCache(RadixCache):
     ) -> RadixNode:
         """Add what is new to the device's tree, and note what the write policy copies out now."""
         end = node = super()._extend(node, top, key_run, page_run, priority)
-        if self._noted:
-            self._forget_moves()
+        self._forget_moves()
         if self.write == "write_back":
             return end
         least = self.hot if self.write == "write_through_selective" else 0
@@ -191,18 +188,13 @@ class TieredCache(RadixCache):
         self._noted.clear()
 
     def _note(self, node: RadixNode) -> None:
-        """Note that the path to `node` must be copied out, unless a longer one is noted; each edge is noted once."""
-        path: list[Any] = []
-        at: Any = node
-        while at is not None and at.id not in self._noted:
-            path.append(at)
-            at = at.parent
-        edge = None if at is None else self._noted[at.id]
-        for at in reversed(path):
-            edge = Edge(at, at.key_runs, at.page_runs, at.end, edge)
-            self._noted[at.id] = edge
-        if node.parent is not None and path:
-            self._outgoing.append(self._noted[node.id])
+        """Note that the path to `node` must be copied out, unless a longer one is noted."""
+        if node.parent is None or node.id in self._noted:
+            return
+        path: list[Any] = way_to(node)
+        self._noted.update(each.id for each in path)
+        path.append(path[-1].parent)
+        self._outgoing.append([Edge(at, at.key_runs, at.page_runs, at.end) for at in reversed(path)])
 
     def check(self) -> None:
         """Recompute both tiers from scratch; `InvariantError` names what differs."""
