@@ -15,7 +15,7 @@ from nightly import NIGHTLY
 from tiered_machine import Carried, nodes_of, pages_of, ranks
 
 from minikv import FreeListPool, InvariantError
-from minikv.prefix.host_memory import HostMemory, HostTree
+from minikv.prefix.host_memory import Edge, HostTree
 from minikv.prefix.tiered import WRITES, TieredCache
 
 pytestmark = pytest.mark.core
@@ -148,12 +148,14 @@ def is_believed_for_ever(patch):
 
 def is_read_below_the_end_of_its_node(patch):
     """What was trimmed off a node says nothing about what was inserted below it later."""
-    known = HostMemory._known_of
+    acquire = HostTree.acquire_path
 
     def endless(self, path):
-        return known(self, [path[0], *(edge._replace(end=10**9) for edge in path[1:])])
+        marks = [Edge(edge.node, (), (), 10**9) for edge in path if hasattr(edge.node, "in_host")]
+        plain = [path[0], *(edge._replace(node=None) for edge in path[1:])]
+        return acquire(self, [*plain, *marks, Edge(None, (), (), path[-1].end)])
 
-    patch.setattr(HostMemory, "_known_of", endless)
+    patch.setattr(HostTree, "acquire_path", endless)
 
 
 def is_made_longer_by_a_join(patch):
@@ -171,8 +173,13 @@ def is_made_longer_by_a_join(patch):
 
 def is_all_that_is_there(patch):
     """What another path has brought to host memory since, below the mark, is copied again."""
-    acquire = HostTree.acquire_after
-    patch.setattr(HostTree, "acquire_after", lambda self, top, tokens: acquire(self, top, b""))
+    acquire = HostTree.acquire_path
+
+    def no_further(self, path):
+        marked = [i for i, edge in enumerate(path, 1) if hasattr(edge.node, "in_host")]
+        return acquire(self, path[: marked[-1]] if marked else path)
+
+    patch.setattr(HostTree, "acquire_path", no_further)
 
 
 PLANTED = (

@@ -221,11 +221,11 @@ def first_and_later_copies(monkeypatch, leaves, cache, leave):
     """The bytes of tokens and pages that were read for the first copy, and for all later ones."""
     counts, prefix = [0], list(range(20_000))
 
-    def counted(runs, count, last=host_memory._last):
-        counts[-1] += sum(map(len, itertools.chain(*runs)))
-        return last(runs, count)
+    def counted(path, length, runs="key_runs", page_size=1, after=host_memory._after):
+        counts[-1] += sum(len(run) for edge in path if edge.end > length for run in getattr(edge, runs))
+        return after(path, length, runs, page_size)
 
-    monkeypatch.setattr(host_memory, "_last", counted)
+    monkeypatch.setattr(host_memory, "_after", counted)
     start = cache.insert(prefix, prefix)
     cache.lock(start)
     cache.insert([*prefix, 90_000], [*prefix, 20_000])
@@ -272,7 +272,7 @@ def test_whichever_call_fails_within_host_memory_no_page_is_lost(part):
     class Breakdown(Exception):
         pass
 
-    verbs, calls = {"pool": ("alloc",), "index": ("acquire", "insert", "evict")}[part], []
+    verbs, calls = {"pool": ("alloc",), "index": ("acquire", "acquire_path", "insert", "evict")}[part], []
     for k in range(1, 20):
         cache, calls = TieredCache(host_pages=3), []
 
@@ -363,13 +363,12 @@ def copies_a_leaf_without_what_is_above_it(patch):
 
 
 def mixes_namespaces(patch):
-    place = HostTree.place
+    acquire = HostTree.acquire_path
 
-    def in_one(self, known, most):
-        found = place(self, known, most)
-        return place(self, found if most else self.root, most) if known.namespace is None else place(self, self.root, 0)
+    def in_one(self, path):
+        return acquire(self, [path[0]._replace(node=self.root), *path[1:]])
 
-    patch.setattr(HostTree, "place", in_one)
+    patch.setattr(HostTree, "acquire_path", in_one)
 
 
 def never_counts(patch):

@@ -22,8 +22,8 @@ memory that no prompt can reach, and they have to be found and freed. SGLang's t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from minikv.errors import LockError, bounded, brief, whole_number
 from minikv.pools import FreeListPool
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import way_to
-from minikv.prefix.contract import Handle, Insertion, Match
+from minikv.prefix.contract import Handle, Match
 from minikv.prefix.radix import RadixCache, RadixNode
 from minikv.prefix.tree_check import require
 from minikv.tokens import TOKEN_BYTES, PackedTokens
@@ -73,8 +73,7 @@ class Move:
     @property
     def tokens(self) -> PackedTokens:
         """All tokens from the beginning of the prompt to the end of the last page that moves."""
-        runs = [edge.key_runs for edge in self.path]
-        return PackedTokens(_last(runs, self.path[-1].end))[: self.end]
+        return PackedTokens(_after(self.path, 0))[: self.end]
 
     @property
     def namespace(self) -> Hashable:
@@ -87,40 +86,37 @@ class Move:
 
 
 class HostTree(RadixCache):
-    """Host memory's tree: where the beginning of a path is known to be, the rest costs what it has.
+    """Host memory's tree: what a mark says is here of a path is not read, so the rest costs what it has.
 
-    >>> tree = HostTree(evict_by="page")
-    >>> root, tokens, pages = tree.place(tree.root, 0), b"aaaabbbb", np.array([7, 8], np.int32)
-    >>> done = tree.insert_after(tree.acquire_after(root, tokens), tokens, pages)
-    >>> done, tree.acquire_after(tree.place(done, 1), b"bbbbcccc")
-    (Insertion(prefix_length=0, length=2), Handle(length=2))
+    `insert` takes the tokens and pages after `start`, and counts from there, too.
+
+    >>> from minikv.tokens import pack
+    >>> tree, root = HostTree(evict_by="page"), Edge(RadixCache().root, (), (), 0)
+    >>> start = tree.acquire_path([root, Edge(None, (pack([1, 2]).data,), (), 2)])
+    >>> done = tree.insert(pack([1, 2]), [7, 8], start=start)
+    >>> tree.insert(pack([3]), [9], start=tree.acquire_path([root, Edge(None, (pack([1, 2]).data,), (), 2)]))
+    Insertion(prefix_length=0, length=1)
     """
 
-    def place(self, known: Any, most: int) -> Handle:
-        """Return the end of what is left of the first `most` tokens on the path to `known`, a handle or a root."""
-        node, length = self._root_of(known.namespace), 0
-        if most:
-            left, length = self._what_is_left(known.node, min(known.length, most))
-            node = self._end_at(left, length) if length else node
-        return Handle(self._epoch, node, length, known.namespace)
-
-    def acquire_after(self, top: Handle, tokens: bytes) -> Handle:
-        """Lock the path to `top`, and as many `tokens` after it as are here."""
-        node, end_byte = self._walk(top.node, tokens, 0, len(tokens))
-        length = top.length + end_byte // TOKEN_BYTES
-        held = Handle(self._epoch, node, length, top.namespace)
+    def acquire_path(self, path: list[Edge]) -> Handle:
+        """Lock as much of a path as is here; its end is that of the edges in `path`, of which the first is a root."""
+        namespace = path[0].node.namespace
+        node, length = self._root_of(namespace), 0
+        marked = next((edge for edge in reversed(path) if hasattr(edge.node, "in_host")), None)
+        if marked is not None:
+            known = marked.node.in_host
+            below, length = self._what_is_left(known.node, min(known.length, marked.end))  # its end may be gone
+            node = self._end_at(below, length) if length else node
+        if node.children:  # more of the path may be here
+            rest = _after(path, length)
+            node, at_byte = self._walk(node, rest, 0, len(rest))
+            length += at_byte // TOKEN_BYTES
+        held = Handle(self._epoch, node, length, namespace)
         self._protect(held, way_to(node))
         return held
 
-    def insert_after(self, top: Handle, tokens: bytes, pages: Pages) -> Insertion:
-        """Cache `tokens` after the locked `top`, in `pages`; see `insert`."""
-        start = top.node
-        if not top.length:  # the root may have gone since, or come
-            start = self._roots.get(top.namespace) or self._new_root(top.namespace)
-        node, at_byte = self._walk(start, tokens, 0, len(tokens))
-        node = self._extend(node, start, tokens[at_byte:], pages[at_byte // self._stride :].tobytes(), 0)
-        length = top.length + len(tokens) // TOKEN_BYTES
-        return Insertion(self._epoch, node, length, top.namespace, None, top.length + at_byte // TOKEN_BYTES)
+    def _start_of(self, start: Any, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
+        return start.node if start.length else self._root_of(namespace), 0
 
 
 class HostMemory:
@@ -152,32 +148,19 @@ class HostMemory:
         Evicts to make room. If there is not enough room, only the first pages are copied. `None` if nothing is copied.
         What host memory is known to have of the path is neither read nor copied.
         """
-        top, tokens, end = self._known_of(path), b"", path[-1].end
-        edges = _after(path, top.length)
-        if top.node.children:  # more of the path may be here
-            tokens = _last([edge.key_runs for edge in edges], end - top.length)
-        held = self.index.acquire_after(top, tokens)
+        held = self.index.acquire_path(path)
         move = self._begin(Move(True, _NONE, _NONE, held, held.length, path))
-        num_pages = (end - held.length) // self.page_size
-        _note(held, path)
         try:
-            move.dst = self._reserve(num_pages)
+            move.dst = self._reserve((path[-1].end - held.length) // self.page_size)
         finally:
             if not len(move.dst):
                 self.settle(move)
         if not len(move.dst):
             return None
-        pages = _last([edge.page_runs for edge in edges], num_pages)
+        pages = _after(path, held.length, "page_runs", self.page_size)
         move.src = np.frombuffer(pages, np.int32)[: len(move.dst)]
         move.end += len(move.dst) * self.page_size
         return move
-
-    def _known_of(self, path: list[Edge]) -> Handle:
-        """Return where host memory is known to have the beginning of `path`: at the root, or a mark's place."""
-        for edge in reversed(path):
-            if hasattr(edge.node, "in_host"):
-                return self.index.place(edge.node.in_host, edge.end)  # the end of the node may have been evicted
-        return self.index.place(path[0].node, 0)
 
     def begin_load(self, match: Match, pages: Pages) -> Move | None:
         """Plan to copy the pages after `match` back into the device's `pages`, as many as both have.
@@ -201,21 +184,21 @@ class HostMemory:
         """
         if not isinstance(move, Move) or move not in self.moves:
             raise LockError(f"cannot settle {bounded(move)}: it is not under way here")
-        free = move.dst if move.to_host else _NONE
+        known, free = move.held, move.dst if move.to_host else _NONE
         try:
             if arrived and len(free):
-                start = move.held.length
-                runs = [edge.key_runs for edge in _after(move.path, start)]
-                tokens = _last(runs, move.path[-1].end - start)
-                new = tokens[: (move.end - start) * TOKEN_BYTES]
-                done = self.index.insert_after(move.held, new, move.dst)
-                free = move.dst[: (done.prefix_length - start) // self.page_size]  # copied twice
-                _note(done, move.path)
+                new = _after(move.path, known.length)[: len(free) * self.page_size * TOKEN_BYTES]
+                done = self.index.insert(PackedTokens(new), free, namespace=move.namespace, start=known)
+                free = free[: done.prefix_length // self.page_size]  # copied twice
+                known = replace(known, node=done.node, length=move.end)
         finally:
             self.moves.remove(move)
             self.index.unlock(move.held)
             if len(free):
                 self.pool.free(free)
+        for above, edge in pairwise(move.path):
+            if above.end < known.length:
+                edge.node.in_host = known
 
     def _begin(self, move: Move) -> Move:
         self.moves.append(move)
@@ -254,22 +237,10 @@ class HostMemory:
         return f"HostMemory({pages}, {moves_under_way(len(self.moves))})"
 
 
-def _last(runs: Sequence[tuple[bytes, ...]], count: int) -> bytes:
-    """The last `count` numbers of these runs, four bytes each."""
-    data = b"".join([run for some in runs for run in some])
-    return data[len(data) - count * TOKEN_BYTES :]
-
-
-def _after(path: list[Edge], length: int) -> list[Edge]:
-    """The edges of a path that end after `length` tokens."""
-    return [edge for edge in path if edge.end > length]
-
-
-def _note(known: Handle, path: list[Edge]) -> None:
-    """Note on the nodes of a path, as far as it goes, that it is in host memory down to `known`."""
-    for above, edge in pairwise(path):
-        if known.length > above.end:
-            edge.node.in_host = known
+def _after(path: list[Edge], length: int, runs: str = "key_runs", page_size: int = 1) -> bytes:
+    """The tokens of a path after its first `length`; or its "page_runs", with a page for `page_size` tokens."""
+    data = b"".join([run for edge in path if edge.end > length for run in getattr(edge, runs)])
+    return data[len(data) - (path[-1].end - length) // page_size * TOKEN_BYTES :]
 
 
 def moves_under_way(count: int) -> str:
