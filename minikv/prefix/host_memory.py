@@ -29,13 +29,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minikv.errors import LockError, bounded, brief, whole_number
+from minikv.errors import LockError, bounded, brief, require, whole_number
 from minikv.pools import FreeListPool
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Handle, Match
 from minikv.prefix.radix import RadixCache, RadixNode
-from minikv.prefix.tree_check import require
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 _NONE = np.empty(0, np.int32)
