@@ -369,7 +369,7 @@ FREE_LIST = [
     (put(_where={0: -1}), "page 0 has place -1: places are 0 to 99"),
 ]
 BITMASK = [
-    (put(_num_free=2), "99 bits are set, num_free is 2"),
+    (put(num_free=2), "99 bits are set, num_free is 2"),
     (put_word(0, 1, 0), "word 0 of level 1 is 0x3: expected 0x1"),
     (put_word(1, 0, 0b10), "word 0 of level 1 is 0x2: expected 0x3"),
     (put_word(1, 0, 0b111), "word 0 of level 1 is 0x7: expected 0x3"),
@@ -380,9 +380,9 @@ BITMASK = [
     (lambda pool: pool._levels[0].pop(), r"its levels have \[1, 1\] words: expected \[2, 1\]"),
 ]
 QUEUE = [
-    (put(_num_free=2), "99 pages are in the queue, num_free is 2"),
+    (put(num_free=2), "99 pages are in the queue, num_free is 2"),
     (put(_next={2: 1}), "after page 2 comes 1, whose previous page is 100"),
-    (put(_next={2: 101}), "after page 2 comes 101: out of range, or in a loop"),
+    (put(_next={2: 101}), "after page 2 comes 101, which is out of range"),
     (put(_previous={3: 1}), "after page 2 comes 3, whose previous page is 1"),
     (put(_previous={100: 3}), "the queue ends with page 99, but its tail is page 3"),
     (put(_next={0: 1}), "99 pages are in the queue, 100 have a next page"),

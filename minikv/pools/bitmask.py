@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, bounded
+from minikv.errors import InvariantError, bounded, require
 from minikv.pools.contract import CountedPool, Pages, page_id, pages_to_free, request
 
 _BITS = 64  # pages in a word
@@ -42,18 +42,18 @@ class BitmaskPool(CountedPool):
 
         Twin: `minikv.engine.ch01_02_pool.alloc`.
         """
-        pages = np.empty(request(num_pages, self._num_free), np.int32)
+        pages = np.empty(request(num_pages, self.num_free), np.int32)
         for i in range(len(pages)):
             pages[i] = page = self._lowest()
-            self._clear_bit(page)
+            self._flip(page)
             self._versions[page] += 1
-        self._num_free -= len(pages)
+        self.num_free -= len(pages)
         return pages
 
     def occupy(self, page: int, renew: bool = False) -> None:
         """Take this page, keeping its version, or counting it up with `renew`; `ValueError` if it is in use."""
-        self._clear_bit(self._free_page(page))
-        self._num_free -= 1
+        self._flip(self._free_page(page))
+        self.num_free -= 1
         self._versions[page] += bool(renew)
 
     def free(self, pages: Any) -> None:
@@ -63,13 +63,8 @@ class BitmaskPool(CountedPool):
         """
         numbers = pages_to_free(pages, self.size, self.is_free)
         for page in numbers:
-            for words in self._levels:
-                word, bit = divmod(page, _BITS)
-                page, empty = word, not words[word]
-                words[word] |= 1 << bit
-                if not empty:
-                    break
-        self._num_free += len(numbers)
+            self._flip(page)
+        self.num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
         """Return whether `page` is free. Twin: `minikv.engine.ch01_02_pool.Pool.is_free`."""
@@ -83,18 +78,16 @@ class BitmaskPool(CountedPool):
     def check(self) -> None:
         """Every level has a bit for each word of the one below that has any, and no others; the count is correct."""
         full = _all_free(self.size)
-        found, expected = [[len(words) for words in levels] for levels in (self._levels, _levels(full))]
-        if found != expected:
-            raise InvariantError(f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")
-        right = _levels([word & pages for word, pages in zip(self._levels[0], full)])
+        right = _levels([word & pages for word, pages in zip(self._levels[0] + full, full)])
+        found, expected = ([len(words) for words in levels] for levels in (self._levels, right))
+        require(found == expected, f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")
         for level, both in enumerate(zip(self._levels, right)):
             for word, (bits, wanted) in enumerate(zip(*both)):
                 if bits != wanted:
-                    rule = f"is {bits:#x}: expected {wanted:#x}"
-                    raise InvariantError(f"BitmaskPool: word {word} of level {level} {rule}")
+                    what = f"word {word} of level {level} is {bits:#x}: expected {wanted:#x}"
+                    raise InvariantError(f"BitmaskPool: {what}")
         free = sum(word.bit_count() for word in self._levels[0])
-        if free != self._num_free:
-            raise InvariantError(f"BitmaskPool: {free} bits are set, num_free is {self._num_free}")
+        require(free == self.num_free, f"BitmaskPool: {free} bits are set, num_free is {self.num_free}")
 
     def _lowest(self) -> int:
         at = 0
@@ -103,18 +96,19 @@ class BitmaskPool(CountedPool):
             at = at * _BITS + (word & -word).bit_length() - 1
         return at
 
-    def _clear_bit(self, page: int) -> None:
+    def _flip(self, page: int) -> None:
+        """Change the bit of a page, and those above it of words that become empty, or are not any more."""
         for words in self._levels:
             page, bit = divmod(page, _BITS)
-            words[page] &= ~(1 << bit)
-            if words[page]:
+            before = words[page]
+            words[page] ^= 1 << bit
+            if before and words[page]:
                 break
 
 
 def _all_free(size: int) -> list[int]:
     """The words of `size` pages that are all free: a bit for each page, and no bit past the last."""
-    whole, rest = divmod(size, _BITS)
-    return [(1 << _BITS) - 1] * whole + [(1 << rest) - 1] * bool(rest)
+    return [(1 << min(_BITS, size - first)) - 1 for first in range(0, size, _BITS)]
 
 
 def _levels(words: list[int]) -> list[list[int]]:

@@ -51,10 +51,7 @@ class SlotPool(Protocol):
 
 def pool_size(size: int) -> int:
     """`size` as an int of at least 1, or the error that says so."""
-    number = whole_number("size", size, 1, "a pool holds at least 1 page")
-    if number > POOL_LIMIT:
-        raise ValueError(f"size is {bounded(number)}: a pool holds at most 2**28 pages")
-    return number
+    return whole_number("size", size, 1, "a pool holds at most 2**28 pages, and at least 1", POOL_LIMIT + 1)
 
 
 def request(num_pages: int, free: int) -> int:
@@ -122,13 +119,10 @@ class CountedPool(SlotPool):
     ValueError: cannot occupy page 3: it is in use
     """
 
-    def __init__(self, size: int):
-        self.size = self._num_free = pool_size(size)
+    num_free: int = 0  # pages that `alloc` could give now
 
-    @property
-    def num_free(self) -> int:
-        """Pages that `alloc` could give now."""
-        return self._num_free
+    def __init__(self, size: int):
+        self.size = self.num_free = pool_size(size)
 
     def _free_page(self, page: int) -> int:
         """`page` as an int, or the `ValueError` that says that it is in use."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, OutOfPages
+from minikv.errors import InvariantError, OutOfPages, require
 from minikv.pools.contract import Pages, SlotPool, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
@@ -98,21 +98,20 @@ class FreeListPool(SlotPool):
 
     def check(self) -> None:
         """The stack holds pages of this pool, each once and each at its place; every page has a place."""
-        if not 0 <= self.num_free <= self.size:
-            raise InvariantError(f"FreeListPool: {self.num_free} of {self.size} pages are on the stack")
+        found = f"FreeListPool: {self.num_free} of {self.size} pages are on the stack"
+        require(0 <= self.num_free <= self.size, found)
         self._note()
         at = self.size - self.num_free
         free = self._memory[at:]
-        for page in free[(free < 0) | (free >= self.size)].tolist():
+        for page in free[free.view(np.uint32) >= self.size].tolist():  # a negative one becomes a huge one
             raise InvariantError(f"FreeListPool: page {page} is on the stack: this pool has pages 0 to {self.size - 1}")
-        for page in np.flatnonzero((self._where < 0) | (self._where >= self.size)).tolist():
+        for page in np.flatnonzero(self._where.view(np.uint32) >= self.size).tolist():
             place = self._where[page]
             raise InvariantError(f"FreeListPool: page {page} has place {place}: places are 0 to {self.size - 1}")
-        times = np.bincount(free, minlength=self.size)
-        for page in np.flatnonzero(times > 1).tolist():
-            raise InvariantError(f"FreeListPool: page {page} is on the stack {times[page]} times")
         for page in free[self._where[free] != np.arange(at, self.size)].tolist():
-            raise InvariantError(f"FreeListPool: page {page} is on the stack, but not at {self._where[page]}")
+            times, place = np.count_nonzero(free == page), self._where[page]
+            how = f" {times} times" if times > 1 else f", but not at {place}"
+            raise InvariantError(f"FreeListPool: page {page} is on the stack{how}")
 
     # -- where pages are ----------------------------------------------------------------------------------------------
 

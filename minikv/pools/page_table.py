@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, bounded, whole_number
+from minikv.errors import bounded, require, whole_number
 from minikv.pools.contract import POOL_LIMIT, Pages
 from minikv.pools.free_list import FreeListPool
 from minikv.tokens import integers
@@ -101,15 +101,13 @@ class PageTable:
         """Cells before a row's length are slots, cells after it are unused, and closed rows are empty."""
         self._rows.check()
         for row, length in enumerate(self._lengths):
-            if not 0 <= length <= self.max_length:
-                raise InvariantError(f"PageTable: row {row} has length {length}: a row holds 0 to {self.max_length}")
-            if not self.is_open(row) and length:
-                raise InvariantError(f"PageTable: row {row} is closed, but its length is {length}")
+            has = f"PageTable: row {row} has length {length}"
+            require(0 <= length <= self.max_length, f"{has}: a row holds 0 to {self.max_length}")
+            require(self.is_open(row) or not length, f"PageTable: row {row} is closed, but its length is {length}")
             cells = self._table[row]
             wrong = np.append(cells[:length] < 0, cells[length:] != _UNUSED)
-            if wrong.any():
-                at = int(wrong.argmax())
-                raise InvariantError(f"PageTable: row {row} has length {length}, but its cell {at} is {cells[at]}")
+            at = wrong.argmax()
+            require(not wrong[at], f"{has}, but its cell {at} is {cells[at]}")
 
     def __repr__(self) -> str:
         return f"PageTable({self.num_rows - self.num_free} of {self.num_rows} rows open, max_length={self.max_length})"
@@ -125,9 +123,7 @@ def page_slots(pages: Any, page_size: int) -> Pages:
     >>> page_slots([2, 0], page_size=3).tolist()
     [6, 7, 8, 0, 1, 2]
     """
-    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
-    if size > POOL_LIMIT:
-        raise ValueError(f"page_size is {bounded(size)}: a page holds at most 2**28 slots")
+    size = whole_number("page_size", page_size, 1, "a page holds at most 2**28 slots, and at least 1", POOL_LIMIT + 1)
     ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
     if len(ids) * size > POOL_LIMIT:
         raise ValueError(f"{len(ids)} pages of {size} are {len(ids) * size} slots: expected at most 2**28 at a time")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, require
 from minikv.pools.contract import IN_USE, CountedPool, Pages, page_id, pages_to_free, request
 
 
@@ -41,7 +41,7 @@ class QueuePool(CountedPool):
 
         Twin: `minikv.engine.ch09_10_rows_and_blocks.BlockPool.take`.
         """
-        pages = np.empty(request(num_pages, self._num_free), np.int32)
+        pages = np.empty(request(num_pages, self.num_free), np.int32)
         for i in range(len(pages)):
             pages[i] = head = self._next[self.size]
             self._unlink(head)
@@ -65,7 +65,7 @@ class QueuePool(CountedPool):
             tail = self._previous[mark]
             self._next[tail], self._previous[page] = page, tail
             self._next[page], self._previous[mark] = mark, page
-        self._num_free += len(numbers)
+        self.num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
         """Return whether `page` is in the queue.
@@ -85,22 +85,18 @@ class QueuePool(CountedPool):
         """Walking forward visits `num_free` pages, each linked back to the one before it."""
         before, seen = self.size, 0
         while (page := self._next[before]) != self.size:
-            if not 0 <= page < self.size or seen >= self.size:
-                raise InvariantError(f"QueuePool: after page {before} comes {page}: out of range, or in a loop")
-            if self._previous[page] != before:
-                previous = self._previous[page]
-                raise InvariantError(f"QueuePool: after page {before} comes {page}, whose previous page is {previous}")
+            inside = 0 <= page < self.size
+            if not inside or self._previous[page] != before:  # in a loop, some page has another before it
+                why = f"whose previous page is {self._previous[page]}" if inside else "which is out of range"
+                raise InvariantError(f"QueuePool: after page {before} comes {page}, {why}")
             before, seen = page, seen + 1
-        linked = sum(link != IN_USE for link in self._next[: self.size])
-        if (tail := self._previous[self.size]) != before:
-            raise InvariantError(f"QueuePool: the queue ends with page {before}, but its tail is page {tail}")
-        if seen != linked:
-            raise InvariantError(f"QueuePool: {seen} pages are in the queue, {linked} have a next page")
-        if seen != self._num_free:
-            raise InvariantError(f"QueuePool: {seen} pages are in the queue, num_free is {self._num_free}")
+        tail, linked = self._previous[self.size], self.size - self._next.count(IN_USE)
+        require(tail == before, f"QueuePool: the queue ends with page {before}, but its tail is page {tail}")
+        require(seen == linked, f"QueuePool: {seen} pages are in the queue, {linked} have a next page")
+        require(seen == self.num_free, f"QueuePool: {seen} pages are in the queue, num_free is {self.num_free}")
 
     def _unlink(self, page: int) -> None:
         before, after = self._previous[page], self._next[page]
         self._next[before], self._previous[after] = after, before
         self._next[page] = self._previous[page] = IN_USE
-        self._num_free -= 1
+        self.num_free -= 1

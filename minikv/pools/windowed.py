@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError
+from minikv.errors import require
 from minikv.pools.contract import Pages, SlotPool, page_ids, request
 from minikv.pools.free_list import FreeListPool
 
@@ -124,15 +124,12 @@ class WindowedPool(SlotPool):
         holder: dict[int, int] = {}
         for page in np.flatnonzero(self.window_of >= 0).tolist():
             window = int(self.window_of[page])
-            if self.full.is_free(page) or self.windows.is_free(window):
-                which = f"page {page} is" if self.full.is_free(page) else f"window page {window} is"
-                raise InvariantError(f"page {page} has window page {window}, but {which} free")
-            if window in holder:
-                raise InvariantError(f"window page {window} has two owners: pages {holder[window]} and {page}")
-            holder[window] = page
+            has, other = f"page {page} has window page {window}, but", holder.setdefault(window, page)
+            require(not self.full.is_free(page), f"{has} page {page} is free")
+            require(not self.windows.is_free(window), f"{has} window page {window} is free")
+            require(other == page, f"window page {window} has two owners: pages {other} and {page}")
         used = self.windows.size - self.windows.num_free
-        if used != len(holder):
-            raise InvariantError(f"{used} window pages are in use, {len(holder)} belong to a page")
+        require(used == len(holder), f"{used} window pages are in use, {len(holder)} belong to a page")
 
     def __repr__(self) -> str:
         full = f"{self.full.num_free} of {self.size} full pages free"
