@@ -81,16 +81,15 @@ class CopyOnWrite(SharedSequences):
 
     def _attach_rest(self, made: PagedSequence, rest: list[int], taken: Any, old: PagedSequence | None) -> None:
         """Give `made` what it did not find; the pages of the `old` one may be taken for it."""
-        if not rest:
-            return
         needed = -(-len(rest) // self.page_size)  # what was found ends where a page ends
-        leaving = [] if old is None else [page for page in old.pages if self._references.counts[page] == 1]
-        if needed > self.pool.num_free + len(leaving):
-            raise OutOfPages(needed, self.pool.num_free + len(leaving))
-        if needed > self.pool.num_free and old is not None:
+        if old and needed > self.pool.num_free:
+            room = self.pool.num_free + sum(self._references.counts[page] == 1 for page in old.pages)
+            if needed > room:
+                raise OutOfPages(needed, room)
             self._let_go(old.pages)
             old.pages = []
         self._put(made, len(made.tokens), rest, taken)
+        self._publish(made)
 
     def _enter(self, name: Hashable, made: PagedSequence, old: PagedSequence | None) -> None:
         """The sequence `name` is `made` from now on, in the place of the `old` one if there is one."""
@@ -129,8 +128,9 @@ class CopyOnWrite(SharedSequences):
     @exclusive
     def append(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
         """Append `tokens` with their `values` to a sequence."""
-        sequence, numbers = self._settled(name, "append to"), pack(tokens).tolist()
-        self._put(sequence, len(sequence.tokens), numbers, self._taken(numbers, values))
+        sequence, numbers, taken = self._given(name, "append to", tokens, values)
+        self._put(sequence, len(sequence.tokens), numbers, taken)
+        self._publish(sequence)
 
     @exclusive
     def write(self, name: Hashable, at: int, tokens: TokensLike, values: Any) -> None:
@@ -143,46 +143,46 @@ class CopyOnWrite(SharedSequences):
         >>> cache.get("a"), cache.get("b")
         (['A', 'B'], ['A', 'Z'])
         """
-        sequence, numbers = self._settled(name, "write to"), pack(tokens).tolist()
-        taken = self._taken(numbers, values)
+        sequence, numbers, taken = self._given(name, "write to", tokens, values)
         at = whole_number("at", at, 0, "a token's number is 0 or more")
         if at + len(numbers) > len(sequence.tokens):
             rule = f"{bounded(name)} has {len(sequence.tokens)} to write over"
             raise ValueError(f"at is {at}, and {len(numbers)} tokens were given: {rule}")
         self._put(sequence, at, numbers, taken)
+        self._publish(sequence)
 
     def _put(self, sequence: PagedSequence, at: int, numbers: list[int], taken: Any) -> None:
         """Write `numbers` and what was `taken` for them from token `at` on, in pages that are its own by then."""
+        if not numbers:
+            return
         size, end = self.page_size, at + len(numbers)
-        touched = range(at // size, -(-end // size)) if numbers else range(0)
-        self._own(sequence, touched, -(-end // size))
+        touched = range(at // size, -(-end // size))
+        self._own(sequence, touched)
         for i in touched:
             self._known.forget(sequence.pages[i])
             start, stop = max(at, i * size), min(end, (i + 1) * size)
             self.values.write(sequence.pages[i], start - i * size, taken, start - at, stop - at)
         sequence.tokens[at:end] = numbers
         del sequence.keys[at // size :]
-        if numbers and end < len(sequence.tokens):
+        if end < len(sequence.tokens):
             sequence.open_to = min(sequence.open_to, end)
-        if sequence.draft_from is None:
-            self._publish(sequence)
 
-    def _own(self, sequence: PagedSequence, touched: range, num_pages: int) -> None:
-        """Give a sequence at least `num_pages` pages, and copies of those that are `touched` and shared; or nothing."""
-        shared = [i for i in touched if i < len(sequence.pages) and self._references.counts[sequence.pages[i]] > 1]
-        more = max(0, num_pages - len(sequence.pages))
-        pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
+    def _own(self, sequence: PagedSequence, touched: range) -> None:
+        """Give a sequence copies of the pages that are `touched` and shared, and those that it lacks; or nothing."""
+        held, counts = sequence.pages, self._references.counts
+        wanted = [i for i in touched if i >= len(held) or counts[held[i]] > 1]
+        shared = [held[i] for i in wanted if i < len(held)]
+        pages = self.pool.alloc(len(wanted)).tolist()  # all or none
         try:
-            for i, page in zip(shared, pages):
-                self.values.copy(sequence.pages[i], page)
+            for source, page in zip(shared, pages):
+                self.values.copy(source, page)
         except BaseException:
             self.pool.free(pages)
             raise
         self._references.hold(pages)
-        for i, page in zip(shared, pages):
-            self._let_go([sequence.pages[i]])
-            sequence.pages[i] = page
-        sequence.pages += pages[len(shared) :]
+        self._let_go(shared)
+        for i, page in zip(wanted, pages):
+            held[i : i + 1] = [page]
 
     @exclusive
     def truncate(self, name: Hashable, length: int) -> None:
@@ -209,14 +209,10 @@ class CopyOnWrite(SharedSequences):
         >>> _ = cache.attach("a", [1], "A"); cache.draft("a", [2, 3, 4], "BCD"); cache.settle("a", 1); cache.get("a")
         ['A', 'B']
         """
-        sequence, numbers = self._settled(name, "draft for"), pack(tokens).tolist()
-        taken = self._taken(numbers, values)
-        sequence.draft_from = len(sequence.tokens)
-        try:
-            self._put(sequence, len(sequence.tokens), numbers, taken)
-        except BaseException:
-            sequence.draft_from = None
-            raise
+        sequence, numbers, taken = self._given(name, "draft for", tokens, values)
+        begin = len(sequence.tokens)
+        self._put(sequence, begin, numbers, taken)
+        sequence.draft_from = begin
 
     @exclusive
     def settle(self, name: Hashable, num_right: int) -> None:
@@ -243,10 +239,13 @@ class CopyOnWrite(SharedSequences):
             raise ValueError(f"cannot {verb} {bounded(name)}: it has a draft, which settle() ends")
         return sequence
 
-    def _taken(self, numbers: list[int], values: Any) -> Any:
-        """`values` as they are written, one for each of `numbers`."""
+    def _given(
+        self, name: Hashable, verb: str, tokens: TokensLike, values: Any
+    ) -> tuple[PagedSequence, list[int], Any]:
+        """A sequence, the numbers of `tokens`, and `values` as they are written, one for each."""
+        sequence, numbers = self._settled(name, verb), pack(tokens).tolist()
         self._require_count(numbers, values)
-        return self.values.take(values, 0, len(numbers))
+        return sequence, numbers, self.values.take(values, 0, len(numbers))
 
     def _require_count(self, numbers: list[int], values: Any) -> None:
         if (count := self.values.count(values)) != len(numbers):

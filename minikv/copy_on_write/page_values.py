@@ -83,8 +83,7 @@ class StoreValues:
         counts = {len(part) for pair in values for part in pair}
         if len(counts) != 1:
             raise ValueError(f"values have {sorted(counts)} rows: expected as many of each")
-        (count,) = counts
-        return count
+        return counts.pop()
 
     def take(self, values: Any, start: int, stop: int) -> list[Any]:
         """Rows [start, stop) of every layer; `ValueError` for what the store could not take.
@@ -96,20 +95,18 @@ class StoreValues:
         Traceback (most recent call last):
         ValueError: values of layer 0 are rows of torch.float32 (1, 4) on cpu: expected torch.float32 (1, 2) on cpu
         """
-        return [self._rows(f"layer {layer}", pair, start, stop) for layer, pair in enumerate(values)]
-
-    def _rows(self, layer: str, pair: Any, start: int, stop: int) -> tuple[Any, Any]:
-        """Rows [start, stop) of the keys and the values of one layer."""
-        if len(pair) != 2:
-            raise ValueError(f"values of {layer} have {len(pair)} parts: expected keys and values")
-        for name, part, like in zip(("keys", "values"), pair, self.store.read(0, [])):
-            if not isinstance(part, type(like)):
-                raise ValueError(f"{name} of {layer} are a {type(part).__name__}: expected a tensor")
-            given, wanted = (f"{side.dtype} {tuple(side.shape[1:])} on {side.device}" for side in (part, like))
-            if given != wanted:
-                raise ValueError(f"{name} of {layer} are rows of {given}: expected {wanted}")
-        keys, values = pair
-        return keys[start:stop], values[start:stop]
+        expected = self.store.read(0, [])
+        for layer, pair in enumerate(values):
+            if len(pair) != 2:
+                raise ValueError(f"values of layer {layer} have {len(pair)} parts: expected keys and values")
+            for name, part, like in zip(("keys", "values"), pair, expected):
+                what = f"{name} of layer {layer} are"
+                if not isinstance(part, type(like)):
+                    raise ValueError(f"{what} a {type(part).__name__}: expected a tensor")
+                given, wanted = (f"{side.dtype} {tuple(side.shape[1:])} on {side.device}" for side in (part, like))
+                if given != wanted:
+                    raise ValueError(f"{what} rows of {given}: expected {wanted}")
+        return [[part[start:stop] for part in pair] for pair in values]
 
     def write(self, page: int, at: int, taken: list[Any], start: int, stop: int) -> None:
         """Put rows [start, stop) of every layer into `page`, from its token number `at` on."""

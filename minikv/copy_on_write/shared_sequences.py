@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any
 
 from minikv.copy_on_write.page_values import PlainValues, StoreValues
-from minikv.errors import InvariantError, bounded, whole_number
+from minikv.errors import InvariantError, bounded, require, whole_number
 from minikv.interrupts import Exclusive, exclusive
 from minikv.pools.free_list import FreeListPool
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
@@ -59,7 +60,8 @@ class References:
             self.num_shared -= self.counts[page] == 1
         self.total -= len(pages)
         free = [page for page in pages if not self.counts[page]]
-        self.pool.free(free)
+        if free:
+            self.pool.free(free)
         return free
 
     def check(self, sequences: Mapping[Hashable, PagedSequence], page_size: int) -> None:
@@ -67,19 +69,17 @@ class References:
         self.pool.check()
         expected = [0] * self.pool.size
         for name, sequence in sequences.items():
-            needed = -(-len(sequence.tokens) // page_size)
-            if len(sequence.pages) != needed:
-                raise InvariantError(f"{bounded(name)} has {len(sequence.pages)} pages: its tokens need {needed}")
+            count, needed = len(sequence.pages), -(-len(sequence.tokens) // page_size)
+            require(count == needed, f"{bounded(name)} has {count} pages: its tokens need {needed}")
             for page in sequence.pages:
                 expected[page] += 1
         for page, (refs, found) in enumerate(zip(self.counts, expected)):
             if refs != found:
                 raise InvariantError(f"page {page} counts {refs} references: {found} sequences have it")
-            if self.pool.is_free(page) != (not refs):
+            if self.pool.is_free(page) == bool(refs):
                 raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
         counted, there = (self.total, self.num_shared), (sum(expected), sum(refs > 1 for refs in expected))
-        if counted != there:
-            raise InvariantError(f"(references, shared pages) are counted as {counted}: there are {there}")
+        require(counted == there, f"(references, shared pages) are counted as {counted}: there are {there}")
 
 
 class KnownPages:
@@ -106,22 +106,15 @@ class KnownPages:
 
     def find(self, tokens: TokensLike) -> tuple[list[int], list[bytes]]:
         """The pages that hold the beginning of `tokens`, as far as there are any, and their keys."""
-        pages: list[int] = []
-        keys: list[bytes] = []
-        for key in self.keys_of(tokens):
-            if key not in self._pages:
-                break
-            pages.append(next(iter(self._pages[key])))
-            keys.append(key)
-        return pages, keys
+        keys = list(takewhile(self._pages.__contains__, self.keys_of(tokens)))
+        return [next(iter(self._pages[key])) for key in keys], keys
 
     def publish(self, tokens: TokensLike, pages: Sequence[int], before: bytes = b"") -> list[bytes]:
         """Let `pages`, which hold `tokens`, be found after the page with the key `before`; the keys of the pages."""
         keys = list(self.keys_of(tokens, before))
         for page, key in zip(pages, keys):
-            if page not in self._keys:
-                self._keys[page] = key
-                self._pages.setdefault(key, {})[page] = None
+            self._keys[page] = key
+            self._pages.setdefault(key, {})[page] = None
         return keys
 
     def forget(self, page: int) -> None:
@@ -141,19 +134,17 @@ class KnownPages:
         minikv.errors.InvariantError: page 5 of 'a' can be found, but not by its tokens and those before it
         """
         found = {page: key for key, pages in self._pages.items() for page in pages}
-        if found != self._keys or not all(self._pages.values()):
-            raise InvariantError(f"{len(found)} pages can be found, {len(self._keys)} know by what")
-        if nobodys := found.keys() - {page for sequence in sequences.values() for page in sequence.pages}:
-            raise InvariantError(f"page {min(nobodys)} can be found, and no sequence has it")
+        agree = found == self._keys and all(self._pages.values())
+        require(agree, f"{len(found)} pages can be found, {len(self._keys)} know by what")
+        nobodys = found.keys() - {page for sequence in sequences.values() for page in sequence.pages}
+        require(not nobodys, f"page {min(nobodys, default=0)} can be found, and no sequence has it")
         for name, sequence in sequences.items():
             whose, keys = bounded(name), sequence.keys
             most = min(sequence.open_to, len(sequence.tokens)) // self.page_size
-            if len(keys) > most:
-                raise InvariantError(f"{len(keys)} pages of {whose} can be found: it lets {most} of them be")
+            require(len(keys) <= most, f"{len(keys)} pages of {whose} can be found: it lets {most} of them be")
             for page, key, expected in zip(sequence.pages, keys, self.keys_of(sequence.tokens)):
-                if not key == expected == found.get(page):
-                    why = "but not by its tokens and those before it"
-                    raise InvariantError(f"page {page} of {whose} can be found, {why}")
+                what = f"page {page} of {whose} can be found, but not by its tokens and those before it"
+                require(key == expected == found.get(page), what)
 
     def __len__(self) -> int:
         """Return how many different beginnings can be found; several pages may hold the end of one of them."""
@@ -254,10 +245,11 @@ class SharedSequences(Exclusive):
 
     def _publish(self, sequence: PagedSequence) -> None:
         """Let the whole pages of a sequence be found, as far as that is allowed."""
-        keys, size = sequence.keys, self.page_size
-        end, last = min(sequence.open_to, len(sequence.tokens)) // size, keys[-1] if keys else b""
-        if end > (begin := len(keys)):
-            keys += self._known.publish(sequence.tokens[begin * size : end * size], sequence.pages[begin:end], last)
+        begin, size = len(sequence.keys), self.page_size
+        end = min(sequence.open_to, len(sequence.tokens)) // size
+        before = sequence.keys[-1] if begin else b""
+        tokens = sequence.tokens[begin * size : end * size]
+        sequence.keys += self._known.publish(tokens, sequence.pages[begin:end], before)
 
     def _let_go(self, pages: Sequence[int]) -> None:
         """Take a reference from each of `pages`; nobody finds those that go back to the pool."""
