@@ -80,7 +80,7 @@ BUDGETS = {
     # What the learner builds.
     "engine": 12_996,
     # Which pages are free, and what is in them.
-    "pools, store, copy_on_write": 13_791,
+    "pools, store, copy_on_write": 13_600,
     # Which pages hold which prefix.
     "prefix": 18_229,
     # The life of a request.

@@ -71,16 +71,17 @@ class CopyOnWrite(SharedSequences):
         made, old = PagedSequence(numbers[:at], list(found), open_to, keys), self._sequences.get(name)
         self._references.hold(found)
         try:
-            self._attach_rest(made, rest, taken, old)
-            self._enter(name, made, old)
+            self._attach_rest(name, made, rest, taken, old)
         except BaseException:
             self._let_go(made.pages)
             raise
         self._shares += bool(found)
         return at
 
-    def _attach_rest(self, made: PagedSequence, rest: list[int], taken: Any, old: PagedSequence | None) -> None:
-        """Give `made` what it did not find; the pages of the `old` one may be taken for it."""
+    def _attach_rest(
+        self, name: Hashable, made: PagedSequence, rest: list[int], taken: Any, old: PagedSequence | None
+    ) -> None:
+        """Give `made` what it did not find, and the name; the pages of the `old` one may be taken for it."""
         needed = -(-len(rest) // self.page_size)  # what was found ends where a page ends
         if old and needed > self.pool.num_free:
             room = self.pool.num_free + sum(self._references.counts[page] == 1 for page in old.pages)
@@ -90,9 +91,6 @@ class CopyOnWrite(SharedSequences):
             old.pages = []
         self._put(made, len(made.tokens), rest, taken)
         self._publish(made)
-
-    def _enter(self, name: Hashable, made: PagedSequence, old: PagedSequence | None) -> None:
-        """The sequence `name` is `made` from now on, in the place of the `old` one if there is one."""
         if old is None:
             self._sequences[name] = made
         else:

@@ -117,7 +117,7 @@ class StoreValues:
 
     def read(self, pages: Sequence[int], length: int) -> list[Any]:
         """A pair (keys, values) of each layer, of the first `length` tokens of `pages`, as copies."""
-        slots = self.store.slots(page_slots(list(pages), self.store.page_size)[:length])
+        slots = self.store.slots(page_slots(pages, self.store.page_size)[:length])
         return [self.store.read(layer, slots) for layer in range(self.store.shape.num_layers)]
 
     def copy(self, source: int, target: int) -> None:

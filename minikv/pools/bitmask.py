@@ -44,9 +44,13 @@ class BitmaskPool(CountedPool):
         """
         pages = np.empty(request(num_pages, self.num_free), np.int32)
         for i in range(len(pages)):
-            pages[i] = page = self._lowest()
+            page = 0
+            for words in reversed(self._levels):
+                word = words[page]
+                page = page * _BITS + (word & -word).bit_length() - 1  # the lowest bit
             self._flip(page)
             self._versions[page] += 1
+            pages[i] = page
         self.num_free -= len(pages)
         return pages
 
@@ -88,13 +92,6 @@ class BitmaskPool(CountedPool):
                     raise InvariantError(f"BitmaskPool: {what}")
         free = sum(word.bit_count() for word in self._levels[0])
         require(free == self.num_free, f"BitmaskPool: {free} bits are set, num_free is {self.num_free}")
-
-    def _lowest(self) -> int:
-        at = 0
-        for words in reversed(self._levels):
-            word = words[at]
-            at = at * _BITS + (word & -word).bit_length() - 1
-        return at
 
     def _flip(self, page: int) -> None:
         """Change the bit of a page, and those above it of words that become empty, or are not any more."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.tokens import integers
 
 Pages = npt.NDArray[np.int32]
@@ -88,23 +88,14 @@ def pages_to_free(pages: Any, size: int, is_free: Callable[[int], bool]) -> list
     Traceback (most recent call last):
     ValueError: cannot free pages[1]: page 2 is already free
     """
-    ids = page_ids(pages, size)
-    numbers: list[int] = ids.tolist()
-    if len(set(numbers)) < len(numbers) or any(map(is_free, numbers)):
-        refuse_free(ids, is_free)
-    return numbers
-
-
-def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
-    """Raise the error that names the first of `ids` that cannot be freed."""
+    numbers: list[int] = page_ids(pages, size).tolist()
     seen: set[int] = set()
-    for i, page in enumerate(ids.tolist()):
-        if is_free(page):
-            raise ValueError(f"cannot free pages[{i}]: page {page} is already free")
-        if page in seen:
-            raise ValueError(f"cannot free pages[{i}]: page {page} is given twice")
+    for i, page in enumerate(numbers):
+        if page in seen or is_free(page):
+            why = "given twice" if page in seen else "already free"
+            raise ValueError(f"cannot free pages[{i}]: page {page} is {why}")
         seen.add(page)
-    raise InvariantError(f"pages {bounded(ids.tolist())} could not be freed, but each of them is in use")
+    return numbers
 
 
 class CountedPool(SlotPool):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, OutOfPages, require
-from minikv.pools.contract import Pages, SlotPool, page_id, page_ids, pool_size, refuse_free, request
+from minikv.errors import InvariantError, OutOfPages, bounded, require
+from minikv.pools.contract import Pages, SlotPool, page_id, page_ids, pages_to_free, pool_size, request
 
 _INT32 = np.dtype(np.int32)
 _FEW = 32  # up to here, going from page to page costs less than starting numpy
@@ -77,17 +77,23 @@ class FreeListPool(SlotPool):
 
         Twin: `minikv.engine.ch01_02_pool.free`.
         """
-        kind, top = type(pages), self.size - self.num_free
+        top = self.size - self.num_free
         if sure and len(pages) <= top:
             if self._noted_from < top:
                 self._noted_from = top
             self._memory[top - len(pages) : top] = pages
             self.num_free += len(pages)
             return
+        kind = type(pages)
         plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format == "i")
         ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
-        if not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
-            refuse_free(page_ids(pages, self.size), self.is_free)
+        if top < self._noted_from:
+            self._note()
+        if not (self._push_few(ids.tolist(), top) if len(ids) <= _FEW else self._push_many(np.asarray(ids), top)):
+            numbers = pages_to_free(pages, self.size, self.is_free)
+            raise InvariantError(f"pages {bounded(numbers)} could not be freed, but each of them is in use")
+        self._noted_from = top - len(ids)
+        self.num_free += len(ids)
 
     def is_free(self, page: int) -> bool:
         """Return whether `page` is free. Twin: `minikv.engine.ch01_02_pool.Pool.is_free`."""
@@ -123,24 +129,20 @@ class FreeListPool(SlotPool):
             self._where.put(self._memory[at : self._noted_from], places, "clip")
         self._noted_from = at
 
-    def _free_few(self, pages: list[int]) -> bool:
-        """Push a few pages, or none when one of them is foreign, free already, or given twice."""
-        at = self.size - self.num_free
-        if at < self._noted_from:
-            self._note()
+    # What these two write counts for nothing until `num_free` says so.
+
+    def _push_few(self, pages: list[int], at: int) -> bool:
+        """Put a few pages before `at`; `False` when one of them is foreign, free already, or given twice."""
         stack, where = self._memory.data, self._where.data
         for page in reversed(pages):
             if not 0 <= page < self.size or (where[page] >= at and stack[where[page]] == page):
-                return False  # what was pushed before it is not on the stack before `num_free` says so
+                return False
             at -= 1
             stack[at], where[page] = page, at
-        self.num_free, self._noted_from = self.size - at, at
         return True
 
-    def _free_many(self, ids: Pages) -> bool:
+    def _push_many(self, ids: Pages, top: int) -> bool:
         """The same for many, in a few steps of numpy: no page has two places, so one given twice misses its first."""
-        self._note()
-        top = self.size - self.num_free
         at, index = top - len(ids), ids.view(np.uint32).astype(np.intp)  # a negative one becomes a huge one
         try:
             before = self._where.take(index)
@@ -151,7 +153,6 @@ class FreeListPool(SlotPool):
         places = np.arange(at, top, dtype=np.int32)
         self._where[index] = places
         if self._where.take(index).tobytes() != places.tobytes():
-            return False  # what was noted says nothing before `num_free` does
+            return False
         self._memory[at:top] = ids
-        self.num_free, self._noted_from = self.size - at, at
         return True

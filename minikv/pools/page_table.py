@@ -41,20 +41,16 @@ class PageTable:
     def __init__(self, num_rows: int, max_length: int):
         self.num_rows = whole_number("num_rows", num_rows, 1, "a page table has at least 1 row")
         self.max_length = whole_number("max_length", max_length, 1, "a row holds at least 1 slot")
-        if self.num_rows * self.max_length > POOL_LIMIT:
-            cells = bounded(self.num_rows * self.max_length)
-            raise ValueError(f"num_rows x max_length is {cells}: a page table has at most 2**28 cells")
+        cells = self.num_rows * self.max_length
+        what = f"num_rows x max_length is {bounded(cells)}"
+        if cells > POOL_LIMIT:
+            raise ValueError(f"{what}: a page table has at most 2**28 cells")
         self._rows = FreeListPool(self.num_rows)
-        self._table = self._allocate()
-        self._lengths = [0] * self.num_rows
-
-    def _allocate(self) -> Pages:
         try:
-            return np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
+            self._table = np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
         except MemoryError as error:
-            cells = self.num_rows * self.max_length
-            why = f"this machine has no room for a table of {4 * cells} bytes"
-            raise ValueError(f"num_rows x max_length is {cells}: {why}") from error
+            raise ValueError(f"{what}: this machine has no room for a table of {4 * cells} bytes") from error
+        self._lengths = [0] * self.num_rows
 
     @property
     def num_free(self) -> int:
@@ -76,11 +72,12 @@ class PageTable:
     def append(self, row: int, slots: Any) -> None:
         """Write `slots` after the last one of `row`: all of them or, if they do not fit, none."""
         length, values = self.length(row), integers(slots, "slots", "a slot is an integer in [0, 2**31)", 2**31)
-        if length + len(values) > self.max_length:
+        end = length + len(values)
+        if end > self.max_length:
             what = f"cannot append {len(values)} slots to row {row} of length {length}"
             raise ValueError(f"{what}: a row holds at most {self.max_length}")
-        self._table[row, length : length + len(values)] = values
-        self._lengths[row] = length + len(values)
+        self._table[row, length:end] = values
+        self._lengths[row] = end
 
     def slots(self, row: int) -> Pages:
         """A copy of the slots in `row`, int32, one per token."""

@@ -53,7 +53,7 @@ class Crossing:
 
     def __init__(self, source: End, target: End):
         self.source, self.target = source, target
-        self._to_come = dict.fromkeys(range(len(source.layers)))
+        self.to_come = list(range(len(source.layers)))  # the layers that have not been read yet
         self._events: dict[int, Any] = {}
         self._staged: dict[int, list[Tensor]] = {}
         self._stream = target.stream or source.stream
@@ -66,18 +66,13 @@ class Crossing:
         return bool(self._events)
 
     @property
-    def to_come(self) -> list[int]:
-        """The layers that have not been read yet."""
-        return list(self._to_come)
-
-    @property
     def done(self) -> bool:
         """Return whether every layer has arrived; does not wait."""
-        return not self._to_come
+        return not self.to_come
 
     def arrive(self, layer: int) -> None:
         """Copy `layer` into the target, or wait until it is there; if that fails, the next read tries again."""
-        if layer not in self._to_come:
+        if layer not in self.to_come:
             return
         packed = self._staged.get(layer, [])
         if layer not in self._events:
@@ -92,11 +87,11 @@ class Crossing:
         for rows, side in zip(packed, self.target.layers[layer]):
             side.index_copy_(0, self.target.slots.index, rows.to(side.device).view(side.dtype))
         self._staged.pop(layer, None)
-        del self._to_come[layer]
+        self.to_come.remove(layer)
 
     def finish(self) -> None:
         """Copy all layers into the target, or wait until they are there."""
-        for layer in self.to_come:
+        for layer in list(self.to_come):
             self.arrive(layer)
 
     def _set_out(self) -> None:
@@ -105,7 +100,7 @@ class Crossing:
         device = (self.source if out else self.target).slots.device
         current, order = torch.cuda.current_stream(device), np.arange(len(self.source.slots))
         pieces = runs(order, self.target.slots.numbers) if out else runs(self.source.slots.numbers, order)
-        for layer in self._to_come:
+        for layer in self.to_come:
             rows: Any = self.source.layers[layer]
             if out:
                 rows = [side.index_select(0, self.source.slots.index) for side in rows]
@@ -122,7 +117,7 @@ class Crossing:
                 self._events[layer].record(self._stream)
 
     def __repr__(self) -> str:
-        layers = f"{len(self._to_come)} of {len(self.source.layers)} layers to come"
+        layers = f"{len(self.to_come)} of {len(self.source.layers)} layers to come"
         return f"Crossing(slots={len(self.source.slots)}, {layers})"
 
 

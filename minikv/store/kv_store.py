@@ -78,8 +78,9 @@ class KVStore:
             self._layers = list(zip(k, v))
             self._slots = [CopyView(plane) for plane in planes]
             self._pages = [CopyView(plane.view(len(plane), self.num_pages, -1)) for plane in planes]
-        is_gpu = self.device.type == "cuda"
-        self._side: Any = torch.cuda.Stream(self.device) if is_gpu else None  # type: ignore[no-untyped-call]
+        self._side: Any = None
+        if self.device.type == "cuda":
+            self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the data of a copy: one allocation, not the views of it."""

@@ -32,11 +32,10 @@ class Slots:
     """
 
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
-        limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
-        where = device if isinstance(device, torch.device) else device_of(device)
-        self.numbers: SlotNumbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
+        self.limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
+        self.device = device if isinstance(device, torch.device) else device_of(device)
+        self.numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, self.limit, name)
         self.numbers.flags.writeable = False
-        self.limit, self.device = limit, where
 
     def __len__(self) -> int:
         return len(self.numbers)
