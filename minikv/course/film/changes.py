@@ -234,7 +234,7 @@ def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> lis
     below: dict[int | None, list[int]] = {}
     for key, parent in parents.items():
         below.setdefault(parent if parent is None or parent in views else root, []).append(key)
-    ordered: list[NodeView] = []
+    ordered = []
     stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
     while stack:
         key, place = stack.pop()

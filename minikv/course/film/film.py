@@ -77,7 +77,7 @@ class Film(Recording):
 
     def slot_stories(self) -> dict[int, list[tuple[int, str]]]:
         """For every slot that the film saw, its events: (step, words)."""
-        stories: dict[int, list[tuple[int, str]]] = {}
+        stories = {}
         first = self.at(0).state
         for _, free in first.pools[:1]:
             for slot in range(len(free) * first.page_size):

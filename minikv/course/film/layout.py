@@ -54,9 +54,12 @@ class FilmLayout:
         self.panels = [*self._tree_panel(views), *_panels(views)]
         trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
         beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
-        self.width = max(sum(trees) + max(beside, default=0) + GAP * bool(trees and beside), 640)
-        states = SIZES.values() if views[0].sizes else ()  # which the bar below the pictures explains
-        self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
+        gap = GAP if trees and beside else 0
+        self.width = max(sum(trees) + max(beside, default=0) + gap, 640)
+        words = {word for view in views for word in view.legend}
+        if views[0].sizes:
+            words.difference_update(SIZES.values())  # the bar below the pictures explains these
+        self.legend = sorted_words(words)
         self._lines = max(len(self._caption_lines(view)) for view in views)
 
     def _tree(self, view: View) -> PlacedTree | None:
@@ -121,9 +124,13 @@ def _panels(views: Sequence[View]) -> Iterator[Panel]:
     """The pools and the rows of the views, each with room for the most rows and the longest of them."""
     for i in range(max(len(view.panels) for view in views)):
         found = [view.panels[i] for view in views if i < len(view.panels)]
-        extent = tuple(max(numbers) for numbers in zip(*(panel.extent for panel in found)))
-        paper = max((panel.paper(extent) for panel in found), key=lambda paper: paper.width)
-        kind = "rows" if i >= len(views[0].pools) else "other" if i else "pool"
+        extents = [panel.extent for panel in found]
+        extent = tuple(map(max, zip(*extents)))
+        papers = [panel.paper(extent) for panel in found]
+        paper = max(papers, key=lambda paper: paper.width)
+        kind = "other" if i else "pool"
+        if i >= len(views[0].pools):
+            kind = "rows"
         yield Panel(kind, paper, partial(_parts, i, extent), found[0].grid)
 
 

@@ -57,9 +57,11 @@ class RequestView:
         >>> RequestView("r1", "reads", 2, 5, 7).runs(RequestView("r1", "reads", 2, 3, 7))
         {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
         """
-        known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
-        ends = self.cached, max(known, self.cached), self.computed, self.length
-        counts = (max(0, end - start) for start, end in zip((0, *ends), ends))
+        known = self.cached
+        if before and before.does != WAITS and before.computed <= self.computed:
+            known = max(known, before.computed)
+        ends = self.cached, known, self.computed, self.length
+        counts = [max(0, end - start) for start, end in zip((0, *ends), ends)]
         return dict(zip(("matched", "computed", "new", "to compute"), counts))
 
 
@@ -223,7 +225,7 @@ class StateReader:
 
     def _tree(self) -> tuple[dict[int, NodeView], dict[int, int | None]]:
         nodes: dict[int, NodeView] = {}
-        parents: dict[int, int | None] = {}
+        parents = {}
         for cache in self._things["cache"]:
             views = snapshot(cache, {}, self._label, self.number)
             if self._own_ids and len({view.id for view in views}) < len(views):  # two nodes have one id

@@ -138,8 +138,10 @@ class View:
     def legend(self) -> set[str]:
         """The states and events that its picture shows."""
         nodes = [view for view in self.nodes if view.parent is not None]
-        found = {mark for view in nodes for mark in view.marks if mark != "locked"}
-        found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
+        found = {mark for view in nodes for mark in view.marks} - {"locked"}
+        for view in nodes:
+            if "evicted" not in view.marks:
+                found.add("locked" if view.ref_count else "cached")
         return found.union(tiers_of(nodes), *(panel.words for panel in self.panels))
 
     @property
@@ -207,19 +209,27 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
     r2 waits  ...
     # computed  . to compute  n new  m matched
     """
-    old, waiting = {view.name: view for view in before}, sum(view.does == WAITS for view in views)
-    more = f", the first {MOST_LINES} shown" if len(views) > MOST_LINES else ""
-    heading = f"requests: {len(views) - waiting} running, {waiting} waiting{more}"
-    names = [f"{view.name} {view.does}" for view in views[:MOST_LINES]]
-    runs = [view.runs(old.get(view.name)) for view in views[:MOST_LINES]]
-    size = max([1, *(-(-sum(run.values()) // MOST_LETTERS) for run in runs)])
-    bars = ["".join(LETTERS[word] * count for word, count in run.items())[::size] for run in runs]
+    old = {view.name: view for view in before}
+    waiting = sum(view.does == WAITS for view in views)
+    heading = f"requests: {len(views) - waiting} running, {waiting} waiting"
+    if len(views) > MOST_LINES:
+        heading += f", the first {MOST_LINES} shown"
+    shown = views[:MOST_LINES]
+    names = [f"{view.name} {view.does}" for view in shown]
+    runs = [view.runs(old.get(view.name)) for view in shown]
     wide = max(map(len, names), default=0)
-    lines = [heading, *(f"{name:<{wide}}  {bar}" for name, bar in zip(names, bars))]
+    longest = max((sum(run.values()) for run in runs), default=0)
+    size = max(1, -(-longest // MOST_LETTERS))
+    lines, rows, words = [heading], [], set[str]()
+    for name, run in zip(names, runs):
+        counts = {word: count for word, count in run.items() if count}
+        bar = "".join(LETTERS[word] * count for word, count in counts.items())
+        lines.append(f"{name:<{wide}}  {bar[::size]}")
+        rows.append((name, [_run(*part) for part in counts.items()]))
+        words |= counts.keys()
     if runs:
-        legend = text_legend(word for run in runs for word, count in run.items() if count)
+        legend = text_legend(words)
         lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)
-    rows = [(name, [_run(word, count) for word, count in run.items() if count]) for name, run in zip(names, runs)]
     return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from minikv.course.pictures.palette import INK, LETTERS, STATES, sorted_words, style, text_legend
@@ -85,8 +86,9 @@ class BoxRows:
         if self.said:
             return self.said
         lines = [[name, *map(self._box_text, boxes)] for name, boxes in self.rows]
-        longest = max(map(len, lines), default=0)  # the last word of a line needs no room
-        widths = [max([0, *(len(line[x]) for line in lines if x < len(line) - 1)]) for x in range(longest)]
+        # the last word of a line needs no room
+        columns = zip_longest(*([*line[:-1], ""] for line in lines), fillvalue="")
+        widths = [max(map(len, column)) for column in columns]
         shown = ["  ".join(f"{word:{wide}}" for word, wide in zip(line, widths)).rstrip() for line in lines]
         if not any(name for name, _ in self.rows):
             shown = [line.lstrip() for line in shown]
@@ -122,8 +124,10 @@ class BoxRows:
         """The paper for rows of such an extent."""
         lines, widest, name = extent
         words = max(8.5 * len(self.heading), 8 * len(self.foot)) + 12
-        width = max(_left(name) + min(widest, self.room) + 4, words)
-        return Paper(width, self._top + lines * (self.high + GAP) + 2 + (_LINE if self.foot else 0))
+        boxes = _left(name) + min(widest, self.room) + 4
+        high = self._top + lines * (self.high + GAP) + 2
+        foot = _LINE if self.foot else 0
+        return Paper(max(boxes, words), high + foot)
 
     @property
     def _top(self) -> int:
@@ -132,17 +136,24 @@ class BoxRows:
     def parts(self, extent: tuple[int, ...]) -> list[Part]:
         """The heading, and each row with its name and its boxes."""
         lines, widest, name = extent
-        parts = [Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17)] if self.heading else []
+        parts = []
+        if self.heading:
+            parts.append(Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17))
+        shrunk = min(1, self.room / max(widest, 1))
         for y, (title, boxes) in enumerate(self.rows):
             top, x = self._top + y * (self.high + GAP), _left(name)
-            parts += [Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5)] if title else []
+            if title:
+                parts.append(Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5))
             for key, box in enumerate(boxes, start=1000 * y):
-                wide = round(((box.wide or self.wide) + self.gap) * min(1, self.room / max(widest, 1)))
+                wide = round(((box.wide or self.wide) + self.gap) * shrunk)
                 drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
-                parts += [Part(3 * key + i, drawing, x, top) for i, drawing in enumerate(drawings) if drawing]
+                for number, drawing in enumerate(drawings, start=3 * key):
+                    if drawing:
+                        parts.append(Part(number, drawing, x, top))
                 x += wide
         if self.foot:
-            parts.append(Part(-2, words_drawing(self.foot), 4, self._top + lines * (self.high + GAP) + 14))
+            foot = self._top + lines * (self.high + GAP) + 14
+            parts.append(Part(-2, words_drawing(self.foot), 4, foot))
         return parts
 
 
@@ -152,15 +163,22 @@ def _left(name: int) -> int:
 
 def _drawings(box: Box, wide: int, high: int) -> tuple[Drawing | None, ...]:
     """The shape, the number and the word of a box; where there is no room for letters, the shape says what it is."""
-    says = LETTERS.get(box.event, "") if high > _SIDE else ""
-    shape = _shape(box.state, wide, high, box.event, box.fill, box.badge or says, box.is_open)
-    size = min(13.0 if high > 26 else 9.0 if box.number else 12.0, 1.6 * (wide - 4) / max(len(box.word), 1))
-    low = high - (8 if high > 30 else 4) if box.number else high // 2 + 5
-    return (
-        shape if box.state or box.fill else None,
-        _number(box.number, high, box.is_open) if box.number else None,
-        _word(box.word, wide // 2, low, size, bool(box.number), box.is_open) if box.word and size >= 6 else None,
-    )
+    shape = number = word = None
+    if box.state or box.fill:
+        badge = box.badge
+        if high > _SIDE:
+            badge = badge or LETTERS.get(box.event, "")
+        shape = _shape(box.state, wide, high, box.event, box.fill, badge, box.is_open)
+    most, low = 12.0, high // 2 + 5
+    if box.number:
+        number = _number(box.number, high, box.is_open)
+        most, low = 9.0, high - (8 if high > 30 else 4)
+    if high > 26:
+        most = 13.0
+    size = min(most, 1.6 * (wide - 4) / max(len(box.word), 1))
+    if box.word and size >= 6:
+        word = _word(box.word, wide // 2, low, size, bool(box.number), box.is_open)
+    return shape, number, word
 
 
 def _ink(is_open: bool) -> str:
@@ -254,9 +272,7 @@ def _swatch(word: str) -> str:
     if word in STATES:
         return box_path(word, _SIDE, _SIDE)
     state = {"taken": "in hand", "freed": "free", "host memory": "free"}.get(word, "cached")
-    ink, size = (
-        f'text-anchor="middle" fill="{"currentColor" if state == "free" else INK}"',
-        12 if len(LETTERS[word]) < 2 else 9,
-    )
+    ink = f'text-anchor="middle" fill="{"currentColor" if state == "free" else INK}"'
+    size = 12 if len(LETTERS[word]) < 2 else 9
     letter = f'<text x="{_SIDE / 2:g}" y="12.5" font-size="{size}"{_BOLD} {ink}>{LETTERS[word]}</text>'
     return box_path(state, _SIDE, _SIDE, word) + letter

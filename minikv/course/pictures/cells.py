@@ -25,7 +25,7 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     >>> marks_of({"locked": [1, 2], "new": [2]})
     {1: 'locked', 2: 'new'}
     """
-    found: dict[int, str] = {}
+    found = {}
     for mark in [m for m in _ORDER if marked.get(m) is not None]:
         for number in plain(marked[mark]):
             if not hasattr(number, "__index__"):
@@ -90,7 +90,10 @@ def marked_box(word: str, mark: str, state: str) -> Box:
 
 
 def word_rows(
-    rows: Sequence[tuple[str, Sequence[str]]], heads: Sequence[str] = (), joint: str = "", states: Sequence[str] = ()
+    rows: Sequence[tuple[str, Sequence[str]]],
+    heads: Sequence[str] = (),
+    joint: str = "",
+    states: Sequence[str] = (),
 ) -> Picture:
     """Words in boxes, in rows with names; `heads` are above the columns, `joint` is between a box and the next.
 
@@ -103,13 +106,19 @@ def word_rows(
     >>> print(word_rows([("newer", ["ring", "[1]", "ring"])], joint="→"))
     newer  ring  →  [1]  →  ring
     """
-    found: list[tuple[str, list[Box]]] = [("", [Box("", head) for head in heads])] if heads else []
+    found = []
+    if heads:
+        found.append(("", [Box("", head) for head in heads]))
     for (name, words), state in zip(rows, states or ["cached"] * len(rows)):
-        boxes = [Box(state if word else "free", word) for word in words]
-        joined = [box for pair in zip([Box("", joint, wide=14)] * len(boxes), boxes) for box in pair][1:]
-        found.append((name, joined if joint else boxes))
-    longest = max([1, *(len(box.word) for _, boxes in found for box in boxes)])
-    return BoxRows("", found, wide=8 * longest + 12, high=26, says_states=False).picture
+        boxes = list[Box]()
+        for word in words:
+            if joint and boxes:
+                boxes.append(Box("", joint, wide=14))
+            boxes.append(Box(state if word else "free", word))
+        found.append((name, boxes))
+    lengths = [len(box.word) for _, boxes in found for box in boxes]
+    wide = 8 * max([1, *lengths]) + 12
+    return BoxRows("", found, wide=wide, high=26, says_states=False).picture
 
 
 def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, str]) -> Picture:

@@ -38,9 +38,12 @@ class _Axis:
 
     def __init__(self, values: Iterable[float], is_log: bool, start: float, end: float):
         self._power, self._start, self._way = is_log, start, end - start
-        found = [math.log10(value) if is_log else value for value in values if value > 0 or not is_log] or [0]
+        if is_log:
+            values = [math.log10(value) for value in values if value > 0]
+        found = [*values] or [0]
         wide = max(found) - min(found) or 1
-        self._low, self._span = min(found) - 0.03 * wide, 1.06 * wide
+        self._low = min(found) - 0.03 * wide
+        self._span = 1.06 * wide
 
     def __call__(self, value: float) -> float:
         part = ((math.log10(value or 1e-300) if self._power else value) - self._low) / self._span
@@ -50,12 +53,21 @@ class _Axis:
         """Powers of ten, with other digits where there are few; or some five steps of a round size."""
         low, high = self._low, self._low + self._span
         if self._power:
-            digits = (1,) if self._span > 2.1 else (1, 2, 5) if self._span > 0.9 else range(1, 10)
-            ticks = [digit * 10.0**power for power in range(math.floor(low), math.ceil(high)) for digit in digits]
-            return [tick for tick in ticks if low <= math.log10(tick) <= high][:: 1 + int(self._span / 8)]
-        power = 10.0 ** math.floor(math.log10(self._span / 5))
-        step = max(least_step, next(digit * power for digit in (1, 2, 5, 10) if 5 * digit * power >= self._span))
-        return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+            digits = [1, 2, 5]
+            if self._span > 2.1:
+                digits = [1]
+            elif self._span <= 0.9:
+                digits = [*range(1, 10)]
+            shown = list[float]()
+            for power in range(math.floor(low), math.ceil(high)):
+                ticks = [digit * 10.0**power for digit in digits]
+                shown += [tick for tick in ticks if low <= math.log10(tick) <= high]
+            return shown[:: 1 + int(self._span / 8)]
+        unit = 10.0 ** math.floor(math.log10(self._span / 5))
+        steps = (digit * unit for digit in (1, 2, 5, 10) if 5 * digit * unit >= self._span)
+        step = max(least_step, next(steps))
+        first, last = math.ceil(low / step), math.floor(high / step)
+        return [number * step for number in range(first, last + 1)]
 
 
 def chart_svg(chart: Chart) -> str:

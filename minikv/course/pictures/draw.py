@@ -106,13 +106,17 @@ def _tree_picture(views: list[NodeView]) -> Picture:
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
     marks, tree = marks_of(marked), set(marks_of({"matched": cached}))
-    names = {page: legible(str(name)) for name, pages in owners.items() for page in marks_of({"matched": pages})}
-    all_free, cells = [bool(pool.is_free(page)) for page in range(pool.size)], list[Box]()
+    names, whose = {}, []
+    for name, pages in owners.items():
+        names.update(dict.fromkeys(marks_of({"matched": pages}), legible(str(name))))
+        whose.append(f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}")
+    all_free = [bool(pool.is_free(page)) for page in range(pool.size)]
+    cells = list[Box]()
     for page, free in enumerate(all_free[:MOST_CELLS]):
-        cell = marked_box(names.get(page, ""), marks.get(page, ""), "cached" if page in tree else "in hand")
+        state = "cached" if page in tree else "in hand"
+        cell = marked_box(names.get(page, ""), marks.get(page, ""), state)
         cells.append(cell._replace(state="free") if free else cell)
     shown = pool_rows(type(pool).__name__, all_free, cells)
-    whose = [f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}" for name, pages in owners.items()]
     return replace(shown, said="\n".join([shown.text, *whose])).picture
 
 

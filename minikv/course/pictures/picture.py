@@ -59,10 +59,9 @@ class Picture:
             return {"text/plain": self.text if graphviz_way() else f"{self.text}\n{HOW_TO_GET_PICTURES}"}, {}
         size = svg_size(svg)
         width, height = (round(side * min(1.0, MOST_WIDE / size[0])) for side in size)
+        coded = base64.b64encode(png or svg.encode()).decode()
         if png is None:
-            coded = base64.b64encode(svg.encode()).decode()
             return {"text/html": image_html(coded, self.alt, width, "svg+xml"), "text/plain": self.text}, {}
-        coded = base64.b64encode(png).decode()
         data = {"text/html": image_html(coded, self.alt, width), "image/png": coded, "text/plain": self.text}
         return data, {"image/png": {"width": width, "height": height}}
 
@@ -134,8 +133,8 @@ def plot(
     for line, numbers in lines.items():
         if len(numbers) != len(values):
             raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
-    columns = [[name, *map(_number, values)]]
-    columns += [[line, *map(_number, numbers)] for line, numbers in lines.items()]
+    named = [(name, values), *lines.items()]
+    columns = [[line, *map(_number, numbers)] for line, numbers in named]
     widths = [max(map(len, column)) for column in columns]
     rows = ["   ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*columns)]
     heading = f"{title} ({y})" if y else title

@@ -67,10 +67,15 @@ def tree_parts(
 
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
     """A node around the middle of its upper side, or of its left one, and its width and height."""
-    marks = (*view.marks, *(["locked"] if view.ref_count else []))
+    marks = tuple(view.marks)
+    if view.ref_count:
+        marks = *marks, "locked"
     is_away = view.tier == "H" and "evicted" not in marks
-    state = "free" if view.more else "locked" if "locked" in marks else "free" if is_away else "cached"
-    return _drawn((view.label, *view.notes), marks, state, view.parent is None and not view.more, sideways)
+    state = "free" if view.more or is_away else "cached"
+    if "locked" in marks and not view.more:
+        state = "locked"
+    is_root = view.parent is None and not view.more
+    return _drawn((view.label, *view.notes), marks, state, is_root, sideways)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -232,7 +237,7 @@ def readable(views: Sequence[NodeView]) -> list[NodeView]:
     for at in shown:  # level by level, while there is room
         best = sorted(children[at], key=lambda child: (not marks[child], -counts[child], child))[:_WIDEST]
         shown += best[: max(0, READABLE // 2 - len(shown))]
-    kept: list[NodeView] = []
+    kept = []
     stack: list[tuple[int, int | None]] = [(i, None) for i in reversed(children[-1])]
     while stack:
         at, parent = stack.pop()
