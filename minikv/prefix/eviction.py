@@ -141,35 +141,29 @@ class SmallestKeyFirst(EvictionOrder):
 
     def __init__(self) -> None:
         self._heap: list[tuple[Key, int, Any]] = []
-        self._num_leaves = 0
+        self._most = _FEW  # entries, until the heap is rebuilt
 
     def remove(self, path: Sequence[Any]) -> None:
         """Take out those that are here."""
         for node in path:
-            if node.newer is not None:
-                self.remove_leaf(node)
+            node.newer = None
 
     def reorder(self, node: Any) -> None:
         """Move `node` to where its key now belongs, if it is here."""
         if node.newer is not None:
-            self._push(node)
+            self.add_leaf(node)
 
     def remove_leaf(self, node: Any) -> None:
         """Take out `node`, which is here: it is not a leaf any more, or not evictable."""
         node.newer = None
-        self._num_leaves -= 1
 
     def add_leaf(self, node: Any) -> None:
-        """Take in `node`, which is an evictable leaf now."""
-        self._push(node)
-        self._num_leaves += 1
-
-    def _push(self, node: Any) -> None:
-        """Give `node` a new entry; its old one, if it has one, is passed over from now on."""
+        """Give `node`, which is an evictable leaf now, a new entry; its old one is passed over from now on."""
         node.newer = entry = (self.key(node), node.id, node)
-        if len(self._heap) > 2 * self._num_leaves + _FEW:
+        if len(self._heap) >= self._most:
             self._heap = self._entries()
             heapify(self._heap)
+            self._most = 2 * len(self._heap) + _FEW
         heappush(self._heap, entry)
 
     def _entries(self) -> list[tuple[Key, int, Any]]:
@@ -186,13 +180,11 @@ class SmallestKeyFirst(EvictionOrder):
         return (node for _, _, node in sorted(self._entries()))
 
     def check(self) -> None:
-        """Every leaf is counted, and has the key that its fields make."""
-        entries = self._entries()
-        for key, number, node in entries:
-            if key != (current := self.key(node)):
+        """Every leaf has the key that its fields make."""
+        for key, number, node in self._entries():
+            current = self.key(node)
+            if key != current:
                 raise InvariantError(f"node {number}: sorted by {key}, but its key is {current}")
-        if len(entries) != self._num_leaves:
-            raise InvariantError(f"{self._num_leaves} leaves are counted, the heap has entries of {len(entries)}")
 
 
 class LeastFrequentlyUsed(SmallestKeyFirst):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,7 +37,7 @@ from minikv.prefix.contract import (
     require_wanted,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
-from minikv.prefix.tree_check import check_tree
+from minikv.prefix.tree_check import check_nodes, check_tree_node
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
 EVICT_BY = ("node", "page")
@@ -566,7 +567,8 @@ class RadixCache(BaseIndex):
 
         Twin: `minikv.engine.shells.CacheShell.check`.
         """
-        check_tree(self, self._held, self._order, self._clock, self._next_id)
+        of_node = partial(check_tree_node, self.page_size, self._clock, self._next_id)
+        check_nodes(self, self._held, self._order, of_node)
 
     def _root_of(self, namespace: Hashable) -> RadixNode:
         """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""

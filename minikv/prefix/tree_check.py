@@ -6,8 +6,8 @@ for itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,21 +16,6 @@ from minikv.prefix.base_index import end_of, way_to
 from minikv.prefix.contract import Handle
 from minikv.prefix.eviction import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
-
-
-def check_tree(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, clock: int, next_id: int) -> None:
-    """Raise `InvariantError` for the first fact of a radix tree that does not agree with its nodes.
-
-    `held` are its locks, `order` is the order of its unlocked nodes, `clock` its clock, `next_id` the next node's id.
-
-    >>> from minikv import RadixCache
-    >>> cache = RadixCache()
-    >>> cache.insert([1, 2], [0, 1]).node.ref_count = 3
-    >>> cache.check()
-    Traceback (most recent call last):
-    minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
-    """
-    check_nodes(cache, held, order, partial(_check_tree_node, cache.page_size, clock, next_id))
 
 
 def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of_node: Callable[[Any], None]) -> None:
@@ -48,18 +33,15 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
     """
     nodes, roots = cache.nodes(), cache.roots
     known = {*nodes, *roots.values()}
+    parents = {node.parent for node in nodes}
     for namespace, root in roots.items():
-        _check_root(namespace, root)
+        _check_root(namespace, root, parents)
     ids = {node.id for node in known}
     require(len(ids) == len(known), f"{len(known)} nodes share {len(ids)} ids")
     for node in nodes:
         require(node.parent in known, f"node {node.id}: its parent is {node.parent}, which is not cached")
         _check_edge(cache.page_size, node)
         of_node(node)
-    parents = {node.parent for node in nodes}
-    for namespace, root in roots.items():
-        name = f"root of {bounded(namespace)}"
-        require(namespace is None or root in parents, f"{name}: kept, but it holds nothing")
     _check_locks(held, nodes)
     for name, which in ("evictable_size", "unlocked"), ("protected_size", "locked"):
         counted = getattr(cache, name)
@@ -79,19 +61,26 @@ def _check_edge(page_size: int, node: Any) -> None:
     require(node.end == above + length, ends)
 
 
-def _check_tree_node(page_size: int, clock: int, next_id: int, node: Any) -> None:
-    """Its parent lists it under its first page, and each run of tokens has its run of pages.
+def check_tree_node(page_size: int, clock: int, next_id: int, node: Any) -> None:
+    """Check what only a radix tree knows of a node; `clock` is its clock, `next_id` the next node's id.
 
-    A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use.
+    Its parent lists it under its first page, and each run of tokens has its run of pages. It is no older than its
+    tokens, no younger than the clock, nor than its parent, unless that is in use.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> cache.insert([1, 2], [0, 1]).node.last_used = 3
+    >>> cache.check()
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: node 1: used at 3, but the clock is at 1
     """
-    name, parent, runs = f"node {node.id}", node.parent, (len(node.key_runs), len(node.page_runs))
+    name, parent = f"node {node.id}", node.parent
     listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * page_size])
     require(listed is node, f"{name}: its parent {parent.id} does not list it under its first page")
     require(node.id < next_id, f"{name}: the next id to give out is {next_id}")
-    require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
-    for keys, held in zip(node.key_runs, node.page_runs):
-        fits = bool(held) and len(keys) == len(held) * page_size
-        require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
+    keys, pages = ([*map(len, runs)] for runs in (node.key_runs, node.page_runs))
+    fits = all(pages) and keys == [size * page_size for size in pages]
+    require(fits, f"{name}: its runs of tokens have {keys} bytes, those of its pages {pages}")
     used = f"{name}: used at {node.last_used}"
     require(node.last_used <= clock, f"{used}, but the clock is at {clock}")
     require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
@@ -102,22 +91,22 @@ def _check_tree_node(page_size: int, clock: int, next_id: int, node: Any) -> Non
         require(younger, f"{used}, later than its parent {parent.id} at {parent.last_used}")
 
 
-def _check_root(namespace: Any, root: Any) -> None:
+def _check_root(namespace: Any, root: Any, parents: set[Any]) -> None:
     name, same = f"root of {bounded(namespace)}", root.namespace is namespace or root.namespace == namespace
     require(same, f"{name}: it says it is the root of another namespace")
     require(root.end == 0 and not root.key_bytes and root.parent is None, f"{name}: not a root")
+    require(namespace is None or root in parents, f"{name}: kept, but it holds nothing")
 
 
 def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:
     """A node's `ref_count` is the number of locks on handles at or below it."""
-    expected: dict[int, int] = {}
+    expected = Counter[int]()
     for handle, count in held.items():
         node = end_of(handle)
         require(count > 0, f"node {node.id}: a handle of length {handle.length} is kept as holding {count} locks")
         require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
-        while node.parent is not None:
-            expected[node.id] = expected.get(node.id, 0) + count
-            node = node.parent
+        for each in way_to(node):
+            expected[each.id] += count
     for node in nodes:
         locks = expected.pop(node.id, 0)
         what = f"node {node.id}: ref_count is {node.ref_count}, but the locks on its path make {locks}"
@@ -135,19 +124,18 @@ def _check_order(order: Any, nodes: Sequence[Any]) -> None:
         check_ring(RING_OF_NODES, order, free)
         return
     heap = isinstance(order, SmallestKeyFirst)
-    place: dict[int, int] = {}
+    known, place = {*nodes}, dict[Any, int]()
     for node in order:
         require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
-        require(node.id not in place, f"node {node.id}: twice in the eviction order")
-        place[node.id] = len(place)
+        require(node not in place, f"node {node.id}: twice in the eviction order")
+        require(node in known, f"node {node.id}: in the eviction order, but not in the tree")
+        place[node] = len(place)
     for node in nodes:
-        there, above = node.id in place, place.get(node.parent.id)
+        there = node in place
         fits = there == (not node.ref_count and (not node.children or (there and not heap)))
         require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
-        first = not there or above is None or place[node.id] < above
+        first = place.get(node, -1) < place.get(node.parent, len(place))
         require(first, f"node {node.id}: comes after its parent {node.parent.id} in the order")
-    strangers = sorted(place.keys() - {node.id for node in nodes})
-    require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
     if heap:
         order.check()
 
@@ -190,17 +178,20 @@ def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]
     Traceback (most recent call last):
     minikv.errors.InvariantError: window_evictable_size is 3, the nodes have 2 live tokens that no lock needs
     """
-    pins, (free, pinned, dead) = _pins_of(windows, held), (0, 0, 0)
+    pins: dict[Any, list[int]] = {node: [] for node in nodes}  # where the windows of all locks that reach it begin
+    for handle, count in held.items():
+        for node in windows.reached(way_to(end_of(handle)), handle.length):
+            pins[node] += [handle.length - windows.span] * count
+    free = pinned = dead = 0
     for node in nodes:
         state = node.window
-        _check_window(node, windows.page_size, sorted(pins.get(node.id, [])))
+        _check_window(node, windows.page_size, sorted(pins[node]))
         free += state.num_free
         pinned += node.end - max(state.pinned_from, state.live_from)
         dead += state.live_from - node.start
     size = f"window_evictable_size is {windows.evictable}"
     require(windows.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
-    dead_tokens = f"{windows.dead} tokens are counted as dead"
-    require(windows.dead == dead, f"{dead_tokens}, the nodes have {dead}")
+    require(windows.dead == dead, f"{windows.dead} tokens are counted as dead, the nodes have {dead}")
     size = f"window_protected_size is {windows.protected}"
     require(windows.protected == pinned, f"{size}, the locks need {pinned} tokens")
     states = (node.window for node in nodes if node.window.num_free)
@@ -208,24 +199,15 @@ def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]
     check_ring(ring, windows.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
 
 
-def _pins_of(windows: Any, held: Mapping[Handle, int]) -> dict[int, list[int]]:
-    """Return where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
-    found: dict[int, list[int]] = {}
-    for handle, count in held.items():
-        begin = handle.length - windows.span
-        for node in windows.reached(way_to(end_of(handle)), handle.length):
-            lacking = f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}"
-            require(not node.window.lacks(begin), lacking)
-            found.setdefault(node.id, []).extend([begin] * count)
-    return found
-
-
 def _check_window(node: Any, page_size: int, pins: list[int]) -> None:
     """The parts of one edge are in order and in whole pages, its locks are known, and it is not a useless tombstone."""
     name, state = f"node {node.id}", node.window
-    inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
-    require(inside, f"{name}: live from {state.live_from}, but its edge is [{node.start}, {node.end})")
+    live = f"{name}: live from {state.live_from}"
     require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
+    if pins:
+        require(not state.lacks(pins[0]), f"{live}, a lock needs it from {pins[0]}")
+    inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
+    require(inside, f"{live}, but its edge is [{node.start}, {node.end})")
     require(node.children or not node.is_tombstone, f"{name}: a tombstone at the end of a path")
     there, free = state.older is not None, state.num_free
     require(there == (free > 0), f"{name}: {free} tokens may be freed, {'in' if there else 'not in'} the ring")
