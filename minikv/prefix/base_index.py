@@ -49,8 +49,10 @@ class IndexNode:
     @property
     def slots(self: Any) -> array[int]:
         """The slots of those tokens, one per token, in order."""
-        page_size = len(self.tokens) // max(1, len(self.pages))
-        return array("i", page_slots(self.pages, page_size).tobytes()) if page_size > 1 else self.pages
+        pages: array[int] = self.pages
+        if not pages:
+            return pages
+        return array("i", page_slots(pages, len(self.tokens) // len(pages)).tobytes())
 
     def __repr__(self: Any) -> str:
         held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"

@@ -69,7 +69,7 @@ class RadixNode(IndexNode):
         "priority", "ref_count",
     )  # fmt: skip
 
-    def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: RadixNode | None, end: int, now: int):
+    def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: Any, end: int, now: int):
         self.id, self.parent, self.end = node_id, parent, end
         self.key_runs: tuple[bytes, ...] = (key_run,)
         self.page_runs: tuple[bytes, ...] = (page_run,)
@@ -200,7 +200,7 @@ class RadixCache(BaseIndex):
 
         Twin: `minikv.engine.ch03_tree.split`.
         """
-        parent: RadixNode = node.parent  # type: ignore[assignment]
+        parent = node.parent
         stride = self._stride
         cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
         end = parent.end + num_pages * self.page_size
@@ -225,7 +225,7 @@ class RadixCache(BaseIndex):
 
             parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
         """
-        parent: RadixNode = above[-1].parent  # type: ignore[assignment]
+        parent = above[-1].parent
         if not node.ref_count:
             self._order.remove(above)
         for gone in above:
@@ -245,7 +245,7 @@ class RadixCache(BaseIndex):
         changes.
         """
         found: list[RadixNode] = []
-        upper: RadixNode = node.parent  # type: ignore[assignment]
+        upper = node.parent
         while upper is not top and upper.parent is not None and len(upper.children) == 1:
             if upper.ref_count != node.ref_count:
                 break
@@ -284,10 +284,10 @@ class RadixCache(BaseIndex):
         while node is not top:
             node.last_used = now
             path.append(node)
-            upper: RadixNode = node.parent  # type: ignore[assignment]
+            upper = node.parent
             if len(upper.children) == 1 and upper is not top and (above := self._joinable(node, top)):
                 self._join(node, above)
-                upper = node.parent  # type: ignore[assignment]
+                upper = node.parent
             node = upper
         if self._counts_hits:
             for node in path:
@@ -380,7 +380,7 @@ class RadixCache(BaseIndex):
 
     def _link(self, leaf: RadixNode) -> RadixNode:
         """Put a new leaf below its parent."""
-        parent: RadixNode = leaf.parent  # type: ignore[assignment]
+        parent = leaf.parent
         first_page = leaf.key_runs[0][: self._stride]
         if parent.children:
             parent.children[first_page] = leaf
@@ -424,7 +424,7 @@ class RadixCache(BaseIndex):
             node.ref_count += 1
         if newly:
             self._order.remove(newly)
-            tokens = handle.length - newly[-1].parent.end  # type: ignore[union-attr]
+            tokens = handle.length - newly[-1].parent.end
             self._evictable -= tokens
             self._protected += tokens
         self._held[handle] = self._held.get(handle, 0) + 1
@@ -444,7 +444,7 @@ class RadixCache(BaseIndex):
         """
         while node.ref_count == _GONE:
             length = min(length, node.end)
-            node = node.parent  # type: ignore[assignment]
+            node = node.parent
         return node, min(length, node.end)
 
     def _end_at(self, node: RadixNode, length: int) -> RadixNode:
@@ -452,7 +452,7 @@ class RadixCache(BaseIndex):
         while node.parent is not None and length <= node.parent.end:
             node = node.parent
         if length < node.end:
-            above = node.parent.end  # type: ignore[union-attr]
+            above = node.parent.end
             node = self._split(node, (length - above) // self.page_size)
         return node
 
@@ -527,25 +527,23 @@ class RadixCache(BaseIndex):
 
         What is left of a long run is halved, and the next cut copies one half: so page after page costs O(log n).
         """
-        runs, freed, keep = list(zip(leaf.key_runs, leaf.page_runs)), list[bytes](), 0
-        while num_bytes:
+        runs, cut = list(zip(leaf.key_runs, leaf.page_runs)), b""
+        while len(cut) < num_bytes:
             keys, pages = runs.pop()
-            keep = max(0, len(pages) - num_bytes)
-            freed.append(pages[keep:])
-            num_bytes -= len(pages) - keep
-        if keep:
+            keep = max(0, len(cut) + len(pages) - num_bytes)
+            cut = pages[keep:] + cut
             half = keep // 2 // _PAGE_BYTES * _PAGE_BYTES if keep > _LONG_RUN else 0
-            ends = ((0, half), (half, keep)) if half else ((0, keep),)
-            runs += [(keys[a * self.page_size : b * self.page_size], pages[a:b]) for a, b in ends]
+            for begin, end in ((0, half), (half, keep)):
+                if begin < end:
+                    runs.append((keys[begin * self.page_size : end * self.page_size], pages[begin:end]))
         leaf.key_runs, leaf.page_runs = zip(*runs)
-        cut = b"".join(reversed(freed))
         leaf.end -= len(cut) // _PAGE_BYTES * self.page_size
         self._order.reorder(leaf)  # a policy may read `end`
         return cut
 
     def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
         """Take a whole leaf out of the tree, and return the runs of its pages; handles that ended in it go stale."""
-        parent: RadixNode = leaf.parent  # type: ignore[assignment]
+        parent = leaf.parent
         order, freed = self._order, leaf.page_runs
         order.remove((leaf,))
         del parent.children[leaf.key_runs[0][: self._stride]]

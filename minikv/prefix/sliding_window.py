@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from hashlib import sha256
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -108,11 +107,16 @@ class SlidingWindowCache(RadixCache):
         (['5ade60ba', '2de0fff5'], False)
         """
         path, stride = way_to(node), self._stride
-        root: Any = path[-1].parent if path else node
-        keys = b"".join(each.key_bytes for each in reversed(path))
-        pages = (keys[at : at + stride] for at in range(0, len(keys), stride))
-        names = [*accumulate(pages, sha256_key, initial=sha256(spelled(root.namespace)).digest())]
-        return [name.hex() for name in names[len(names) - len(node.pages) :]]
+        root = path[-1].parent if path else node
+        name = sha256(spelled(root.namespace)).digest()
+        names = []
+        for each in reversed(path):
+            keys = each.key_bytes
+            names = []
+            for at in range(0, len(keys), stride):
+                name = sha256_key(name, keys[at : at + stride])
+                names.append(name.hex())
+        return names
 
     # -- match and lock ---------------------------------------------------------------------------------------------
 

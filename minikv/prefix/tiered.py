@@ -91,7 +91,8 @@ class TieredCache(RadixCache):
             return  # and all verbs are those of `RadixCache`, and cost the same
         self._make_node = HostedNode
         self._find, self._extend = self._find_in_both, self._extend_and_note  # type: ignore[method-assign]
-        self._remove_leaf, self._trim = self._note_and_remove, self._note_and_trim  # type: ignore[method-assign]
+        if self.write == "write_back":
+            self._remove_leaf, self._trim = self._note_and_remove, self._note_and_trim  # type: ignore[method-assign]
         if self.write == "write_through_selective":
             self._counts_hits = True
             self._also_reads += ("hits",)
@@ -157,11 +158,9 @@ class TieredCache(RadixCache):
         match.host_length = max(0, known.length - match.length)
         return match, path
 
-    def _extend_and_note(
-        self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int
-    ) -> RadixNode:
+    def _extend_and_note(self, *new: Any) -> RadixNode:
         """Add what is new to the device's tree, and note what the write policy copies out now."""
-        end = node = super()._extend(node, top, key_run, page_run, priority)
+        end = node = super()._extend(*new)
         self._forget_moves()
         if self.write == "write_back":
             return end
@@ -172,15 +171,13 @@ class TieredCache(RadixCache):
         return end
 
     def _note_and_remove(self, leaf: RadixNode) -> tuple[bytes, ...]:
-        """Take a leaf out of the device's tree, noted if it is to be copied out now."""
-        if self.write == "write_back":
-            self._note(leaf)
+        """Take a leaf out of the device's tree, and note that it must be copied out."""
+        self._note(leaf)
         return super()._remove_leaf(leaf)
 
     def _note_and_trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
         """Cut the end of a leaf off, likewise."""
-        if self.write == "write_back":
-            self._note(leaf)
+        self._note(leaf)
         return super()._trim(leaf, num_bytes)
 
     def _forget_moves(self) -> None:

@@ -237,21 +237,22 @@ class Windows:
 
     def revive(self, path: list[Any], live_from: int, new: bytes, skip: int, pool: Any) -> None:
         """Tombstones on `path` come back to life where `new`, the pages after depth `skip`, have a window."""
-        healed: list[tuple[WindowNode, int, Pages, Pages]] = []
+        begins, givers, takers = [], [], []
         for node in path:
-            begin, end = max(live_from, node.start), node.window.live_from
-            if begin >= end:
-                continue
+            begin = max(live_from, node.start)
+            end = max(begin, node.window.live_from)
             theirs = self._between(new, skip, begin, end)
             mine = self._between(node.page_bytes, node.start, begin, end)
             same = np.flatnonzero(theirs == mine)  # a page of the tree: it has none to give
-            first = int(same[-1]) + 1 if len(same) else 0
-            if first < len(mine):
-                healed.append((node, begin + first * self.page_size, theirs[first:], mine[first:]))
-        if healed and pool is not None:
-            pool.move_window(*(np.concatenate([each[side] for each in healed]) for side in (2, 3)))
-        for node, begin, *_ in healed:
-            self.move(node.window, begin)
+            first = int(same.max(initial=-1)) + 1
+            givers.append(theirs[first:])
+            takers.append(mine[first:])
+            begins.append(begin + first * self.page_size)
+        if pool is not None and any(map(len, givers)):
+            pool.move_window(np.concatenate(givers), np.concatenate(takers))
+        for node, begin in zip(path, begins):
+            if begin < node.window.live_from:
+                self.move(node.window, begin)
 
     def _between(self, pages: bytes, first: int, begin: int, end: int) -> Pages:
         """Of `pages`, which begin at depth `first`, those of the tokens from depth `begin` to `end`."""
