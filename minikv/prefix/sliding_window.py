@@ -29,7 +29,7 @@ from minikv.prefix.hash_blocks import sha256_key, spelled
 from minikv.prefix.radix import RadixCache, RadixNode
 from minikv.prefix.tree_check import check_windows
 from minikv.prefix.windows import WindowNode, Windows
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 WINDOW = 4096  # tokens: what Mistral 7B reads
 _PAGE_BYTES = 4  # of a page's number: an int32
@@ -187,7 +187,13 @@ class SlidingWindowCache(RadixCache):
         window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
         live_from = -(-window_start // self.page_size) * self.page_size
         if live_from or self.has_tombstones:
-            packed, pages = self._heal(live_from, packed, pages, namespace, start, priority)
+            whole_number("priority", priority, 0, "0 is the lowest priority")
+            top, skip_byte = self._start_of(start, packed, namespace)
+            new = page_bytes(pages, len(packed), self.page_size, top.end // self.page_size)
+            node, at_byte = self._walk(top, packed.data, skip_byte, len(packed.data))
+            self.windows.revive(way_to(node), live_from, new, top.end, self.pool)
+            if live_from > len(packed) - self.page_size:
+                packed, pages = packed[: at_byte // TOKEN_BYTES], pages[: at_byte // self._stride]
         done = super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
         if live_from and done.prefix_length < done.length:
             self.windows.move(done.node.window, max(live_from, done.node.start))
@@ -196,21 +202,6 @@ class SlidingWindowCache(RadixCache):
     def _link(self, leaf: Any) -> RadixNode:
         self.windows.add(leaf)
         return super()._link(leaf)
-
-    def _heal(
-        self, live_from: int, packed: PackedTokens, pages: PagesLike, namespace: Hashable, start: Any, priority: int
-    ) -> tuple[PackedTokens, PagesLike]:
-        """Bring tombstones on the path of `packed` back to life; what is left to insert, and its pages."""
-        top, skip_byte = self._start_of(start, packed, namespace)
-        skip = skip_byte // self._stride
-        new = page_bytes(pages, len(packed), self.page_size, skip)
-        whole_number("priority", priority, 0, "0 is the lowest priority")
-        node, at_byte = self._walk(top, packed.data, skip_byte, len(packed.data))
-        path = [each for each in way_to(node) if each.end > top.end]
-        self.windows.revive(path, live_from, new, skip * self.page_size, self.pool)
-        if live_from <= len(packed) - self.page_size:
-            return packed, pages
-        return packed[: at_byte // TOKEN_BYTES], pages[: at_byte // self._stride]
 
     # -- evict ------------------------------------------------------------------------------------------------------
 
@@ -230,35 +221,25 @@ class SlidingWindowCache(RadixCache):
         [0, 1, 2, 3, 4]
         """
         wanted = whole_number("window_tokens", window_tokens, 0, "evict frees 0 windows or more")
-        goal = self.windows.evictable - wanted
-        pages = super().evict(num_tokens)
-        if self.windows.evictable > goal:
-            more = self._evict_windows(goal, keep_going=len(pages) > 0)
-            self._evictable -= len(more) // _PAGE_BYTES * self.page_size
-            pages = np.concatenate([pages, np.frombuffer(more, np.int32)])
-        return pages
-
-    def _evict_windows(self, goal: int, keep_going: bool) -> bytearray:
-        """Free windows until `goal` tokens that have one may be freed; the pages of the leaves that went with theirs.
-
-        Where the pool fails, what went before comes back, and the next call says why.
-        """
-        freed = bytearray()
-        while self.windows.evictable > goal and (state := self.windows.ring.first()) is not None:
+        goal = max(0, self.windows.evictable - wanted)
+        pages, more = super().evict(num_tokens), bytearray()
+        while self.windows.evictable > goal:
+            state: Any = self.windows.ring.first()
             count = self.windows.spare(state)
             if self.evict_by == "page":
                 num_pages = -(-(self.windows.evictable - goal) // self.page_size)
                 count = min(count, num_pages * self.page_size)
             if count <= 0:
-                freed += self._remove_path(state.node)
+                more += self._remove_path(state.node)
                 continue
             try:
                 self.windows.bury(state.node, count, self.pool)
-            except Exception:
-                if not (freed or keep_going):
+            except Exception:  # what went before comes back, and the next call says why
+                if not (more or len(pages)):
                     raise
                 break
-        return freed
+        self._evictable -= len(more) // _PAGE_BYTES * self.page_size
+        return np.concatenate([pages, np.frombuffer(more, np.int32)])
 
     def _remove_path(self, node: WindowNode) -> bytes:
         """Take `node` and the one path below it out of the tree, from its end on."""

@@ -71,7 +71,7 @@ class WindowState:
 
     def __init__(self, node: WindowNode):
         self.node, self.live_from, self.used = node, node.start, node.last_used
-        self.pins: Sequence[int] = ()
+        self.pins: list[int] = []
         self.older: Any = None
         self.newer: Any = None
 
@@ -198,10 +198,9 @@ class Windows:
     def _pin(self, path: list[Any], end: int, change: Callable[[list[int], int], None]) -> None:
         """Change the pins of a lock of `path`, which ends at depth `end`."""
         for node in self.reached(path, end):
-            state, pins = node.window, [*node.window.pins]
+            state = node.window
             before = state.pinned_from
-            change(pins, end - self.span)
-            state.pins = pins or ()
+            change(state.pins, end - self.span)
             moved = state.pinned_from - before
             self.evictable += moved
             self.protected -= moved
@@ -239,7 +238,7 @@ class Windows:
         """Tombstones on `path` come back to life where `new`, the pages after depth `skip`, have a window."""
         begins, givers, takers = [], [], []
         for node in path:
-            begin = max(live_from, node.start)
+            begin = max(live_from, node.start, skip)
             end = max(begin, node.window.live_from)
             theirs = self._between(new, skip, begin, end)
             mine = self._between(node.page_bytes, node.start, begin, end)
