@@ -90,6 +90,7 @@ JUDGES = {
     "serving/chat": "chat broken_checkpoints",
     "serving/chat_format": "chat_format chat small_model",
     "serving/checkpoint": "llama broken_checkpoints llama_oracle",
+    "serving/managers": "scheduler drafts twins",
     "serving/model": "engine llama",
     "serving/drafts": "drafts",
     "serving/engine": "engine scheduler interrupts drafts",

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import minikv
-from minikv.manager import CacheManager, Manager, TruncatingManager
+from minikv.manager import CacheManager
 from minikv.pools import BitmaskPool, FreeListPool, QueuePool, WindowedPool
 from minikv.prefix import PrefixCache, RadixCache
+from minikv.serving.managers import Manager, TruncatingManager
 
 pytestmark = pytest.mark.core
 

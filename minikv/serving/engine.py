@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from minikv.errors import bounded, require_method
 from minikv.interrupts import uninterrupted
-from minikv.manager import Manager, TruncatingManager
 from minikv.serving.drafts import Drafter, rows_that_count, with_drafts
+from minikv.serving.managers import Manager, TruncatingManager
 from minikv.serving.model import Chunk, Model, Params, as_array
 from minikv.serving.request import Event, Generation, Request, generation
 from minikv.serving.schedule import Sampled, ScheduledChunk

@@ -18,9 +18,9 @@ from typing import Any
 
 from minikv.errors import OutOfPages, bounded, require_method, whole_number
 from minikv.interrupts import uninterrupted
-from minikv.manager import Manager
 from minikv.prefix import NoCache
 from minikv.serving.drafts import drop_draft, update_request
+from minikv.serving.managers import Manager
 from minikv.serving.request import ABORTED, Request
 from minikv.serving.schedule import FirstComeFirstServed, Order, Sampled, ScheduledChunk, paired, rest_of
 from minikv.tokens import common_prefix
