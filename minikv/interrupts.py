@@ -74,13 +74,6 @@ class _Deferral:
             _acts.deliver()
 
 
-def _begins() -> bool:
-    """Whether an act begins that Ctrl-C must wait for: the outermost of the main thread, if Python handles Ctrl-C."""
-    if _acts.under_way or _this_thread() != _acts.main_thread:
-        return False
-    return type(_handler_of(_SIGINT)) is _Deferral or _installed()
-
-
 def _installed() -> bool:
     """Put our handler of SIGINT in the place of the one that is there, if that is Python's or somebody's own."""
     handler = _handler_of(_SIGINT)
@@ -88,6 +81,38 @@ def _installed() -> bool:
         return False
     signal.signal(signal.SIGINT, _Deferral(handler))
     return True
+
+
+def begin_act(lock: Any = None) -> bool:
+    """Hold Ctrl-C back, and wait for `lock`; `end_act` takes what this returns: is it the act that Ctrl-C waits for?
+
+    That is the outermost act of the main thread, if Python handles Ctrl-C. Both are for acts that a request calls
+    again and again; for all others there is a decorator.
+
+    >>> outermost = begin_act()
+    >>> try:
+    ...     begin_act()
+    ... finally:
+    ...     end_act(outermost)
+    False
+    """
+    inner = _acts.under_way or _this_thread() != _acts.main_thread
+    outermost = not inner and (type(_handler_of(_SIGINT)) is _Deferral or _installed())
+    if outermost:
+        _acts.under_way = True
+    if lock is not None:
+        lock.acquire()
+    return outermost
+
+
+def end_act(outermost: bool, lock: Any = None) -> None:
+    """Let another thread have `lock`, and let Ctrl-C through if it waited for this act."""
+    if lock is not None:
+        lock.release()
+    if outermost:
+        _acts.under_way = False
+        if _acts.waiting is not None:
+            _acts.deliver()
 
 
 def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
@@ -109,15 +134,11 @@ def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(act)
     def whole(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not _begins():
-            return act(*args, **kwargs)
-        _acts.under_way = True
+        outermost = begin_act()
         try:
             return act(*args, **kwargs)
         finally:
-            _acts.under_way = False
-            if _acts.waiting is not None:
-                _acts.deliver()
+            end_act(outermost)
 
     return whole
 
@@ -156,16 +177,10 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
 
     @functools.wraps(method)
     def one_at_a_time(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            inner = _acts.under_way or _this_thread() != _acts.main_thread
-            if inner or (type(_handler_of(_SIGINT)) is not _Deferral and not _installed()):
-                return method(self, *args, **kwargs)
-            _acts.under_way = True
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                _acts.under_way = False
-                if _acts.waiting is not None:
-                    _acts.deliver()
+        outermost = begin_act(self._lock)
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            end_act(outermost, self._lock)
 
     return one_at_a_time
