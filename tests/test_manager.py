@@ -305,6 +305,22 @@ def test_finish_publishes_what_is_computed_and_no_more():
     assert sequence.slots.tolist() == []
 
 
+def test_whoever_looks_on_at_insert_sees_all_tokens_and_pages(monkeypatch):
+    manager = CacheManager(16, page_size=2)
+    first = manager.start([1, 2, 3, 4])
+    manager.advance(first)
+    manager.finish(first)
+    insert = mock.Mock(wraps=manager.cache.insert)
+    monkeypatch.setattr(manager.cache, "insert", insert)
+    second = manager.start([1, 2, 3, 4, 5, 6, 7])
+    manager.advance(second)
+    pages = second.pages.tolist()
+    manager.finish(second)
+    (tokens, row), options = insert.call_args
+    assert (tokens.tolist()[:6], list(row), options["start"].length) == ([1, 2, 3, 4, 5, 6], pages[:3], 4)
+    manager.check()
+
+
 def test_a_pool_may_keep_the_pages_that_it_is_given():
     class Keeps(FreeListPool):
         def free(self, pages):

@@ -204,7 +204,7 @@ class KeepsTheLastWindowAlone(WindowedManager):
         begin, end = self.live_from(sequence), sequence.publishable - self.cache.windows.span
         if end > begin:
             self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
-            self._live_from[sequence.number] = end
+            sequence._windows_from = end
 
 
 def what_counts_as_evictable_can_be_freed(make):
@@ -237,7 +237,7 @@ class FreesUpToTheWindow(WindowedManager):
         begin, end = self.live_from(sequence), sequence.publishable
         if sequence.length - self.cache.window < end:  # the frontier, and then the page that it is in
             self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
-            self._live_from[sequence.number] = end
+            sequence._windows_from = end
 
 
 def what_loses_its_last_window_loses_its_pages(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from array import array
 from itertools import pairwise
 
 import pytest
@@ -471,3 +472,37 @@ def test_a_handle_is_the_same_before_and_after_its_lock(made):
     assert cache.protected_size == 0
     with pytest.raises(LockError, match="its end was evicted"):
         cache.lock(second)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_what_follows_a_lock_is_cached_as_if_all_had_been_given(page_size):
+    rng = random.Random(page_size)
+    whole, rest = RadixCache(page_size), RadixCache(page_size)
+    for turn in range(60):
+        prompt = pack([rng.randrange(2) for _ in range(rng.randrange(1, 9) * page_size)])
+        namespace = rng.choice([None, "lora"])
+        pages = array("i", range(100 * turn, 100 * turn + len(prompt) // page_size))
+        limit = rng.randrange(len(prompt))
+        a, b = (cache.acquire(prompt, limit=limit, namespace=namespace) for cache in (whole, rest))
+        after = pages[a.length // page_size :].tobytes()
+        one = whole.insert(prompt, pages, namespace=namespace, start=a)
+        two = rest.insert_after(b, prompt[b.length :].data, after)
+        assert (one.prefix_length, one.length, one.namespace) == (two.prefix_length, two.length, two.namespace)
+        for cache, handle, done in ((whole, a, one), (rest, b, two)):
+            cache.lock(done)
+            cache.unlock(handle)
+            cache.unlock(done)
+            cache.check()
+        if turn % 5 == 0:
+            assert whole.evict(3).tolist() == rest.evict(3).tolist()
+        assert [(n.id, n.tokens, n.pages, n.last_used) for n in whole.nodes()] == [
+            (n.id, n.tokens, n.pages, n.last_used) for n in rest.nodes()
+        ]
+
+
+def test_nothing_is_cached_after_a_handle_that_is_not_locked():
+    cache = RadixCache()
+    match = cache.match_prefix([1])
+    with pytest.raises(LockError, match=r"cannot insert after the handle of length 0 .*: it holds no lock"):
+        cache.insert_after(match, pack([1]).data, array("i", [0]).tobytes())
+    assert cache.total_size == 0

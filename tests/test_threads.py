@@ -11,11 +11,21 @@ import time
 
 import pytest
 
-from minikv import CacheManager, InvariantError, OutOfPages, RadixCache
+from minikv import CacheManager, InvariantError, LockError, OutOfPages, RadixCache
 
 pytestmark = pytest.mark.core
 
 ROUNDS = 60  # lives of a request, in each thread
+
+
+class NoLock(contextlib.nullcontext):
+    """What a manager asks of a lock, and nothing is locked."""
+
+    def acquire(self):
+        """At once, whoever else is in it."""
+
+    def release(self):
+        """Nobody waits."""
 
 
 class WithoutLock(CacheManager):
@@ -23,7 +33,7 @@ class WithoutLock(CacheManager):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._lock = contextlib.nullcontext()
+        self._lock = NoLock()
 
 
 @contextlib.contextmanager
@@ -81,9 +91,9 @@ def test_many_threads_leave_nothing_behind(page_size):
     assert manager.available_size == 48 * page_size
 
 
-def in_the_middle(manager, verb, act, patience):
-    """Once, in the middle of the pool's `verb`, another thread begins `act`; it has `patience` seconds to be done."""
-    original, threads = getattr(manager.pool, verb), []
+def in_the_middle(part, verb, act, patience):
+    """Once, in the middle of a part's `verb`, another thread begins `act`; it has `patience` seconds to be done."""
+    original, threads = getattr(part, verb), []
 
     def interrupted(*args, **options):
         if not threads:
@@ -92,31 +102,34 @@ def in_the_middle(manager, verb, act, patience):
             threads[0].join(patience)
         return original(*args, **options)
 
-    setattr(manager.pool, verb, interrupted)
+    setattr(part, verb, interrupted)
     return threads
 
 
 def two_start(manager, patience):
-    others = in_the_middle(manager, "alloc_to", lambda: manager.start([3, 4]), patience)
+    others = in_the_middle(manager.pool, "alloc_to", lambda: manager.start([3, 4]), patience)
     manager.start([1, 2])
     return others
 
 
 def two_extend(manager, patience):
     sequence = manager.start([1, 2])
-    others = in_the_middle(manager, "alloc_to", lambda: manager.extend(sequence, [4]), patience)
+    others = in_the_middle(manager.pool, "alloc_to", lambda: manager.extend(sequence, [4]), patience)
     manager.extend(sequence, [3])
     return others
 
 
 def two_checkpoint(manager, patience):
-    """The duplicates of a checkpoint are on their way to the pool when the other thread gives its pages back."""
-    published, duplicated, other = (manager.start([1, 2, 3, last]) for last in (4, 5, 6))
-    for sequence in (published, duplicated):
-        manager.advance(sequence)
-    manager.checkpoint(published)
-    others = in_the_middle(manager, "free", lambda: manager.abort(other), patience)
-    manager.checkpoint(duplicated)
+    """What a checkpoint published is not locked yet when the other thread needs its pages."""
+    sequence = manager.start([1, 2, 3, 4])
+    manager.advance(sequence)
+
+    def take_them():
+        with contextlib.suppress(OutOfPages):
+            manager.start(range(10, 24))
+
+    others = in_the_middle(manager.cache, "lock", take_them, patience)
+    manager.checkpoint(sequence)
     return others
 
 
@@ -134,7 +147,7 @@ def test_an_act_that_comes_in_the_middle_of_another_waits(act):
 def test_without_the_lock_it_does_harm(act):
     """The other is let through to its end, so this does not hang on luck."""
     manager = WithoutLock(16)
-    with pytest.raises((IndexError, InvariantError, ValueError)):  # noqa: PT012 - the act fails, or the audit finds it
+    with pytest.raises((IndexError, InvariantError, LockError, ValueError)):  # noqa: PT012 - the act fails, or the audit finds it
         (other,) = act(manager, patience=60)
         other.join()
         manager.check()

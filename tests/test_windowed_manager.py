@@ -295,7 +295,7 @@ def windows_go_a_page_too_early(patch):
         begin, size = self.live_from(sequence), self.page_size
         if sequence.publishable - begin >= size and sequence.computed < sequence.length:
             self.pool.free_window(sequence.pages[begin // size : begin // size + 1])
-            self._live_from[sequence.number] = begin + size
+            sequence._windows_from = begin + size
 
     patch.setattr(WindowedManager, "advance", advance)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, require
 from minikv.manager.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -48,22 +48,16 @@ def check_manager(manager: CacheManager) -> None:
         owned += len(own)
     for pages, _ in manager._returns:
         _claim(owners, pages, "nobody, on its way to the pool")
-    _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
-    if manager._owned != owned:
-        raise InvariantError(f"the manager counts {manager._owned} pages of its sequences: they have {owned}")
-    for sequence in manager.sequences:
-        check_row(sequence)
-        if nodes:
-            _check_shared(sequence, owners)
-    _check_locks(manager)
+    _check_count(manager, owners, 0 if nodes else manager.cache.total_size // manager.page_size)
+    require(manager._owned == owned, f"the manager counts {manager._owned} pages of its sequences: they have {owned}")
+    _check_readers(manager, owners if nodes else {})
     if manager.host is not None:
         manager.host.check()
 
 
 def _claim(owners: Owners, pages: Iterable[int], owner: str) -> None:
     for page in map(int, pages):
-        if page in owners:
-            raise InvariantError(f"page {page} has two owners: {owners[page]}, and {owner}")
+        require(page not in owners, f"page {page} has two owners: {owners.get(page)}, and {owner}")
         owners[page] = owner
 
 
@@ -75,41 +69,34 @@ def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
         raise InvariantError(f"{named} neither free, nor cached, nor a sequence's ({manager.num_pages} pages in all)")
 
 
-def _check_shared(sequence: Sequence, owners: Owners) -> None:
-    """Check that the part of the sequence that counts as cached is in the cache."""
-    for page in sequence.pages[: sequence._first_own].tolist():
-        if not owners[page].startswith("node"):
-            reader = f"the cache, from which sequence {sequence.number} reads it"
-            raise InvariantError(f"page {page} has two owners: {owners[page]}, and {reader}")
-
-
-def _check_locks(manager: CacheManager) -> None:
-    """Each sequence's lock ends where its own pages begin, and together they protect what is read and no more."""
+def _check_readers(manager: CacheManager, owners: Owners) -> None:
+    """Every row is sound, what it reads is in the cache, and the locks protect what is read and no more."""
     read: set[int] = set()
     for sequence in manager.sequences:
-        read.update(sequence.pages[: sequence._first_own].tolist())
-        locked = getattr(sequence._handle, "length", None)
-        if locked != sequence.shared:
-            raise InvariantError(
-                f"sequence {sequence.number} reads {sequence.shared} cached tokens, its lock protects {locked}"
-            )
+        check_row(sequence)
+        shared = sequence.pages[: sequence._first_own].tolist()
+        read.update(shared)
+        for page in shared if owners else ():
+            reader = f"the cache, from which sequence {sequence.number} reads it"
+            require(owners[page].startswith("node"), f"page {page} has two owners: {owners[page]}, and {reader}")
     protected, tokens = manager.cache.protected_size, len(read) * manager.page_size
-    if tokens > protected or (tokens < protected and not any(handle for _, handle in manager._returns)):
-        raise InvariantError(f"the sequences read {tokens} cached tokens, the cache protects {protected}")
+    reads = tokens == protected or (tokens < protected and any(handle for _, handle in manager._returns))
+    require(reads, f"the sequences read {tokens} cached tokens, the cache protects {protected}")
 
 
 def check_row(sequence: Sequence) -> None:
-    """The regions follow each other, and the row has a page for every token and no other."""
+    """The regions follow each other, there is a page for each token and no more, the lock ends with what is shared."""
     name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
     shared, computed, length = sequence.shared, sequence.computed, sequence.length
-    if (
-        shared % size
-        or sequence._first_own != shared // size
-        or not shared <= computed <= length
-        or pages != -(-length // size)
-        or len(sequence._row) < pages
-    ):
-        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
-        raise InvariantError(f"{name}: {regions}, in pages of {size}")
-    if len(sequence.tokens) != length:
-        raise InvariantError(f"{name}: its length is {length}, but it has {len(sequence.tokens)} tokens")
+    in_order = (
+        shared == sequence._first_own * size
+        and shared <= computed <= length
+        and pages == -(-length // size)
+        and len(sequence._row) >= pages
+    )
+    regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
+    require(in_order, f"{name}: {regions}, in pages of {size}")
+    there = len(sequence.tokens)
+    require(there == length, f"{name}: its length is {length}, but it has {there} tokens")
+    locked = getattr(sequence._handle, "length", None)
+    require(locked == shared, f"{name} reads {shared} cached tokens, its lock protects {locked}")

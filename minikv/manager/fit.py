@@ -8,6 +8,7 @@ import numpy as np
 
 from minikv.errors import bounded, require_method
 from minikv.pools import Pages
+from minikv.pools.contract import require_slots
 from minikv.prefix import PrefixCache, RadixCache
 from minikv.prefix.tiered import TieredCache
 
@@ -30,9 +31,12 @@ def default_cache(page_size: int, host: Any = None) -> PrefixCache:
 def every_slot(num_pages: int, page_size: int) -> Pages:
     """The slots of every page, (page, slot), where a table of them is worth its memory; else none.
 
+    Raises `ValueError` for more slots than an int32 can number.
+
     >>> every_slot(num_pages=2, page_size=3).tolist(), len(every_slot(num_pages=4, page_size=1))
     ([[0, 1, 2], [3, 4, 5]], 0)
     """
+    require_slots(num_pages, page_size)
     is_table = page_size > 1 and num_pages * page_size <= _TABLE_LIMIT
     return np.arange(num_pages * page_size if is_table else 0, dtype=np.int32).reshape(-1, page_size)
 

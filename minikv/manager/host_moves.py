@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minikv.errors import InvariantError, bounded
+from minikv.errors import bounded, require
 from minikv.prefix.contract import Match
 from minikv.prefix.host_memory import Move, moves_under_way
 from minikv.prefix.tiered import TieredCache
@@ -82,16 +82,15 @@ class HostMoves:
         """Check that each move under way is a load of which layers have not arrived yet."""
         host: Any = self.cache.host
         moves = host.moves
-        if moves != list(self._coming):
-            raise InvariantError(f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}")
+        waits = f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}"
+        require(moves == list(self._coming), waits)
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
     """Return the moves of a `TieredCache` with host memory. For any other cache, `worth` is a `ValueError`."""
-    if worth is not None and not callable(worth):
-        raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
-    if isinstance(cache, TieredCache):
-        return HostMoves(cache, store, host, worth) if cache.host is not None else None
     if worth is not None:
-        raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
-    return None
+        if not callable(worth):
+            raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
+        if not isinstance(cache, TieredCache):
+            raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
+    return HostMoves(cache, store, host, worth) if isinstance(cache, TieredCache) else None

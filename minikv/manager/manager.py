@@ -27,15 +27,13 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import OutOfPages, bounded, whole_number
-from minikv.interrupts import Exclusive, exclusive
+from minikv.interrupts import Exclusive, begin_act, end_act, exclusive
 from minikv.manager.audit import check_manager
 from minikv.manager.fit import default_cache, every_slot, require_fit
 from minikv.manager.host_moves import host_moves
 from minikv.manager.sequence import ABORTED, FINISHED, NO_ROW, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
-from minikv.pools.contract import require_slots
 from minikv.prefix import Handle, Insertion, Match, PrefixCache
-from minikv.prefix.contract import PoolPages
 from minikv.tokens import PackedTokens, TokensLike, pack
 
 _SPARE_ROWS = 8  # the memory of as many rows is kept for the next requests
@@ -70,6 +68,8 @@ class CacheManager(Exclusive):
     CacheManager(8 pages of 1, 3 free, 1 sequence running, 4 tokens available)
     """
 
+    _started = _owned = 0  # sequences so far; pages that are the running ones' own
+
     def __init__(
         self,
         num_pages: int,
@@ -82,20 +82,19 @@ class CacheManager(Exclusive):
     ):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        require_slots(self.num_pages, self.page_size)
+        self._every_slot = every_slot(self.num_pages, self.page_size)
         self.cache = default_cache(page_size, host) if prefix_cache is None else prefix_cache
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
         self._running: dict[int, Sequence] = {}
         self._rows: list[tuple[Pages, Pages]] = []  # memory that no row uses now
-        self._started = self._owned = 0  # sequences so far; pages that are the running ones' own
-        self._every_slot = every_slot(self.num_pages, self.page_size)
-        # pages, and a lock or none, that are still to be given back: nothing, unless something failed
-        self._returns: list[tuple[Any, Handle | None]] = []
+        self._returns: list[tuple[Any, Handle | None]] = []  # what failed to go back: pages, and a lock or none
         super().__init__()
         require_fit(self, host)
         self.host = host_moves(self.cache, store, host, worth_loading)
         self._trusting = vars(type(self.cache)).get("unique_pages", False)  # a subclass has to say it again
+        self._insert_all = self.cache.insert
+        self._insert_after = getattr(self.cache, "insert_after", None) if self._trusting else None
 
     @property
     def available_size(self) -> int:
@@ -121,7 +120,6 @@ class CacheManager(Exclusive):
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
-    @exclusive
     def start(
         self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0, limit: int | None = None
     ) -> Sequence:
@@ -141,21 +139,25 @@ class CacheManager(Exclusive):
         Traceback (most recent call last):
         minikv.errors.OutOfPages: 3 pages needed, but only 2 free and 0 evictable
         """
-        prompt = tokens if type(tokens) is PackedTokens else pack(tokens)
-        if spare or type(spare) is not int:
-            spare = whole_number("spare", spare, 0, "0 or more pages remain")
-        if not prompt.data:
-            raise ValueError("tokens are empty: a request has at least 1 token")
-        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size, self._rows, self._every_slot)
-        most = sequence.length - 1 if limit is None else limit
-        match = sequence._handle = self.cache.acquire(prompt, limit=most, namespace=namespace)
+        outermost = begin_act(self._lock)
         try:
-            self._run(sequence, match, spare)
-        except BaseException:
-            if sequence.state == RUNNING:
-                self._release(sequence, ABORTED)
-            raise
-        return sequence
+            prompt = tokens if type(tokens) is PackedTokens else pack(tokens)
+            if spare or type(spare) is not int:
+                spare = whole_number("spare", spare, 0, "0 or more pages remain")
+            if not prompt.data:
+                raise ValueError("tokens are empty: a request has at least 1 token")
+            sequence = Sequence(self, prompt, namespace)
+            most = sequence.length - 1 if limit is None else limit
+            match = sequence._handle = self.cache.acquire(prompt, limit=most, namespace=namespace)
+            try:
+                self._run(sequence, match, spare)
+            except BaseException:
+                if sequence.state == RUNNING:
+                    self._release(sequence, ABORTED)
+                raise
+            return sequence
+        finally:
+            end_act(outermost, self._lock)
 
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
@@ -179,7 +181,6 @@ class CacheManager(Exclusive):
             rule = f"0 to {left} tokens of sequence {sequence.number} are left to compute"
             sequence.computed += whole_number("num_tokens", num_tokens, 0, rule, left + 1)
 
-    @exclusive
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
         """Append generated `tokens` to the sequence and allocate pages for them. They still have to be computed.
 
@@ -193,20 +194,21 @@ class CacheManager(Exclusive):
         >>> manager.extend(sequence, [3]); sequence.slots.tolist()
         [0, 1, 2]
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._require(sequence, "extend")
-        more = tokens if type(tokens) is PackedTokens else pack(tokens)
-        length = sequence.length + len(more)
-        pages = -(-length // self.page_size)
-        if pages > sequence._num_pages:
-            self._take(sequence, sequence._num_pages, pages)
-        if not sequence._generated:
-            sequence._generated = more.data
-        else:
-            if type(sequence._generated) is bytes:
-                sequence._generated = bytearray(sequence._generated)
+        outermost = begin_act(self._lock)
+        try:
+            if getattr(sequence, "_manager", None) is not self:
+                self._require(sequence, "extend")
+            more = tokens if type(tokens) is PackedTokens else pack(tokens)
+            length = sequence.length + len(more)
+            pages = -(-length // self.page_size)
+            if pages > sequence._num_pages:
+                self._take(sequence, sequence._num_pages, pages)
+            if type(sequence._generated) is bytes:  # none yet
+                sequence._generated = bytearray()
             sequence._generated += more.data
-        sequence._tokens, sequence.length = None, length
+            sequence._tokens, sequence.length = None, length
+        finally:
+            end_act(outermost, self._lock)
 
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
@@ -230,7 +232,6 @@ class CacheManager(Exclusive):
         self._owned -= len(cut)
         self._give_back(cut)
 
-    @exclusive
     def checkpoint(self, sequence: Sequence) -> None:
         """Publish the whole pages that are computed, so that others can use them while this sequence continues.
 
@@ -246,18 +247,21 @@ class CacheManager(Exclusive):
         >>> b.slots.tolist(), b.owned.tolist(), manager.pool.num_free
         ([0, 1, 5], [], 4)
         """
-        self._require(sequence, "checkpoint")
-        done = self._publish(sequence)
-        if done is not None:
-            try:
-                self._follow(sequence, done)
-            except BaseException:
-                self._release(sequence, ABORTED, done)
-                raise
-            if self.host is not None:
-                self.host.carry_out()
+        outermost = begin_act(self._lock)
+        try:
+            self._require(sequence, "checkpoint")
+            done = self._publish(sequence)
+            if done is not None:
+                try:
+                    self._follow(sequence, done)
+                except BaseException:
+                    self._release(sequence, ABORTED, done)
+                    raise
+                if self.host is not None:
+                    self.host.carry_out()
+        finally:
+            end_act(outermost, self._lock)
 
-    @exclusive
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
@@ -274,12 +278,16 @@ class CacheManager(Exclusive):
         Traceback (most recent call last):
         ValueError: cannot finish sequence 1: it has already finished
         """
-        if getattr(sequence, "_manager", None) is not self:
-            self._require(sequence, "finish")
-        done = self._publish(sequence)
-        self._release(sequence, FINISHED, done)
-        if done is not None and self.host is not None:
-            self.host.carry_out()
+        outermost = begin_act(self._lock)
+        try:
+            if getattr(sequence, "_manager", None) is not self:
+                self._require(sequence, "finish")
+            done = self._publish(sequence)
+            self._release(sequence, FINISHED, done)
+            if done is not None and self.host is not None:
+                self.host.carry_out()
+        finally:
+            end_act(outermost, self._lock)
 
     @exclusive
     def abort(self, sequence: Sequence) -> None:
@@ -309,14 +317,12 @@ class CacheManager(Exclusive):
         opened: list[Sequence] = []
         try:
             self._open(opened, tokens, namespace)
-            (sequence,) = opened
-            yield sequence
-            if sequence.state == RUNNING:
-                self.finish(sequence)
+            yield opened[0]
+            if opened[0].state == RUNNING:
+                self.finish(opened[0])
         finally:
-            for sequence in opened:
-                if sequence.state == RUNNING:
-                    self.abort(sequence)
+            if opened and opened[0].state == RUNNING:
+                self.abort(opened[0])
 
     @exclusive
     def check(self) -> None:
@@ -357,15 +363,17 @@ class CacheManager(Exclusive):
         Twin: `minikv.engine.ch04_05_cache.make_room`.
         """
         if self._returns:
-            self._give_back()
+            self._give_back(*self._returns.pop())
         size, free, evictable = self.page_size, self.pool.num_free, self.cache.evictable_size
         if num_pages + spare > free + evictable // size:
             raise OutOfPages(num_pages + spare, free, evictable // size)
         if num_pages > free:
-            self._returns.append((self.cache.evict((num_pages - free) * size), None))
+            evicted = self.cache.evict((num_pages - free) * size)
             if self.host is not None:  # copies them before anybody gets the pages
+                self._returns.append((evicted, None))
                 self.host.carry_out()
-            self._give_back()
+                self._returns.pop()
+            self._give_back(evicted)
 
     def _take(self, sequence: Sequence, before: int, num_pages: int, spare: int = 0) -> None:
         """Let the row of `sequence` have `num_pages` pages: new ones after the first `before`."""
@@ -403,30 +411,36 @@ class CacheManager(Exclusive):
               [.., length)              the cache's from now on
               [.., end of the row)      the rest, not offered or not kept: ours
         """
-        pages = sequence.computed // self.page_size
-        end = pages * self.page_size
-        if end <= sequence.shared:
+        first, pages = sequence._first_own, sequence.computed // self.page_size
+        if pages <= first:
             return None
-        tokens = sequence.tokens
-        if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
-            tokens = tokens[:end]
         sequence._first_own = pages  # what is on offer is not ours while it is
-        row = sequence._row.data[:pages]
         try:
-            return self._insert(sequence, tokens, PoolPages(row) if self._trusting else row)
+            return self._insert(sequence, first, pages)
         except BaseException:
-            sequence._first_own = sequence.shared // self.page_size
+            sequence._first_own = first
             raise
 
-    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: Any) -> Insertion:
-        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
+    def _insert(self, sequence: Sequence, first: int, pages: int, **windows: int) -> Insertion:
+        """Hand the cache the pages from number `first` on, up to the first `pages`, with all that is before them.
+
+        A cache that takes what follows a lock alone is spared the rest, unless somebody looks on at its `insert`.
+        """
+        row, end, handle = sequence._row.data, pages * self.page_size, sequence._handle
+        if self._insert_after is not None and self.cache.insert == self._insert_all:
+            tokens = sequence._packed(sequence.shared, end)
+            return self._insert_after(handle, tokens, row[first:pages].tobytes())  # type: ignore[no-any-return]
+        whole = sequence.tokens
+        if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
+            whole = whole[:end]
+        return self.cache.insert(whole, row[:pages], namespace=sequence.namespace, start=handle, **windows)
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         size, before = self.page_size, sequence._handle
         first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
         duplicates: Any = ()
-        handle: Any = done.handle
+        handle: Any = done
         if given > first:  # another sequence was faster: the cache kept its pages
             duplicates = sequence._row[first:given].copy()
             handle = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
@@ -461,29 +475,28 @@ class CacheManager(Exclusive):
         if len(self._rows) < _SPARE_ROWS:
             self._rows.append(memory)
 
-    def _give_back(self, pages: Any = None, handle: Handle | None = None) -> None:
-        """Free `pages` and unlock `handle`, and whatever else is still to be given back because something failed.
+    def _give_back(self, pages: Any, handle: Handle | None = None) -> None:
+        """Free `pages` and unlock `handle`; what fails to go back goes with the next act.
 
         Our own pool need not look at our own pages, nor at what our own index evicted, as long as all pages are
         accounted for. What anybody else evicts, and what was inserted or freed without the manager's knowledge, is
         looked at page by page.
         """
-        returns = self._returns
-        if pages is not None:
-            returns.append((pages, handle))
-        while returns:
-            pages, handle = returns[0]
+        try:
             if handle is not None:
                 self.cache.unlock(handle)
-                returns[0] = pages, None
-            count = len(pages)
-            if count:
+                handle = None
+            if count := len(pages):
                 known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
                 if self._trusting and known + count == self.num_pages and type(self.pool) is FreeListPool:
                     self.pool.free(pages, sure=True)
                 else:
                     self.pool.free(np.array(pages))  # a pool may keep it; the row is used again
-            del returns[0]
+        except BaseException:
+            self._returns.append((pages, handle))
+            raise
+        if self._returns:
+            self._give_back(*self._returns.pop())
 
     @exclusive
     def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:

@@ -41,6 +41,9 @@ class Sequence:
     [0, 1, 2]
     """
 
+    page_size: int
+    _row: Pages
+    _slots: Pages
     state = RUNNING
     cached_length = computed = shared = loaded = 0
     _manager: Any = None  # while it runs
@@ -48,23 +51,16 @@ class Sequence:
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
     _num_expanded = 0  # so many pages of the row have their slots in `_slots`; pages of 1 need none
     _num_pages = 0  # in the row
+    _windows_from = 0  # where the window pages begin that a `WindowedManager` has not given back
     _generated: bytes | bytearray = b""  # the tokens after the prompt
 
-    def __init__(
-        self,
-        number: int,
-        prompt: PackedTokens,
-        namespace: Hashable,
-        page_size: int,
-        rows: list[tuple[Pages, Pages]],
-        every_slot: Pages = NO_ROW[1],
-    ):
-        self.number, self.namespace, self.page_size = number, namespace, page_size
+    def __init__(self, manager: Any, prompt: PackedTokens, namespace: Hashable):
+        self.number, self.namespace, self.page_size = manager._started + 1, namespace, manager.page_size
         self._tokens: PackedTokens | None = prompt  # all of them, until another is appended
         self._prompt = prompt
         self.length = len(prompt.data) // TOKEN_BYTES
-        self._row, self._slots = rows.pop() if rows else NO_ROW  # memory that an earlier row had
-        self._every_slot = every_slot  # page by page, of the whole pool; of a huge pool none
+        self._row, self._slots = manager._rows.pop() if manager._rows else NO_ROW  # memory that an earlier row had
+        self._every_slot = manager._every_slot  # page by page, of the whole pool; of a huge pool none
 
     @property
     def tokens(self) -> PackedTokens:
@@ -100,14 +96,17 @@ class Sequence:
         (PackedTokens([5, 6]), [0, 1])
         """
         end = self.computed + num_tokens
-        slots = self._row[:end] if self.page_size == 1 else self._slots_of(end)
+        slots = self._slots_of(end)
         slots.setflags(write=False)
-        begin_byte, end_byte, prompt = self.computed * TOKEN_BYTES, end * TOKEN_BYTES, self._prompt.data
-        if begin_byte >= len(prompt):
-            data = bytes(self._generated[begin_byte - len(prompt) : end_byte - len(prompt)])
-        else:
-            data = (prompt if end_byte <= len(prompt) else self.tokens.data)[begin_byte:end_byte]
-        return PackedTokens(data), slots
+        return PackedTokens(self._packed(self.computed, end)), slots
+
+    def _packed(self, begin: int, end: int) -> bytes:
+        """The tokens from number `begin` to `end`, packed."""
+        prompt = self._prompt.data
+        first, last = begin * TOKEN_BYTES, end * TOKEN_BYTES
+        if last <= len(prompt):
+            return prompt[first:last]
+        return prompt[first:] + self._generated[max(0, first - len(prompt)) : last - len(prompt)]
 
     @property
     def publishable(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minikv.errors import InvariantError, OutOfPages, whole_number
+from minikv.errors import OutOfPages, require, whole_number
 from minikv.interrupts import exclusive
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
@@ -45,7 +45,6 @@ class WindowedManager(CacheManager):
 
     def __init__(self, pool: WindowedPool, window: int, page_size: int = 1, store: Any = None, evict_by: str = "node"):
         cache = SlidingWindowCache(page_size, evict_by=evict_by, window=window, pool=pool)
-        self._live_from: dict[int, int] = {}  # where the windows of a sequence's own pages begin, by its number
         super().__init__(pool.size, page_size, cache, pool, store)
         self.num_window_pages = pool.windows.size
 
@@ -57,7 +56,7 @@ class WindowedManager(CacheManager):
     def _make_room(self, num_pages: int, spare: int = 0) -> None:
         """Evict until `num_pages` of both kinds are free, as `CacheManager` does it for one."""
         if self._returns:
-            self._give_back()
+            self._give_back(*self._returns.pop())
         needed, short = num_pages + spare, []
         for free, evictable in self._kinds():
             if needed > free + evictable // self.page_size:
@@ -84,7 +83,7 @@ class WindowedManager(CacheManager):
             except BaseException:
                 sequence.computed = before  # else an engine would never get the next token
                 raise
-            self._live_from[sequence.number] = end
+            sequence._windows_from = end
 
     @exclusive
     def truncate(self, sequence: Sequence, length: int) -> None:
@@ -98,15 +97,10 @@ class WindowedManager(CacheManager):
 
     def live_from(self, sequence: Sequence) -> int:
         """The first token after the shared ones whose window page the sequence still has."""
-        return max(sequence.shared, self._live_from.get(sequence.number, 0))
+        return max(sequence.shared, sequence._windows_from)
 
-    def _insert(self, sequence: Sequence, tokens: Any, row: Any) -> Insertion:
-        begin, handle = self.live_from(sequence), sequence._handle
-        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=handle, window_start=begin)
-
-    def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
-        super()._release(sequence, state, done)
-        self._live_from.pop(sequence.number, None)
+    def _insert(self, sequence: Sequence, first: int, pages: int, **windows: int) -> Insertion:
+        return super()._insert(sequence, first, pages, window_start=self.live_from(sequence))
 
     @exclusive
     def check(self) -> None:
@@ -122,6 +116,5 @@ class WindowedManager(CacheManager):
         """Of `pages`, of which the first begins at token `begin`, those from `live_from` on have a window page."""
         for i, page in enumerate(pages):
             needs = begin + i * self.page_size >= live_from
-            if (self.pool.window_of[page] >= 0) != needs:
-                has = "has no window page, and needs one" if needs else "has a window page that nobody needs"
-                raise InvariantError(f"page {page} of {owner} {has}")
+            has = "has no window page, and needs one" if needs else "has a window page that nobody needs"
+            require((self.pool.window_of[page] >= 0) == needs, f"page {page} of {owner} {has}")

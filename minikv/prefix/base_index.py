@@ -1,9 +1,7 @@
 """The part that all indexes share: three sizes, the locks that are held, and the steps of a match.
 
-`NoCache` has no more than that, and keeps nothing: it is what an engine without a prefix cache uses.
-
-A handle belongs to one index, and to its life since the last reset, whose `epoch` it carries. Which handles are stale
-for another reason, and which nodes a lock protects, each index knows itself.
+`NoCache` has no more than that, and keeps nothing. A handle belongs to one index, and to its life since the last reset,
+whose `epoch` it carries. Which handles are stale for another reason, and which nodes a lock protects, each index knows.
 """
 
 from __future__ import annotations

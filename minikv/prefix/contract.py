@@ -135,7 +135,8 @@ class PrefixCache(Protocol):
 
     An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
     `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
-    any design can be drawn and filmed.
+    any design can be drawn and filmed. And it may have `insert_after(start, tokens, pages)`, an `insert` of what
+    follows a locked handle alone: a manager that may rely on an index calls it (see `RadixCache`).
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
@@ -198,25 +199,6 @@ class PrefixCache(Protocol):
         """Recompute every size, link, order and lock from scratch; raise `InvariantError` on the first difference."""
 
 
-class PoolPages(Sequence[int]):
-    """The pages in `row`, a memoryview of int32, that a pool gave: an index copies them and need not look at each.
-
-    >>> list(PoolPages(memoryview(array("i", [7, 8]))))
-    [7, 8]
-    """
-
-    __slots__ = ("row",)
-
-    def __init__(self, row: memoryview):
-        self.row = row
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.row[at]
-
-
 def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0) -> bytes:
     """Copy the pages of `num_tokens` tokens, less the first `skip`, which are not read, into the bytes of int32.
 
@@ -229,8 +211,6 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
     """
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
-    if type(pages) is PoolPages and whole <= len(pages.row) <= given:  # a third of the time of looking at them
-        return pages.row[skip:whole].tobytes()
     view = memoryview(pages) if type(pages) is np.ndarray and pages.dtype == np.int32 else pages
     if type(view) is memoryview and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
         packed = view[skip:whole].tobytes()

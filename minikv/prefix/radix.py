@@ -326,7 +326,32 @@ class RadixCache(BaseIndex):
         new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip_byte // stride)
         if type(priority) is not int or priority < 0:
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
+        return self._put(top, data, skip_byte, new, namespace, priority)
 
+    def insert_after(self, start: Handle, tokens: bytes, pages: bytes) -> Insertion:
+        """`insert` of what follows the locked `start` alone: whole pages of packed tokens, and `pages` as int32 bytes.
+
+        A cache manager calls it, which has both and answers for them: nothing is looked at but the lock.
+
+        >>> cache = RadixCache()
+        >>> match = cache.acquire([1])
+        >>> cache.insert_after(match, pack([1, 2]).data, array("i", [7, 8]).tobytes())
+        Insertion(prefix_length=0, length=2)
+        """
+        if start not in self._held:
+            self._refuse(start, "insert after")
+        top = end_of(start) if start.length else self._root_of(start.namespace)
+        done = self._put(top, tokens, 0, pages, start.namespace)
+        done.source = None  # which would be all tokens from the root on
+        done.length += start.length
+        done.prefix_length += start.length
+        return done
+
+    def _put(
+        self, node: RadixNode, data: bytes, skip_byte: int, new: bytes, namespace: Hashable, priority: int = 0
+    ) -> Insertion:
+        """Cache `data` from `skip_byte` on, to which `node` leads, in the pages `new`."""
+        top, stride = node, self._stride
         end_byte = len(data) // stride * stride
         node, at_byte = self._walk(top, data, skip_byte, end_byte)
         if node is _NOTHING and at_byte < end_byte:
@@ -549,7 +574,7 @@ class RadixCache(BaseIndex):
         del parent.children[leaf.key_runs[0][: self._stride]]
         if not parent.children:
             parent.children = _NO_CHILDREN
-            if isinstance(parent, RadixRoot):
+            if parent.parent is None:
                 if parent.namespace is not None:
                     self._roots.pop(parent.namespace, None)
             elif not parent.ref_count:
