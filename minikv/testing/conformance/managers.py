@@ -123,12 +123,12 @@ class ManagerRun(SideBySide):
     def witness(self, expected: Reply) -> None:
         """Tell `reach` what was refused, who else runs, and what a request has found or could have found."""
         model, error, request = self.model, expected.error, expected.result
-        seen = {
+        refused = {
             5: isinstance(error, OutOfPages),
             10: expected.verb == "extend" and not error,
             12: self.refused.get(len(self.lines) - 1) == 12,
         }
-        self.reach(seen)
+        self.reach(refused)
         if expected.verb != "start" or error:
             return
         path = model.path(request.tokens, request.namespace, len(request.tokens))
