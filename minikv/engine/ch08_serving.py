@@ -24,7 +24,9 @@ class AttentionShell:
     """
 
     def __init__(self, batch, store):
-        self.store, self.new, self.chunks = store, store.slots(batch.slots), batch.rows
+        self.store = store
+        self.chunks = batch.rows
+        self.new = store.slots(batch.slots)
         self.all = store.slots(range(store.num_slots))
         self.runs = {id(slots): runs([*map(int, slots)]) for _, slots in self.chunks}
         longest = max(len(slots) for _, slots in self.chunks)
