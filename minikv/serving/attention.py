@@ -48,8 +48,10 @@ def attend_in_blocks(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, m
     True
     """
     n, heads, rows, dim = q.shape
-    block, wide = max(1, SCORES // (n * heads * k.shape[2])), torch.promote_types(q.dtype, torch.float32)
-    outs, sums = [], []
+    block = max(1, SCORES // (n * heads * k.shape[2]))
+    wide = torch.promote_types(q.dtype, torch.float32)
+    outs = []
+    sums = []
     for first in range(0, rows, block):
         scores = (q[:, :, first : first + block] * dim**-0.5 @ k.mT).to(wide)
         if causal:
@@ -84,7 +86,8 @@ class StepAttention:
     def __init__(self, batch: Batch, store: Any):
         if store is None:
             raise ValueError("store is None: keys and values need one, as in CacheManager(8, store=KVStore(shape, 8))")
-        self.store, self.new = store, store.slots(batch.slots)
+        self.store = store
+        self.new = store.slots(batch.slots)
         reads = store.slots(batch.reads)
         self.parts = [(part, None if part.slots is None else reads[part.slots]) for part in batch.parts]
         self.num_own = batch.num_own
@@ -125,13 +128,16 @@ def _attended(part: BatchPart, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     query head gets a KV head of its own instead.
     """
     if part.slots is None:
-        k, v = (side.repeat_interleave(q.shape[1] // k.shape[1], 1) for side in (k, v))
+        group = q.shape[1] // k.shape[1]
+        k, v = (side.repeat_interleave(group, 1) for side in (k, v))
     kv_heads, dim = k.shape[1:]
     k, v = (side.view(part.size, -1, kv_heads, dim).transpose(1, 2) for side in (k, v))
     if len(q) == part.size:
         out, lse = attend(q.reshape(part.size, kv_heads, -1, dim), k, v, mask=part.mask)
         return out.flatten(1, 2), lse.flatten(1, 2)
-    grouped = q.reshape(part.size, -1, kv_heads, q.shape[1] // kv_heads, dim).transpose(1, 2)
-    found = attend(grouped.flatten(2, 3), k, v, causal=part.slots is None)
-    out, lse = (side.reshape(grouped.shape[: side.dim() + 1]).transpose(1, 2) for side in found)
+    group = q.shape[1] // kv_heads
+    grouped = q.reshape(part.size, -1, kv_heads, group, dim).transpose(1, 2)
+    out, lse = attend(grouped.flatten(2, 3), k, v, causal=part.slots is None)
+    out = out.reshape(grouped.shape).transpose(1, 2)
+    lse = lse.reshape(grouped.shape[:4]).transpose(1, 2)
     return out.reshape(q.shape), lse.reshape(q.shape[:2])

@@ -21,7 +21,7 @@ After the cascade attention of FlashInfer and vLLM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +92,9 @@ class Batch:
         given = [_checked(f"chunks[{i}]", chunk, vocab_size) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
-        self._like, self._reads, self.parts = like, [np.empty(0, np.int32)], list[BatchPart]()
+        self._like = like
+        self._reads = [np.empty(0, np.int32)]
+        self.parts = list[BatchPart]()
         shared = prefixes_of_rows([row.slots[: row.start] for row in given])
         for members, _, stop in shared:  # of a row that is in several, the last one reaches furthest
             for i in members:
@@ -114,8 +116,11 @@ class Batch:
         self.tokens = self._ids([row.tokens for row in packed])
         self.positions = self._ids([np.arange(row.start, len(row.slots)) for row in packed])
         self._add_own(packed)
-        ends = dict(zip(order, accumulate(len(row.tokens) for row in packed)))
-        spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
+        spans = [range(0)] * len(given)
+        end = 0
+        for i, row in zip(order, packed):
+            start, end = end, end + len(row.tokens)
+            spans[i] = range(start, end)
         self.last = self._ids([span[-row.num_logits :] for span, row in zip(spans, given)])
         self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
         return spans
@@ -139,7 +144,8 @@ class Batch:
 
     def _padded(self, places: slice, rows: list[Any]) -> BatchPart:
         """A part for one token per row of slots: shorter rows repeat their last slot, which a mask hides."""
-        lengths, mask = [*map(len, rows)], None
+        mask = None
+        lengths = [*map(len, rows)]
         longest = max(lengths)
         filled = [np.concatenate([row, np.full(longest - len(row), row[-1])]) for row in rows]
         slots = self._read(np.concatenate(filled))
@@ -179,7 +185,8 @@ def last_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
 
 def _checked(name: str, chunk: Chunk, vocab_size: int) -> _Row:
     rule = f"the vocabulary has ids 0 to {vocab_size - 1}"
-    tokens, slots = integers(chunk.tokens, f"{name}.tokens", rule, vocab_size), chunk.slots
+    tokens = integers(chunk.tokens, f"{name}.tokens", rule, vocab_size)
+    slots = chunk.slots
     if type(slots) is not np.ndarray or slots.dtype != np.int32 or slots.ndim != 1:  # the store checks their range
         rule = "a slot is an integer in [0, 2**31)"
         slots = integers(slots, f"{name}.slots", rule, 2**31).astype(np.int32)
