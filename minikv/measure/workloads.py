@@ -115,7 +115,8 @@ def w3_strangers(count: int = 2000) -> Workload:
     >>> len(w3_strangers(3).exchanges[0].prompt)
     1000
     """
-    writer, exchanges = _Writer(3, count), list[Exchange]()
+    writer = _Writer(3, count)
+    exchanges = []
     for i in range(writer.count):
         prompt = writer.text(1000)
         prompt[0] = _VOCABULARY + i
@@ -130,10 +131,14 @@ def w4_thoughts(count: int = 1728) -> Workload:
     >>> a.prompt[:964] == b.prompt[:964]
     True
     """
-    writer, exchanges = _Writer(4, count), list[Exchange]()
+    writer = _Writer(4, count)
+    exchanges = []
     for _ in range(-(-writer.count // 64)):
         trunk = writer.text(900)
-        steps = {path: writer.text(64) for depth in (1, 2, 3) for path in itertools.product(range(4), repeat=depth)}
+        steps = {}
+        for depth in (1, 2, 3):
+            for path in itertools.product(range(4), repeat=depth):
+                steps[path] = writer.text(64)
         for path in itertools.product(range(4), repeat=3):
             prompt = np.concatenate([trunk, *(steps[path[:depth]] for depth in (1, 2, 3))])
             exchanges.append(writer.exchange(prompt, writer.text(32)))
