@@ -183,10 +183,12 @@ class Calls:
             yield shots[-1]
 
     def _frame(self, call: Call, before: Sequence[CaseFrame]) -> CaseFrame:
-        done = [_call_in_words(shot.thing[0]) for shot in before[-MOST_CALLS + 1 :]]
+        calls = [shot.thing[0] for shot in before[-MOST_CALLS + 1 :]] + [call]
+        words = ", ".join(map(_call_in_words, calls))
         more = "…, " if len(before) >= MOST_CALLS else ""
-        seen = {GAVE: Outcome(self.result(call.thing, call.result), call.error), **self.seen(call.thing)}
-        return CaseFrame(more + ", ".join([*done, _call_in_words(call)]), seen, (call, self.note(call.thing)))
+        gave = Outcome(self.result(call.thing, call.result), call.error)
+        seen = {GAVE: gave, **self.seen(call.thing)}
+        return CaseFrame(more + words, seen, (call, self.note(call.thing)))
 
 
 def _placed(value: Any, shots: Sequence[CaseFrame]) -> Any:

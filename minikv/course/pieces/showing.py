@@ -110,10 +110,10 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
     None, where both look alike in the end: then the words say it all.
     """
     yours, theirs = (play_case(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
-    steps: list[tuple[str, Picture]] = []
     last = [frames[found.at].thing for frames in (yours, theirs) if found.at < len(frames)]
     if len(last) == 2 and None not in last and last[0].text == last[1].text:
-        return steps
+        return []
+    steps = []
     for at in range(found.at + 1):
         sides = {"yours": yours[at].thing if at < len(yours) else None, "expected": theirs[at].thing}
         if sides["yours"] is None and sides["expected"] is not None:
@@ -180,7 +180,8 @@ def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
 def _share(share: float) -> Box:
     """A share as two decimals, without the leading 0, on the color between none and all."""
     part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
-    fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
+    colors = [round(none + part * (full - none)) for none, full in zip(_NONE, _ALL)]
+    fill = ",".join(map(str, colors))
     word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
     return Box("", word, fill=f"rgb({fill})")
 
@@ -222,7 +223,9 @@ def picture_of_ring(ring: Any, *out: Any) -> Picture:
 
 def way_around(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
     """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
-    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
+    found = [_name(ring, start)]
+    seen = [start]
+    node = getattr(start, way)
     while len(seen) <= most:
         found.append(_name(ring, node))
         if node is ring or not hasattr(node, way) or len(seen) == most:
