@@ -120,7 +120,7 @@ def judge_student(name: str, file: Path | None) -> Student:
     """
     if file is None or file.suffix in PACKED:
         return Student(name, {}, "no my_minikv.py was handed in" + ("; is one in this file?" if file else ""))
-    pieces: dict[str, Judged] = {}
+    pieces = {}
     now = trouble = ""
     for message in messages_apart(f"{__name__}:judge_file", str(file.absolute()), most_bytes=MOST_BYTES):
         if "judged" in message:
@@ -247,7 +247,8 @@ class ClassReport:
 
     def as_csv(self) -> str:
         """Return a line for each student, with a column for each piece of the chapters that somebody has begun."""
-        pieces, text = [piece for pieces in self.begun for piece in pieces], io.StringIO()
+        pieces = [piece for pieces in self.begun for piece in pieces]
+        text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(["student", *(piece.id for piece in pieces), "solved", "trouble"])
         for each in self.students:

@@ -128,7 +128,9 @@ def _hit(history: History, own: StepsPlayed) -> str:
 
 def _protect(history: History, own: StepsPlayed) -> str:
     live = history.live
-    have, capacity, locks = live.cache.protected_size, live.settings.capacity * live.settings.page_size, len(live.locks)
+    have = live.cache.protected_size
+    capacity = live.settings.capacity * live.settings.page_size
+    locks = len(live.locks)
     if 2 * have > capacity and locks == 2:
         return ""
     return f"{'1 lock protects' if locks == 1 else f'{locks} locks protect'} {have} of {capacity} slots"

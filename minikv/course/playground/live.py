@@ -252,7 +252,7 @@ class History:
 
     def _replay(self, steps: Sequence[Step]) -> None:
         """Do `steps` from an empty cache; an error of an earlier step than the last says which one it was."""
-        outcomes: list[StepOutcome] = []
+        outcomes = []
         live = LiveCache(_settings_in(steps, self._first))
         for i, step in enumerate(steps):
             try:
@@ -264,7 +264,8 @@ class History:
                 raise ValueError(words) from error
             if step.verb in _BEGINNINGS:
                 live = LiveCache(_settings_in(steps[i + 1 :], step.settings or live.settings))
-        self.live, self.outcomes = live, outcomes
+        self.live = live
+        self.outcomes = outcomes
 
 
 def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:

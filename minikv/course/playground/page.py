@@ -41,17 +41,25 @@ class Controls:
     """Every control of a playground, by name."""
 
     def __init__(self, settings: Settings):
-        self.prompt = _field(widgets.Text, "prompt", "auto", "1 1 240px", placeholder="hello, or 1 2 3", **_TYPED)
+        typed = {"placeholder": "hello, or 1 2 3", **_TYPED}
+        self.prompt = _field(widgets.Text, "prompt", "auto", "1 1 240px", **typed)
         self.namespace = _field(widgets.Text, "namespace", "160px", placeholder="default", **_TYPED)
         self.amount = _field(widgets.IntText, "tokens", "110px", value=1, **_TYPED)
         self.held = _field(widgets.Dropdown, "held", "220px")
         self.runs = _field(widgets.Dropdown, "running", "220px")
         self.scene = _field(widgets.Dropdown, "scene", "260px", options=["(none)", *SCENES])
         self._fields = self.prompt, self.namespace, self.amount, self.held, self.runs
-        self.more = widgets.ToggleButton(description="settings", tooltip="pages, policy", layout=_place("84px"))
+        self.more = widgets.ToggleButton(
+            description="settings",
+            tooltip="pages, policy",
+            layout=_place("84px"),
+        )
         self.buttons = {name: _button(name, tip) for name, tip in _TIPS.items()}
-        choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY), "index": list(INDEXES)}
-        self.settings = {name: _setting(name, getattr(settings, name), choices.get(name)) for name in NAMES}
+        choices = {"policy": [*POLICIES], "evict_by": [*EVICT_BY], "index": [*INDEXES]}
+        self.settings = {}
+        for name in NAMES:
+            value = getattr(settings, name)
+            self.settings[name] = _setting(name, value, choices.get(name))
         self.aim, self.message, self.view = (
             widgets.HTML(layout=widgets.Layout(width="auto", margin="3px 0")) for _ in range(3)
         )
