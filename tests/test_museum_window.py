@@ -113,10 +113,10 @@ def a_lock_gives_back_what_it_took(make):
 
 class SkipsTombstones(Windows):
     def lock(self, path, end):
-        self.protected += 0 if path[0].is_tombstone else min(end, self.span)
+        self.evictable -= 0 if path[0].is_tombstone else min(end, self.span)
 
     def unlock(self, path, end):
-        self.protected -= 0 if path[0].is_tombstone else min(end, self.span)
+        self.evictable += 0 if path[0].is_tombstone else min(end, self.span)
 
 
 class LocksTombstones(SlidingWindowCache):

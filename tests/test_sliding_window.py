@@ -403,7 +403,7 @@ def spoiled(cache, spoil):
             "node 1: 3 tokens may be freed, not in the ring",
         ),
         (lambda cache, node: setattr(cache.windows, "evictable", 5), "window_evictable_size is 5, the nodes have 3"),
-        (lambda cache, node: setattr(cache.windows, "protected", 5), "window_protected_size is 5, the locks need 3"),
+        (lambda cache, node: setattr(cache.windows, "dead", 5), "5 tokens are counted as dead, the nodes have 0"),
     ],
 )
 def test_the_audit_names_what_disagrees(spoil, message):

@@ -37,7 +37,9 @@ class IndexNode:
     [16, 17]
     """
 
-    __slots__ = ()
+    __slots__ = ("end", "id", "last_used", "newer", "older", "parent", "ref_count")
+    newer: Any
+    older: Any
 
     @property
     def tokens(self: Any) -> list[int]:

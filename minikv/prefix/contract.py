@@ -214,20 +214,13 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     view = memoryview(pages) if type(pages) is np.ndarray and pages.dtype == np.int32 else pages
     if type(view) is memoryview and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
         packed = view[skip:whole].tobytes()
-        if _none_negative(packed):
+        if packed[_SIGN_BYTE::4].isascii():  # none is negative: ASCII has no high bit, and a sign is one
             return packed
     values = integers(pages, "pages", _RULE, PAGE_LIMIT, skip)
     if not whole <= len(values) <= given:
         expected = "one page for each token" if page_size == 1 else f"one page for each {page_size} tokens"
         raise ValueError(f"{len(values)} pages for {num_tokens} tokens: expected {expected}")
     return values[skip:whole].astype(np.int32).tobytes()
-
-
-def _none_negative(packed: bytes) -> bool:
-    """Return whether none of the int32 in `packed` is negative."""
-    if len(packed) > 4 * 2048:
-        return bool(np.frombuffer(packed, np.int32).min() >= 0)
-    return packed[_SIGN_BYTE::4].isascii()  # ASCII has no high bit, and a sign is one: a third of numpy's time here
 
 
 def require_limit(limit: int | None, num_tokens: int) -> int:
@@ -239,9 +232,7 @@ def require_limit(limit: int | None, num_tokens: int) -> int:
     """
     if limit is None:
         return num_tokens
-    if type(limit) is not int or limit < 0:
-        limit = whole_number("limit", limit, 0, "at most that many tokens are matched, 0 or more")
-    return limit if limit < num_tokens else num_tokens
+    return min(num_tokens, whole_number("limit", limit, 0, "at most that many tokens are matched, 0 or more"))
 
 
 def require_wanted(num_tokens: int) -> int:

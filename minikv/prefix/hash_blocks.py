@@ -212,19 +212,11 @@ class HashBlockCache(TokenTrie):
         """
         return iter(self._queue)
 
-    def _follow(self, node: Block, data: bytes) -> list[Block]:
-        table, key_of, stride, verify = self._table, self._key_of, self._stride, self.verify
-        found: list[Block] = []
-        for at in range(0, len(data) - stride + 1, stride):
-            tokens = data[at : at + stride]
-            for block in table.get(key_of(node.key, tokens), ()):
-                if block.parent is node and not (verify and block.key_bytes != tokens):
-                    break
-            else:
-                break
-            found.append(block)
-            node = block
-        return found
+    def _child(self, node: Any, text: bytes) -> Block | None:
+        for block in self._table.get(self._key_of(node.key, text), ()):
+            if block.parent is node and not (self.verify and block.key_bytes != text):
+                return block
+        return None
 
     def _make_node(self, text: bytes, page: int, parent: Any) -> Block:
         block = Block(text, page, parent)
@@ -240,13 +232,6 @@ class HashBlockCache(TokenTrie):
         if not blocks:
             del self._table[node.key]
         node.key = None
-
-    def check(self) -> None:
-        """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the block."""
-        super().check()
-        for key, blocks in self._table.items():
-            for block in blocks:
-                require(block.key == key, f"node {block.id}: a key leads to it that is not its own")
 
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"

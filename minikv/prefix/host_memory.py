@@ -22,7 +22,7 @@ memory that no prompt can reach, and they have to be found and freed. SGLang's t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -207,24 +207,23 @@ class HostMemory:
         """Take `num_pages` pages, or as many as there are after evicting all that are not locked."""
         lacking = num_pages - self.pool.num_free
         if lacking > 0:
-            evicted = self.index.evict(lacking * self.page_size)
-            self.pool.free(evicted, sure=True)  # they came from there, each once
+            self.pool.free(self.index.evict(lacking * self.page_size), sure=True)  # they came from there, each once
         return self.pool.alloc(min(num_pages, self.pool.num_free))
 
     def check(self) -> None:
         """Check that each host page is free, cached or reserved for one move, and that only moves hold locks."""
         self.index.check()
         self.pool.check()
-        owners: dict[int, str] = {}
-        claims: list[tuple[str, Iterable[int]]] = [("free", filter(self.pool.is_free, range(self.num_pages)))]
-        claims += [(f"node {node.id}", node.pages) for node in self.index.nodes()]
-        claims += [("a move", move.dst.tolist()) for move in self.moves if move.to_host]
-        for owner, pages in claims:
-            for page in pages:
-                require(page not in owners, f"host page {page} has two owners: {owners.get(page)}, and {owner}")
-                owners[page] = owner
-        for page in range(self.num_pages):
-            require(page in owners, f"host page {page} has no owner: it is neither free, nor cached, nor a move's")
+        owners = [["free"] if self.pool.is_free(page) else [] for page in range(self.num_pages)]
+        for node in self.index.nodes():
+            for page in node.pages:
+                owners[page].append(f"node {node.id}")
+        for move in self.moves:
+            for page in move.dst.tolist() if move.to_host else ():
+                owners[page].append("a move")
+        for page, named in enumerate(owners):
+            require(named, f"host page {page} has no owner: it is neither free, nor cached, nor a move's")
+            require(len(named) == 1, f"host page {page} has two owners: {', and '.join(named)}")
         locked = {node for move in self.moves for node in way_to(move.held.node)}
         tokens, protected = sum(len(node.tokens) for node in locked), self.index.protected_size
         held = f"{protected} tokens are locked in host memory, the moves under way hold {tokens}"

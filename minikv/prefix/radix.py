@@ -64,10 +64,7 @@ class RadixNode(IndexNode):
     Twin: `minikv.engine.ch03_tree.Node`.
     """
 
-    __slots__ = (
-        "children", "created", "end", "hits", "id", "key_runs", "last_used", "newer", "older", "page_runs", "parent",
-        "priority", "ref_count",
-    )  # fmt: skip
+    __slots__ = ("children", "created", "hits", "key_runs", "page_runs", "priority")
 
     def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: Any, end: int, now: int):
         self.id, self.parent, self.end = node_id, parent, end
@@ -77,8 +74,7 @@ class RadixNode(IndexNode):
         self.ref_count = self.priority = 0
         self.created = self.last_used = now
         self.hits = 1
-        self.older: Any = None
-        self.newer: Any = None
+        self.older = self.newer = None
 
     @property
     def key_bytes(self) -> bytes:
@@ -474,11 +470,10 @@ class RadixCache(BaseIndex):
 
     def _end_at(self, node: RadixNode, length: int) -> RadixNode:
         """Return the node that ends after `length` tokens on the path to `node`; may split the edge that continues."""
-        while node.parent is not None and length <= node.parent.end:
+        while length <= node.parent.end:
             node = node.parent
         if length < node.end:
-            above = node.parent.end
-            node = self._split(node, (length - above) // self.page_size)
+            node = self._split(node, (length - node.parent.end) // self.page_size)
         return node
 
     def unlock(self, handle: Handle) -> None:
@@ -531,21 +526,18 @@ class RadixCache(BaseIndex):
                 if not parts:
                     raise
                 break
-            if self.evict_by == "page":
-                parts.append(self._evict_end(leaf, wanted - got))
-                got += len(parts[-1])
-            else:
-                for pages in self._remove_leaf(leaf):
-                    parts.append(pages)
-                    got += len(pages)
+            by_page = self.evict_by == "page"
+            for pages in self._evict_end(leaf, wanted - got) if by_page else self._remove_leaf(leaf):
+                parts.append(pages)
+                got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
 
-    def _evict_end(self, leaf: RadixNode, num_bytes: int) -> bytes:
+    def _evict_end(self, leaf: RadixNode, num_bytes: int) -> tuple[bytes]:
         """Evict as many bytes of pages off the end of a leaf, or all that it has; the last page comes first."""
         is_part = sum(map(len, leaf.page_runs)) > num_bytes
         freed = self._trim(leaf, num_bytes) if is_part else b"".join(self._remove_leaf(leaf))
-        return np.frombuffer(freed, np.int32)[::-1].tobytes()
+        return (np.frombuffer(freed, np.int32)[::-1].tobytes(),)
 
     def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
         """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale.

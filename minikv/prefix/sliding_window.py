@@ -87,7 +87,7 @@ class SlidingWindowCache(RadixCache):
     @property
     def window_protected_size(self) -> int:
         """Tokens whose window a lock holds."""
-        return self.windows.protected
+        return self.total_size - self.windows.dead - self.windows.evictable
 
     @property
     def has_tombstones(self) -> bool:
@@ -122,13 +122,12 @@ class SlidingWindowCache(RadixCache):
     # -- match and lock ---------------------------------------------------------------------------------------------
 
     def _split(self, node: Any, num_pages: int) -> RadixNode:
-        upper: Any = super()._split(node, num_pages)
+        upper = super()._split(node, num_pages)
         self.windows.split(upper, node)
-        return upper  # type: ignore[no-any-return]
+        return upper
 
     def _joinable(self, node: Any, top: RadixNode | None = None) -> list[Any]:
-        found: list[Any] = super()._joinable(node, top)
-        return self.windows.joinable(node, found, use=top is not None) if found else found
+        return self.windows.joinable(node, super()._joinable(node, top), use=top is not None)
 
     def _join(self, node: Any, above: list[Any]) -> None:
         self.windows.join(node, above)
@@ -142,7 +141,7 @@ class SlidingWindowCache(RadixCache):
         return super()._find(tokens, limit, namespace)
 
     def _use(self, node: RadixNode, top: RadixNode) -> list[Any]:
-        path: list[Any] = super()._use(node, top)
+        path = super()._use(node, top)
         self.windows.touch(path, self._clock)
         return path
 
@@ -275,7 +274,7 @@ class SlidingWindowCache(RadixCache):
     def check(self) -> None:
         """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
         super().check()
-        check_windows(self.windows, [*self.nodes()], self._held)
+        check_windows(self.windows, self.nodes(), self._held)
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

@@ -84,9 +84,9 @@ class TieredCache(RadixCache):
 
     def _clear(self) -> None:
         super()._clear()
-        self.host = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
+        self.host: Any = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
         self._outgoing: deque[list[Edge]] = deque()  # the paths to copy out
-        self._noted: set[int] = set()  # the ids of their nodes
+        self._noted: set[RadixNode] = set()  # their nodes
         if self.host is None:
             return  # and all verbs are those of `RadixCache`, and cost the same
         self._make_node = HostedNode
@@ -104,7 +104,7 @@ class TieredCache(RadixCache):
 
         Settle each move before you ask for the next one. Otherwise pages that both need are copied twice.
         """
-        while self.host is not None and self._outgoing:
+        while self._outgoing:
             move = self.host.begin_copy(self._outgoing.popleft())
             if move is not None:
                 return move
@@ -153,8 +153,7 @@ class TieredCache(RadixCache):
     ) -> tuple[Match, list[RadixNode]]:
         """The match and its path on the device, and how much more is in host memory."""
         match, path = super()._find(tokens, limit, namespace)
-        host: Any = self.host
-        known = host.index.match_prefix(PackedTokens(match.source or b""), limit=limit, namespace=namespace)
+        known = self.host.index.match_prefix(PackedTokens(match.source or b""), limit=limit, namespace=namespace)
         match.host_length = max(0, known.length - match.length)
         return match, path
 
@@ -186,12 +185,11 @@ class TieredCache(RadixCache):
 
     def _note(self, node: RadixNode) -> None:
         """Note that the path to `node` must be copied out, unless a longer one is noted."""
-        if node.parent is None or node.id in self._noted:
-            return
         path: list[Any] = way_to(node)
-        self._noted.update(each.id for each in path)
-        path.append(path[-1].parent)
-        self._outgoing.append([Edge(at, at.key_runs, at.page_runs, at.end) for at in reversed(path)])
+        if path and node not in self._noted:
+            self._noted.update(path)
+            path.append(path[-1].parent)
+            self._outgoing.append([Edge(at, at.key_runs, at.page_runs, at.end) for at in reversed(path)])
 
     def check(self) -> None:
         """Recompute both tiers from scratch; `InvariantError` names what differs."""

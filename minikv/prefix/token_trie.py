@@ -55,14 +55,13 @@ class PageNode(IndexNode):
     (TrieNode(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
     """
 
-    __slots__ = ("end", "id", "key_bytes", "last_used", "newer", "older", "page", "parent", "ref_count")
+    __slots__ = ("key_bytes", "page")
 
     def __init__(self, key_bytes: bytes, page: Any, parent: Any):
         self.key_bytes, self.page, self.parent = key_bytes, page, parent
         self.end: int = parent.end + len(key_bytes) // TOKEN_BYTES if parent is not None else 0
         self.id = self.ref_count = self.last_used = 0
-        self.older: Any = None
-        self.newer: Any = None
+        self.older = self.newer = None
 
     @property
     def pages(self) -> array[int]:
@@ -125,16 +124,9 @@ class TokenTrie(BaseIndex):
         root.children = {}
         return root
 
-    def _follow(self, node: Any, data: bytes) -> list[Any]:
-        """The cached nodes of `data` after `node`, until a page is missing."""
-        found, stride = [], self._stride
-        for at in range(0, len(data) - stride + 1, stride):
-            child = node.children.get(data[at : at + stride])
-            if child is None:
-                break
-            found.append(child)
-            node = child
-        return found
+    def _child(self, node: Any, text: bytes) -> Any:
+        """The node of the page of tokens `text` after `node`, or `None`."""
+        return node.children.get(text)
 
     def _make_node(self, text: bytes, page: int, parent: Any) -> Any:
         """A new node, which nothing leads to yet."""
@@ -143,12 +135,22 @@ class TokenTrie(BaseIndex):
         return node
 
     def _link(self, node: Any) -> None:
-        """`_follow` finds a new node from now on."""
+        """`_child` finds a new node from now on."""
         node.parent.children[node.key_bytes] = node
 
     def _unlink(self, node: Any) -> None:
-        """`_follow` finds a node that is evicted no more."""
+        """`_child` finds an evicted node no more."""
         del node.parent.children[node.key_bytes]
+
+    def _follow(self, node: Any, data: bytes) -> list[Any]:
+        """The cached nodes of `data` after `node`, until a page is missing."""
+        found, stride = [], self._stride
+        for at in range(0, len(data) - stride + 1, stride):
+            node = self._child(node, data[at : at + stride])
+            if node is None:
+                break
+            found.append(node)
+        return found
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
         """The match, and its nodes from the last to the first."""
@@ -156,9 +158,10 @@ class TokenTrie(BaseIndex):
         data = pack(tokens).data
         most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
         root = self._root_of(namespace)
-        path = [root, *self._follow(root, data[:most])][::-1]
-        pages = array("i", [node.page for node in path[-2::-1]]).tobytes()
-        return Match(self._epoch, path[0], path[0].end, namespace, data, [pages]), path[:-1]
+        path = self._follow(root, data[:most])
+        end = path[-1] if path else root
+        pages = array("i", [node.page for node in path]).tobytes()
+        return Match(self._epoch, end, end.end, namespace, data, [pages]), path[::-1]
 
     def _root_of(self, namespace: Hashable) -> Any:
         """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
@@ -284,12 +287,11 @@ class TokenTrie(BaseIndex):
         check_nodes(self, self._held, self._queue, self._check_node)
         first = Counter(node.parent for node in self.nodes())
         for root in self.roots.values():
-            said = f"{root}: {root.num_first} nodes are said to follow it"
-            require(root.num_first == first[root], said)
+            require(root.num_first == first[root], f"{root}: {root.num_first} nodes are said to follow it")
 
     def _check_node(self, node: Any) -> None:
         """Check what only this index knows of a node."""
-        found = self._follow(node.parent, node.key_bytes) == [node]
+        found = self._child(node.parent, node.key_bytes) is node
         require(found, f"node {node.id}: its tokens do not lead to it")
 
     def __repr__(self) -> str:

@@ -43,10 +43,12 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
         _check_edge(cache.page_size, node)
         of_node(node)
     _check_locks(held, nodes)
-    for name, which in ("evictable_size", "unlocked"), ("protected_size", "locked"):
-        counted = getattr(cache, name)
-        tokens = sum(len(node.tokens) for node in nodes if bool(node.ref_count) == (which == "locked"))
-        require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
+    free = sum(len(node.tokens) for node in nodes if not node.ref_count)
+    size = f"evictable_size is {cache.evictable_size}"
+    require(cache.evictable_size == free, f"{size}, the unlocked nodes hold {free} tokens")
+    locked = sum(len(node.tokens) for node in nodes if node.ref_count)
+    size = f"protected_size is {cache.protected_size}"
+    require(cache.protected_size == locked, f"{size}, the locked nodes hold {locked} tokens")
     _check_pages(nodes)
     _check_order(order, nodes)
 
@@ -146,10 +148,10 @@ RING_OF_NODES = "the ring of nodes, least recently used first and of a path the 
 def check_ring(what: str, ring: LeastRecentlyUsed, expected: Sequence[Any]) -> None:
     """The ring links what is expected, in that order, from the oldest to the youngest and back; `what` describes it."""
 
+    names = {None: "nothing", ring: "the mark"}
+
     def named(member: Any) -> str:
-        if member is None or member is ring:
-            return "nothing" if member is None else "the mark"
-        return f"node {getattr(member, 'node', member).id}"  # a node, or the state of one
+        return names.get(member) or f"node {getattr(member, 'node', member).id}"  # a node, or the state of one
 
     for before, after in pairwise([ring, *expected, ring]):
         if before.newer is not after or after.older is not before:  # the text only now: there are many nodes
@@ -182,18 +184,15 @@ def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]
     for handle, count in held.items():
         for node in windows.reached(way_to(end_of(handle)), handle.length):
             pins[node] += [handle.length - windows.span] * count
-    free = pinned = dead = 0
+    free = dead = 0
     for node in nodes:
         state = node.window
         _check_window(node, windows.page_size, sorted(pins[node]))
         free += state.num_free
-        pinned += node.end - max(state.pinned_from, state.live_from)
         dead += state.live_from - node.start
     size = f"window_evictable_size is {windows.evictable}"
     require(windows.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
     require(windows.dead == dead, f"{windows.dead} tokens are counted as dead, the nodes have {dead}")
-    size = f"window_protected_size is {windows.protected}"
-    require(windows.protected == pinned, f"{size}, the locks need {pinned} tokens")
     states = (node.window for node in nodes if node.window.num_free)
     ring = "the ring of windows, least recently used first and of a path the nearest to the root first"
     check_ring(ring, windows.ring, sorted(states, key=lambda state: (state.used, state.node.end)))

@@ -54,10 +54,9 @@ class WindowNode(RadixNode):
         >>> cache.insert([1, 2, 3, 4], range(4), window_start=2).node.note
         'window: the last 2'
         """
-        live = self.end - self.window.live_from
-        if live == self.end - self.start:
+        if self.window.live_from == self.start:
             return ""
-        return f"window: the last {live}" if live > 0 else "no window"
+        return "no window" if self.is_tombstone else f"window: the last {self.end - self.window.live_from}"
 
 
 class WindowState:
@@ -93,21 +92,21 @@ class WindowState:
 class Windows:
     """The windowed layers' share of a tree: how much of it is live, how much locks need, and what goes first.
 
-    `span` is how many tokens before its end a lock holds: the `window`, in whole pages. `evictable` and `protected`
-    count live tokens. `ring` has the edges with a window that may be freed, least recently used first; on a path, the
-    one nearest the root first. In the ring of the tree the end of a path goes first; here its beginning does, which the
-    next token is furthest from.
+    `span` is how many tokens before its end a lock holds: the `window`, in whole pages. `evictable` counts live tokens
+    that no lock needs, `dead` those whose window is gone. `ring` has the edges with a window that may be freed, least
+    recently used first; on a path, the one nearest the root first. In the ring of the tree the end of a path goes
+    first; here its beginning does, which the next token is furthest from.
 
     >>> from minikv import SlidingWindowCache
     >>> cache = SlidingWindowCache(window=2)
     >>> _ = cache.insert([1, 2, 3, 4, 5], range(5)); _ = cache.acquire([1, 2, 3, 4, 5])
-    >>> cache.windows.evictable, cache.windows.protected
-    (3, 2)
+    >>> cache.windows.evictable, cache.windows.dead, cache.window_protected_size
+    (3, 0, 2)
     """
 
     def __init__(self, window: int, page_size: int):
         self.page_size, self.span = page_size, -(-window // page_size) * page_size
-        self.evictable = self.protected = self.dead = 0
+        self.evictable = self.dead = 0
         self.ring = LeastRecentlyUsed()
 
     # -- the tree changes -------------------------------------------------------------------------------------------
@@ -122,7 +121,7 @@ class Windows:
         self.move(leaf.window, leaf.end)
         self.dead -= leaf.end - leaf.start
 
-    def split(self, upper: WindowNode, node: WindowNode) -> None:
+    def split(self, upper: Any, node: WindowNode) -> None:
         """`node` was cut: `upper` takes what lies before the cut, and the locks whose windows reach it."""
         mine, other = node.window, upper.window
         other.live_from = min(mine.live_from, upper.end)
@@ -170,7 +169,7 @@ class Windows:
 
     # -- it is used and locked --------------------------------------------------------------------------------------
 
-    def touch(self, path: Sequence[WindowNode], now: int) -> None:
+    def touch(self, path: Sequence[Any], now: int) -> None:
         """The nodes of `path`, deepest first, are used now."""
         states = []
         for node in reversed(path):
@@ -195,15 +194,13 @@ class Windows:
         """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
         self._pin(path, end, list.remove)
 
-    def _pin(self, path: list[Any], end: int, change: Callable[[list[int], int], None]) -> None:
+    def _pin(self, path: list[Any], end: int, change: Callable[..., None]) -> None:
         """Change the pins of a lock of `path`, which ends at depth `end`."""
         for node in self.reached(path, end):
             state = node.window
             before = state.pinned_from
             change(state.pins, end - self.span)
-            moved = state.pinned_from - before
-            self.evictable += moved
-            self.protected -= moved
+            self.evictable += state.pinned_from - before
             self._enter(state)
 
     def reached(self, path: list[Any], end: int) -> list[Any]:
@@ -275,7 +272,7 @@ class Windows:
         Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
         """
         stride, at_byte, longest = TOKEN_BYTES * self.page_size, 0, 0
-        begin = None  # where the live run began; None if that is the root
+        begin = -self.span  # where the live run began; at the root, nothing is lacking before it
         while at_byte < end_byte:
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:
@@ -288,7 +285,7 @@ class Windows:
             if child.window.live_from > child.start:
                 begin = child.window.live_from
             reached = at_byte // TOKEN_BYTES
-            if begin is None or reached - begin >= self.span:
+            if reached - begin >= self.span:
                 longest = reached
             if reached < child.end:
                 break
