@@ -110,8 +110,7 @@ class CopyOnWrite(SharedSequences):
             raise ValueError(f"cannot fork {bounded(name)} to {bounded(new_name)}: that sequence already exists")
         end = len(source.tokens) if source.draft_from is None else source.draft_from
         pages = source.pages[: -(-end // self.page_size)]
-        keys = source.keys[: end // self.page_size]
-        self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to, keys)
+        self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to, list(source.keys))
         self._references.hold(pages)  # last, for a name's own __hash__ may raise
 
     @exclusive

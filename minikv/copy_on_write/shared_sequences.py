@@ -8,7 +8,8 @@ A page is found by a key, made of its tokens and of the key before it:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import takewhile
@@ -64,21 +65,16 @@ class References:
             self.pool.free(free)
         return free
 
-    def check(self, sequences: Mapping[Hashable, PagedSequence], page_size: int) -> None:
+    def check(self, sequences: Iterable[PagedSequence]) -> None:
         """Count again from the `sequences`; `InvariantError` names the first page that differs."""
         self.pool.check()
-        expected = [0] * self.pool.size
-        for name, sequence in sequences.items():
-            count, needed = len(sequence.pages), -(-len(sequence.tokens) // page_size)
-            require(count == needed, f"{bounded(name)} has {count} pages: its tokens need {needed}")
-            for page in sequence.pages:
-                expected[page] += 1
-        for page, (refs, found) in enumerate(zip(self.counts, expected)):
-            if refs != found:
-                raise InvariantError(f"page {page} counts {refs} references: {found} sequences have it")
+        expected = Counter(page for sequence in sequences for page in sequence.pages)
+        for page, refs in enumerate(self.counts):
+            if refs != expected[page]:
+                raise InvariantError(f"page {page} counts {refs} references: {expected[page]} sequences have it")
             if self.pool.is_free(page) == bool(refs):
                 raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
-        counted, there = (self.total, self.num_shared), (sum(expected), sum(refs > 1 for refs in expected))
+        counted, there = (self.total, self.num_shared), (expected.total(), sum(refs > 1 for refs in expected.values()))
         require(counted == there, f"(references, shared pages) are counted as {counted}: there are {there}")
 
 
@@ -238,7 +234,10 @@ class SharedSequences(Exclusive):
     @exclusive
     def check(self) -> None:
         """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
-        self._references.check(self._sequences, self.page_size)
+        for name, sequence in self._sequences.items():
+            count, needed = len(sequence.pages), -(-len(sequence.tokens) // self.page_size)
+            require(count == needed, f"{bounded(name)} has {count} pages: its tokens need {needed}")
+        self._references.check(self._sequences.values())
         self._known.check(self._sequences)
 
     # -- sharing ----------------------------------------------------------------------------------------------------

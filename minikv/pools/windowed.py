@@ -95,8 +95,9 @@ class WindowedPool(SlotPool):
             rule = "expected a page for each, and none twice"
             raise ValueError(f"{len(ids)} windows for {len(targets)} pages: {rule}")
         for i, page in enumerate(targets.tolist()):
-            if self.window_of[page] >= 0 or self.full.is_free(page):
-                why = "free" if self.full.is_free(page) else "in use with a window of its own"
+            free = self.full.is_free(page)
+            if free or self.window_of[page] >= 0:
+                why = "free" if free else "in use with a window of its own"
                 raise ValueError(f"cannot move a window to to_pages[{i}]: page {page} is {why}")
         self.window_of[targets] = self.window_of[ids]
         self.window_of[ids] = NO_WINDOW

@@ -60,16 +60,15 @@ class KVStore:
         self._look()
 
     def _allocate(self) -> Tensor:
-        size = self.num_slots * self.slot_bytes
+        size, what = self.num_slots * self.slot_bytes, f"num_pages is {self.num_pages}"
         if size >= 2**63:
-            rule = "a store has less than 2**63 bytes"
-            raise ValueError(f"num_pages is {self.num_pages}: {rule}, and they take {bounded(size)}")
+            raise ValueError(f"{what}: a store has less than 2**63 bytes, and they take {bounded(size)}")
         try:
             with torch.inference_mode(False):  # else it could not be written to outside of that mode
                 return torch.zeros(size, dtype=torch.uint8, device=self.device, pin_memory=self._pinned)
         except (RuntimeError, MemoryError) as error:  # each device says it in its own way
             rule = f"the memory of {self.device} has no room for a store of {size} bytes"
-            raise ValueError(f"num_pages is {self.num_pages}: {rule}") from error
+            raise ValueError(f"{what}: {rule}") from error
 
     def _look(self) -> None:
         """Make everything through which the allocation is seen."""
@@ -159,7 +158,6 @@ class KVStore:
         """
         if not isinstance(source, KVStore) or source is self:
             raise TypeError(f"source is {bounded(source)}: expected another KVStore")
-        source._wait()
         for name in ("shape", "page_size", "dtype"):
             if (theirs := getattr(source, name)) != (mine := getattr(self, name)):
                 raise ValueError(f"source has {name} {bounded(theirs)}: this store has {bounded(mine)}")
@@ -183,7 +181,8 @@ class KVStore:
         return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
 
     def _pair(self, source: KVStore, src: Any, dst: Any, unit: str) -> tuple[Slots, Slots]:
-        """The pages or slots of a copy from `source`: as many of both, no destination twice."""
+        """The pages or slots of a copy from `source`, where all has arrived: as many of both, no destination twice."""
+        source._wait()
         count, target = f"num_{unit}", f"dst_{unit}"
         read = source._numbers(src, getattr(source, count), f"src_{unit}")
         written = self._numbers(dst, getattr(self, count), target)
@@ -248,7 +247,6 @@ class KVStore:
 
     def copy(self, src_slots: Any, dst_slots: Any) -> None:
         """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
-        self._wait()
         move(self._slots, *self._pair(self, src_slots, dst_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
@@ -257,7 +255,6 @@ class KVStore:
         >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
         >>> store.copy_pages([0, 1], [3, 2])
         """
-        self._wait()
         move(self._pages, *self._pair(self, src_pages, dst_pages, "pages"))
 
     def pieces(self) -> list[tuple[str, int]]:
@@ -281,8 +278,7 @@ class KVStore:
             covered = sum(view.nbytes for view in views)
             require(covered == self.nbytes, f"KVStore: {name} cover {covered} of {self.nbytes} bytes")
         again = object.__new__(KVStore)
-        vars(again).update(vars(self))
-        again._look()
+        again.__setstate__(vars(self))
         held = self._places()
         for name, place in again._places().items():
             require(held.get(name) == place, f"KVStore: {name} is not where the {self.layout!r} layout has it")

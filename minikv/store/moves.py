@@ -26,22 +26,20 @@ _NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one num
 class CopyView:
     """Rows to copy by: a tensor (line, slot, items) whose slots and items are contiguous, and its bytes as numpy.
 
-    `lines` is that tensor, `width` the bytes of a row. In host memory `flat` is the same memory as (line, byte), and
+    `lines` is that tensor, `width` the bytes of a row. In host memory `memory` is the same as (line, slot, byte), and
     `rows` as (line, slot), a row to an item, since numpy copies an item of any size up to `WIDEST` with one memcpy;
     a wider row, as a page may be that is most of a store, has none.
 
     >>> view = CopyView(torch.zeros(2, 5, 3, dtype=torch.int16))
-    >>> view.width, view.flat.shape, view.rows.shape
-    (6, (2, 30), (2, 5))
+    >>> view.width, view.memory.shape, view.rows.shape
+    (6, (2, 5, 6), (2, 5))
     """
 
     def __init__(self, lines: Tensor):
         self.lines, self.width = lines, lines.shape[2] * lines.itemsize
         if lines.device.type == "cpu":
-            memory = lines.view(torch.uint8).numpy()
-            shape, strides = (len(lines), lines.shape[1] * self.width), (memory.strides[0], 1)
-            self.flat = np.lib.stride_tricks.as_strided(memory, shape, strides)
-            self.rows = memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
+            self.memory = lines.view(torch.uint8).numpy()
+            self.rows = self.memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
 
 
 def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
@@ -89,11 +87,9 @@ def move_on_cpu(views: Sequence[CopyView], src: SlotNumbers, dst: SlotNumbers) -
     pieces = runs(src, dst)
     apart = len(pieces) == 1 or disjoint(src, dst)  # numpy itself checks whether a single run overlaps
     for view in views:
-        width, flat = view.width, view.flat
-        if apart and len(src) * width >= len(pieces) * LONG_RUN:
+        if apart and len(src) * view.width >= len(pieces) * LONG_RUN:
             for source, target, length in pieces:
-                source, target, size = source * width, target * width, length * width
-                flat[:, target : target + size] = flat[:, source : source + size]
+                view.memory[:, target : target + length] = view.memory[:, source : source + length]
         elif view.rows is None:
             move_by_index(view.lines, torch.from_numpy(src), torch.from_numpy(dst))
         else:
