@@ -78,8 +78,8 @@ def cut(memory: Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layo
         rows = items.view(num_slots, shape.num_layers, k + v).transpose(0, 1)
         return Layout(rows[..., :k], rows[..., k:], (items.view(1, num_slots, -1),))
     layers, half = items.view(shape.num_layers, -1), num_slots * k
-    keys = layers[:, :half].unflatten(1, (num_slots, k))
-    values = layers[:, half:].unflatten(1, (num_slots, v))
+    keys = layers[:, :half].view(-1, num_slots, k)
+    values = layers[:, half:].view(-1, num_slots, v)
     if k == v:  # then keys and values of all layers are one plane
         return Layout(keys, values, (items.view(-1, num_slots, k),))
     return Layout(keys, values, (keys, values))

@@ -34,7 +34,7 @@ class Slots:
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
         self.limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
         self.device = device if isinstance(device, torch.device) else device_of(device)
-        self.numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, self.limit, name)
+        self.numbers: SlotNumbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, self.limit, name)
         self.numbers.flags.writeable = False
 
     def __len__(self) -> int:
