@@ -23,7 +23,7 @@ memory that no prompt can reach, and they have to be found and freed. SGLang's t
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -87,14 +87,11 @@ class Move:
 class HostTree(RadixCache):
     """Host memory's tree: what a mark says is here of a path is not read, so the rest costs what it has.
 
-    `insert` takes the tokens and pages after `start`, and counts from there, too.
-
     >>> from minikv.tokens import pack
     >>> tree, root = HostTree(evict_by="page"), Edge(RadixCache().root, (), (), 0)
-    >>> start = tree.acquire_path([root, Edge(None, (pack([1, 2]).data,), (), 2)])
-    >>> done = tree.insert(pack([1, 2]), [7, 8], start=start)
-    >>> tree.insert(pack([3]), [9], start=tree.acquire_path([root, Edge(None, (pack([1, 2]).data,), (), 2)]))
-    Insertion(prefix_length=0, length=1)
+    >>> _ = tree.insert([1, 2], [7, 8])
+    >>> tree.acquire_path([root, Edge(None, (pack([1, 2, 3]).data,), (), 3)])
+    Handle(length=2)
     """
 
     def acquire_path(self, path: list[Edge]) -> Handle:
@@ -113,9 +110,6 @@ class HostTree(RadixCache):
         held = Handle(self._epoch, node, length, namespace)
         self._protect(held, way_to(node))
         return held
-
-    def _start_of(self, start: Any, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
-        return start.node if start.length else self._root_of(namespace), 0
 
 
 class HostMemory:
@@ -187,9 +181,8 @@ class HostMemory:
         try:
             if arrived and len(free):
                 new = _after(move.path, known.length)[: len(free) * self.page_size * TOKEN_BYTES]
-                done = self.index.insert(PackedTokens(new), free, namespace=move.namespace, start=known)
-                free = free[: done.prefix_length // self.page_size]  # copied twice
-                known = replace(known, node=done.node, length=move.end)
+                known = done = self.index.insert_after(known, new, free.tobytes())
+                free = free[: (done.prefix_length - move.held.length) // self.page_size]  # copied twice
         finally:
             self.moves.remove(move)
             self.index.unlock(move.held)
