@@ -49,10 +49,8 @@ class IndexNode:
     @property
     def slots(self: Any) -> array[int]:
         """The slots of those tokens, one per token, in order."""
-        pages: array[int] = self.pages
-        if not pages:
-            return pages
-        return array("i", page_slots(pages, len(self.tokens) // len(pages)).tobytes())
+        page_size = len(self.tokens) // len(self.pages) if self.pages else 1
+        return array("i", page_slots(self.pages, page_size).tobytes())
 
     def __repr__(self: Any) -> str:
         held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
@@ -186,8 +184,8 @@ class BaseIndex:
         """Say why `handle` is none of this index's, or not locked."""
         if not isinstance(handle, Handle):
             raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-        stale = handle.epoch is not self._epoch
-        why = "another cache made it, or reset() came after" if stale else "it holds no lock"
+        own = handle.epoch is self._epoch
+        why = "it holds no lock" if own else "another cache made it, or reset() came after"
         raise LockError(f"cannot {verb} {described(handle)}: {why}")
 
     def _require_start(self, start: Any, tokens: PackedTokens, namespace: Hashable) -> None:

@@ -211,7 +211,7 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
     """
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
-    view = memoryview(pages) if type(pages) is np.ndarray and pages.dtype == np.int32 else pages
+    view = pages.data if type(pages) is np.ndarray and pages.dtype == np.int32 else pages
     if type(view) is memoryview and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
         packed = view[skip:whole].tobytes()
         if packed[_SIGN_BYTE::4].isascii():  # none is negative: ASCII has no high bit, and a sign is one
@@ -257,5 +257,4 @@ def require_hashable(namespace: Hashable) -> None:
     try:
         hash(namespace)
     except Exception as error:
-        cause = None if isinstance(error, TypeError) else error
-        raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from cause
+        raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from error

@@ -100,11 +100,14 @@ def extra_keys(lora: str | None = None, salt: str | None = None, image: str | No
     >>> extra_keys() is None
     True
     """
-    given = (("lora", lora), ("salt", salt), ("image", image))
-    for domain, value in given:
-        if value is not None and not isinstance(value, str):
+    given = []
+    for domain, value in ("lora", lora), ("salt", salt), ("image", image):
+        if value is None:
+            continue
+        if not isinstance(value, str):
             raise TypeError(f"{domain} is {bounded(value)} ({type(value).__name__}): an extra key is a string")
-    return tuple((domain, value) for domain, value in given if value is not None) or None
+        given.append((domain, value))
+    return tuple(given) or None
 
 
 def spelled(namespace: Hashable) -> bytes:
@@ -121,9 +124,8 @@ def spelled(namespace: Hashable) -> bytes:
         return b"tuple %d:%b" % (len(parts), parts)
     if type(namespace) not in _NAMES:
         raise TypeError(f"namespace is {bounded(namespace)}: a hash needs text, bytes, whole numbers or tuples of them")
-    if isinstance(namespace, bytes):
-        text = namespace
-    else:
+    text: Any = namespace
+    if not isinstance(namespace, bytes):
         text = (f"{namespace:x}" if isinstance(namespace, int) else str(namespace)).encode("utf-8", "surrogatepass")
     return b"%b %d:%b" % (type(namespace).__name__.encode(), len(text), text)
 

@@ -65,6 +65,7 @@ class Move:
     to_host: bool
     src: Pages
     dst: Pages
+    namespace: Hashable
     held: Handle  # the prefix of the tokens that is in host memory, locked
     end: int  # how many tokens they are
     path: list[Edge]  # it begins with them
@@ -73,11 +74,6 @@ class Move:
     def tokens(self) -> PackedTokens:
         """All tokens from the beginning of the prompt to the end of the last page that moves."""
         return PackedTokens(_after(self.path, 0))[: self.end]
-
-    @property
-    def namespace(self) -> Hashable:
-        """The namespace of these tokens."""
-        return self.held.namespace
 
     def __repr__(self) -> str:
         where = "to host" if self.to_host else "from host"
@@ -142,7 +138,7 @@ class HostMemory:
         What host memory is known to have of the path is neither read nor copied.
         """
         held = self.index.acquire_path(path)
-        move = self._begin(Move(True, _NONE, _NONE, held, held.length, path))
+        move = self._begin(Move(True, _NONE, _NONE, held.namespace, held, held.length, path))
         try:
             move.dst = self._reserve((path[-1].end - held.length) // self.page_size)
         finally:
@@ -168,7 +164,7 @@ class HostMemory:
             self.index.unlock(held)
             return None
         path = Edge(None, (source,), (), len(source) // TOKEN_BYTES)
-        return self._begin(Move(False, src, pages[: len(src)], held, held.length, [path]))
+        return self._begin(Move(False, src, pages[: len(src)], held.namespace, held, held.length, [path]))
 
     def settle(self, move: Move, arrived: bool = True) -> None:
         """End `move`. Pages that were copied out are cached if their bytes `arrived`; else, or if that fails, free.

@@ -387,8 +387,7 @@ class RadixCache(BaseIndex):
             end = node.end + len(key_run) // TOKEN_BYTES
             leaf = self._make_node(self._next_id, key_run, page_run, node, end, self._clock)
             self._next_id += 1
-            if priority:
-                leaf.priority = priority
+            leaf.priority = priority
             self._order.add((leaf,))
         if path:
             try:
@@ -550,7 +549,7 @@ class RadixCache(BaseIndex):
             keep = max(0, len(cut) + len(pages) - num_bytes)
             cut = pages[keep:] + cut
             half = keep // 2 // _PAGE_BYTES * _PAGE_BYTES if keep > _LONG_RUN else 0
-            for begin, end in ((0, half), (half, keep)):
+            for begin, end in (0, half), (half, keep):
                 if begin < end:
                     runs.append((keys[begin * self.page_size : end * self.page_size], pages[begin:end]))
         leaf.key_runs, leaf.page_runs = zip(*runs)

@@ -108,16 +108,13 @@ class SlidingWindowCache(RadixCache):
         (['5ade60ba', '2de0fff5'], False)
         """
         path, stride = way_to(node), self._stride
-        root = path[-1].parent if path else node
-        name = sha256(spelled(root.namespace)).digest()
-        names = []
-        for each in reversed(path):
-            keys = each.key_bytes
-            names = []
-            for at in range(0, len(keys), stride):
-                name = sha256_key(name, keys[at : at + stride])
-                names.append(name.hex())
-        return names
+        root: Any = path[-1].parent if path else node
+        keys = b"".join([each.key_bytes for each in reversed(path)])
+        names, name = [], sha256(spelled(root.namespace)).digest()
+        for at in range(0, len(keys), stride):
+            name = sha256_key(name, keys[at : at + stride])
+            names.append(name.hex())
+        return names[-len(node.pages) :]
 
     # -- match and lock ---------------------------------------------------------------------------------------------
 
@@ -229,8 +226,12 @@ class SlidingWindowCache(RadixCache):
             if self.evict_by == "page":
                 num_pages = -(-(self.windows.evictable - goal) // self.page_size)
                 count = min(count, num_pages * self.page_size)
-            if count <= 0:
-                more += self._remove_path(state.node)
+            if count <= 0:  # the one path below needs it, so that goes from its end on
+                while state.node.ref_count >= 0:
+                    leaf = state.node
+                    while leaf.children:
+                        (leaf,) = leaf.children.values()
+                    more += b"".join(self._remove_leaf(leaf))
                 continue
             try:
                 self.windows.bury(state.node, count, self.pool)
@@ -241,16 +242,6 @@ class SlidingWindowCache(RadixCache):
         self._evictable -= len(more) // _PAGE_BYTES * self.page_size
         return np.concatenate([pages, np.frombuffer(more, np.int32)])
 
-    def _remove_path(self, node: WindowNode) -> bytes:
-        """Take `node` and the one path below it out of the tree, from its end on."""
-        freed: list[bytes] = []
-        while node.ref_count >= 0:
-            leaf: RadixNode = node
-            while leaf.children:
-                (leaf,) = leaf.children.values()
-            freed += self._remove_leaf(leaf)
-        return b"".join(freed)
-
     def _remove_leaf(self, leaf: Any) -> tuple[bytes, ...]:
         """Take a leaf out, and every tombstone above it that has no other child."""
         freed: tuple[bytes, ...] = ()
@@ -258,7 +249,7 @@ class SlidingWindowCache(RadixCache):
             parent = leaf.parent
             self.windows.drop(leaf)
             freed = super()._remove_leaf(leaf) + freed
-            if not isinstance(parent, WindowNode) or parent.children or not parent.is_tombstone:
+            if parent.parent is None or parent.children or not parent.is_tombstone:
                 return freed
             leaf = parent
 
@@ -277,6 +268,6 @@ class SlidingWindowCache(RadixCache):
         check_windows(self.windows, self.nodes(), self._held)
 
     def __repr__(self) -> str:
-        sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
-        sizes += f", window_evictable={self.window_evictable_size}, window_protected={self.window_protected_size}"
+        windows = f"window_evictable={self.window_evictable_size}, window_protected={self.window_protected_size}"
+        sizes = f"evictable={self._evictable}, protected={self._protected}, {windows}"
         return f"SlidingWindowCache(page_size={self.page_size}, window={self.window}, {sizes})"

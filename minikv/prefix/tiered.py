@@ -22,7 +22,7 @@ After SGLang's HiCache, which keeps both tiers in one tree. Here each tier has i
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -85,12 +85,11 @@ class TieredCache(RadixCache):
     def _clear(self) -> None:
         super()._clear()
         self.host: Any = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
-        self._outgoing: deque[list[Edge]] = deque()  # the paths to copy out
-        self._noted: set[RadixNode] = set()  # their nodes
+        self._outgoing = OrderedDict[RadixNode, Any]()  # the nodes of the paths to copy out; a path stands at its end
         if self.host is None:
             return  # and all verbs are those of `RadixCache`, and cost the same
         self._make_node = HostedNode
-        self._find, self._extend = self._find_in_both, self._extend_and_note  # type: ignore[method-assign]
+        self._find, self._extend = self._find_in_both, self._extend_and_note  # type: ignore[assignment,method-assign]
         if self.write == "write_back":
             self._remove_leaf, self._trim = self._note_and_remove, self._note_and_trim  # type: ignore[method-assign]
         if self.write == "write_through_selective":
@@ -105,10 +104,10 @@ class TieredCache(RadixCache):
         Settle each move before you ask for the next one. Otherwise pages that both need are copied twice.
         """
         while self._outgoing:
-            move = self.host.begin_copy(self._outgoing.popleft())
+            _, path = self._outgoing.popitem(last=False)
+            move: Move | None = self.host.begin_copy(path) if path else None
             if move is not None:
                 return move
-        self._noted.clear()
         return None
 
     def load(self, match: Match, pages: PagesLike) -> Move | None:
@@ -123,9 +122,10 @@ class TieredCache(RadixCache):
         if match not in self._held:
             raise LockError(f"cannot load after a match of length {match.length}: it is not locked")
         given = integers(pages, "pages", "a page is an integer in [0, 2**31)", PAGE_LIMIT).astype(np.int32)
-        if self.host is None or not match.host_length or not len(given):
+        if not match.host_length or not len(given):
             return None
-        return self.host.begin_load(match, given)
+        move: Move | None = self.host.begin_load(match, given)
+        return move
 
     def settle(self, move: Move, arrived: bool = True) -> None:
         """End a move, whose bytes `arrived` or not; `LockError` if the move is not under way."""
@@ -141,9 +141,9 @@ class TieredCache(RadixCache):
 
     def evict(self, num_tokens: int) -> Pages:
         """Free unlocked leaves, as `RadixCache.evict`; `next_move` says what to copy before pages are reused."""
-        if self._noted:
+        if self._outgoing:
             require_wanted(num_tokens)
-            self._forget_moves()
+            self._outgoing.clear()
         return super().evict(num_tokens)
 
     # -- what the verbs do where there is host memory ---------------------------------------------------------------
@@ -160,7 +160,7 @@ class TieredCache(RadixCache):
     def _extend_and_note(self, *new: Any) -> RadixNode:
         """Add what is new to the device's tree, and note what the write policy copies out now."""
         end = node = super()._extend(*new)
-        self._forget_moves()
+        self._outgoing.clear()
         if self.write == "write_back":
             return end
         least = self.hot if self.write == "write_through_selective" else 0
@@ -179,17 +179,13 @@ class TieredCache(RadixCache):
         self._note(leaf)
         return super()._trim(leaf, num_bytes)
 
-    def _forget_moves(self) -> None:
-        self._outgoing.clear()
-        self._noted.clear()
-
     def _note(self, node: RadixNode) -> None:
         """Note that the path to `node` must be copied out, unless a longer one is noted."""
         path: list[Any] = way_to(node)
-        if path and node not in self._noted:
-            self._noted.update(path)
+        if path and node not in self._outgoing:
+            self._outgoing.update(dict.fromkeys(path))
             path.append(path[-1].parent)
-            self._outgoing.append([Edge(at, at.key_runs, at.page_runs, at.end) for at in reversed(path)])
+            self._outgoing[node] = [Edge(at, at.key_runs, at.page_runs, at.end) for at in reversed(path)]
 
     def check(self) -> None:
         """Recompute both tiers from scratch; `InvariantError` names what differs."""

@@ -76,14 +76,13 @@ class TrieNode(PageNode):
     children: dict[bytes, TrieNode]
 
 
-class PageRoot(PageNode):
+class PageRoot(TrieNode):
     """Where the prompts of one namespace begin: it has no tokens, and `num_first` nodes follow it.
 
     The trie gives it `children`, as each of its nodes has; the hashed blocks give it a `key`, the seed of all keys.
     """
 
-    __slots__ = ("children", "key", "namespace", "num_first")
-    children: dict[bytes, TrieNode]
+    __slots__ = ("key", "namespace", "num_first")
     key: bytes
 
     def __init__(self, namespace: Hashable):
@@ -186,7 +185,8 @@ class TokenTrie(BaseIndex):
         top = self._root_of(namespace)
         if start is not None:
             self._require_start(start, packed, namespace)
-            top = start.node if start.length else top
+            if start.length:
+                top = start.node
         given = array("i", page_bytes(pages, len(packed), self.page_size, top.end // self.page_size))
         path = [top, *self._follow(top, packed.data[top.end * TOKEN_BYTES :])]
         known = path[-1]
@@ -201,7 +201,7 @@ class TokenTrie(BaseIndex):
         for i, page in enumerate(pages):
             node = self._make_node(data[i * stride : (i + 1) * stride], page, node)
             made.append(node)
-        if made and isinstance(top, PageRoot):
+        if made and top.parent is None:
             if top.namespace not in self._roots:
                 self._roots[top.namespace] = top
                 self._number(top)
@@ -240,8 +240,9 @@ class TokenTrie(BaseIndex):
         self._queue.remove(free)
         for node in path:
             node.ref_count += 1
-        self._evictable -= len(free) * self.page_size
-        self._protected += len(free) * self.page_size
+        tokens = len(free) * self.page_size
+        self._evictable -= tokens
+        self._protected += tokens
         super()._protect(handle, path)
 
     def unlock(self, handle: Handle) -> None:
@@ -254,8 +255,9 @@ class TokenTrie(BaseIndex):
         for node in path:
             node.ref_count -= 1
             freed += not node.ref_count
-        self._evictable += freed * self.page_size
-        self._protected -= freed * self.page_size
+        tokens = freed * self.page_size
+        self._evictable += tokens
+        self._protected -= tokens
         self._clock += 1
         self._touch(path)
 
@@ -273,7 +275,7 @@ class TokenTrie(BaseIndex):
         for node in gone:
             self._unlink(node)
             root = node.parent
-            if isinstance(root, PageRoot):
+            if root.parent is None:
                 root.num_first -= 1
                 if not root.num_first and root.namespace is not None:
                     self._roots.pop(root.namespace, None)
@@ -295,5 +297,5 @@ class TokenTrie(BaseIndex):
         require(found, f"node {node.id}: its tokens do not lead to it")
 
     def __repr__(self) -> str:
-        sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
+        sizes = f"evictable={self._evictable}, protected={self._protected}"
         return f"{type(self).__name__}(page_size={self.page_size}, {sizes})"

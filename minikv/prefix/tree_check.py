@@ -123,7 +123,8 @@ def _check_order(order: Any, nodes: Sequence[Any]) -> None:
     """
     if isinstance(order, LeastRecentlyUsed):
         free = sorted((node for node in nodes if not node.ref_count), key=lambda node: (node.last_used, -node.end))
-        check_ring(RING_OF_NODES, order, free)
+        what = "the ring of nodes, least recently used first and of a path the deepest first"
+        check_ring(what, order, free)
         return
     heap = isinstance(order, SmallestKeyFirst)
     known, place = {*nodes}, dict[Any, int]()
@@ -140,9 +141,6 @@ def _check_order(order: Any, nodes: Sequence[Any]) -> None:
         require(first, f"node {node.id}: comes after its parent {node.parent.id} in the order")
     if heap:
         order.check()
-
-
-RING_OF_NODES = "the ring of nodes, least recently used first and of a path the deepest first"
 
 
 def check_ring(what: str, ring: LeastRecentlyUsed, expected: Sequence[Any]) -> None:

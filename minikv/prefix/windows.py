@@ -38,7 +38,8 @@ class WindowNode(RadixNode):
     @property
     def start(self) -> int:
         """The depth, in tokens, at which the edge begins."""
-        return self.parent.end if self.parent is not None else 0
+        above: int = self.parent.end
+        return above
 
     @property
     def is_tombstone(self) -> bool:
@@ -130,8 +131,7 @@ class Windows:
         if mine.older is not None:
             if other.num_free:
                 self._add_before(other, mine)
-            if not mine.num_free:
-                self.ring.remove((mine,))
+            self._enter(mine)
 
     def joinable(self, node: WindowNode, above: list[Any], use: bool) -> list[Any]:
         """Return those of the nodes `above`, nearest first, that make one edge with `node`: dead first, then live.
@@ -184,8 +184,7 @@ class Windows:
 
         `LockError` where some of that window is gone: keys and values would be missing after its end.
         """
-        begin = end - self.span
-        if self.dead and any(each.window.lacks(begin) for each in self.reached(path, end)):
+        if self.dead and any(each.window.lacks(end - self.span) for each in self.reached(path, end)):
             which = f"cannot lock the handle of length {end}"
             raise LockError(f"{which}: the window before its end is gone")
         self._pin(path, end, list.append)
