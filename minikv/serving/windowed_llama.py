@@ -57,20 +57,20 @@ class WindowedStore:
     def window_slots(self, slots: Any) -> Pages:
         """The window slots that belong to full `slots`; `ValueError` names the first that has none."""
         numbers = np.asarray(slots, np.int64)
-        pages = self.pool.window_of[numbers // self.page_size]
-        missing = np.flatnonzero(pages < 0)
+        pages, offsets = np.divmod(numbers, self.page_size)
+        windows = self.pool.window_of[pages]
+        missing = np.flatnonzero(windows < 0)
         if missing.size:
-            number = numbers[missing[0]]
-            page = number // self.page_size
-            raise ValueError(f"slots[{missing[0]}] is {number}: page {page} has no window page")
-        return (pages.astype(np.int64) * self.page_size + numbers % self.page_size).astype(np.int32)
+            at = missing[0]
+            raise ValueError(f"slots[{at}] is {numbers[at]}: page {pages[at]} has no window page")
+        return (windows.astype(np.int64) * self.page_size + offsets).astype(np.int32)
 
     def __repr__(self) -> str:
-        full, windows = len(self.places) - len(self.windowed), len(self.windowed)
-        size = self.full.nbytes + self.windows.nbytes
+        full, windows = self.full, self.windows
         return (
-            f"WindowedStore({full} full layers in {self.pool.size} pages, {windows} windowed layers in "
-            f"{self.pool.windows.size} pages, {size:,} bytes)"
+            f"WindowedStore({full.shape.num_layers} full layers in {full.num_pages} pages, "
+            f"{windows.shape.num_layers} windowed layers in {windows.num_pages} pages, "
+            f"{full.nbytes + windows.nbytes:,} bytes)"
         )
 
 
@@ -102,7 +102,7 @@ class WindowedAttention:
         self.reads: list[tuple[slice, Slots, Tensor]] = []
         for rows, slots in batch.rows:
             count = rows.stop - rows.start
-            seen = slots[max(0, len(slots) - count - window + 1) :]
+            seen = slots[1 - count - window :]
             where = store.windows.slots(store.window_slots(seen))
             self.reads.append((rows, where, _sees(count, len(where), window).to(batch.tokens.device)))
 
