@@ -13,7 +13,9 @@ After the schedulers of vLLM (preemption of the youngest), Sarathi (chunks of pr
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from minikv.errors import OutOfPages, bounded, require_method, whole_number
@@ -26,6 +28,7 @@ from minikv.serving.schedule import FirstComeFirstServed, Order, Sampled, Schedu
 from minikv.tokens import common_prefix
 
 LOOK_AHEAD = 128  # waiting requests that one step looks at
+_number = attrgetter("number")
 
 
 class Scheduler:
@@ -201,8 +204,7 @@ class Scheduler:
     def _wait_again(self, request: Request) -> None:
         self.running.remove(request)
         request.sequence = None
-        self.waiting.append(request)
-        self.waiting.sort(key=lambda waiting: waiting.number)
+        insort(self.waiting, request, key=_number)
 
     # -- the waiting ------------------------------------------------------------------------------------------------
 
@@ -249,11 +251,11 @@ class Scheduler:
         least = self.min_awaited_prefix
         if least is None:
             return False
-        tokens, page, coming = request.tokens, self.manager.page_size, 0
+        tokens, page, shared = request.tokens, self.manager.page_size, 0
         for other in self.running:
             if other.namespace == request.namespace and rest_of(other).prefill:  # it is published when it is computed
-                shared = min(common_prefix(tokens, other.tokens), len(tokens) - 1)
-                coming = max(coming, shared // page * page)
+                shared = max(shared, common_prefix(tokens, other.tokens))
+        coming = min(shared, len(tokens) - 1) // page * page
         return coming >= least and coming - self._cached(request) >= least
 
     def _start(self, request: Request) -> Any:
@@ -274,8 +276,7 @@ class Scheduler:
         self.waiting.remove(request)
         for other in self.waiting:
             other.overtaken += other.number < request.number
-        self.running.append(request)
-        self.running.sort(key=lambda running: running.number)
+        insort(self.running, request, key=_number)
         return sequence
 
     def __repr__(self) -> str:
