@@ -17,13 +17,11 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
 from minikv.errors import OutOfPages, whole_number
 from minikv.serving.model import require_choice
 from minikv.serving.request import Request
 from minikv.serving.schedule import ScheduledChunk, num_drafted
-from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
+from minikv.tokens import TOKEN_BYTES, Array, TokensLike, integers, pack
 
 
 class Drafter(Protocol):
@@ -138,7 +136,7 @@ def update_request(manager: Any, chunk: ScheduledChunk, sampled: list[int], step
         request.take(token, step)
 
 
-def rows_that_count(request: Request, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def rows_that_count(request: Request, rows: Array) -> Array:
     """Of the logits of the tokens of a chunk, those up to the first where its draft is wrong, or the answer ends.
 
     `ValueError` names the request if there is nothing to choose from in one of them; what follows a wrong guess may

@@ -18,10 +18,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Generator, Hashable, Iterable, Sequence
-from typing import Any
+from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from minikv.errors import bounded, require_method
 from minikv.interrupts import uninterrupted
@@ -31,7 +30,7 @@ from minikv.serving.model import Chunk, Model, Params, as_array
 from minikv.serving.request import Event, Generation, Request, generation
 from minikv.serving.schedule import Sampled, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
-from minikv.tokens import TokensLike, integers, pack
+from minikv.tokens import Array, TokensLike, integers, pack
 
 
 class Engine:
@@ -62,9 +61,10 @@ class Engine:
     ):
         self.model, self.manager, self.drafts = model, manager, drafts
         self.scheduler = Scheduler(manager) if scheduler is None else scheduler
-        for name, part, kind in (("model", model, Model), ("scheduler", self.scheduler, Scheduler)):
-            if not isinstance(part, kind):
-                raise TypeError(f"{name} is {bounded(part)}: expected a {kind.__name__}")
+        if not isinstance(model, Model):
+            raise TypeError(f"model is {bounded(model)}: expected a Model")
+        if not isinstance(self.scheduler, Scheduler):
+            raise TypeError(f"scheduler is {bounded(scheduler)}: expected a Scheduler")
         if self.scheduler.manager is not manager:
             raise ValueError("the scheduler belongs to a different manager; engine and scheduler must share one")
         shape = getattr(manager.store, "shape", model.shape)
@@ -118,7 +118,7 @@ class Engine:
             return self._update(chunks, as_array(self.model.forward(given, self.manager.store)))
 
     @uninterrupted
-    def _update(self, chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Event]:
+    def _update(self, chunks: list[ScheduledChunk], logits: Array) -> list[Event]:
         """Sample and update in one act, so that no number is drawn for a token that does not come out."""
         before = [(chunk.request, chunk.request.generated_tokens) for chunk in chunks]
         self.scheduler.update_from_output(chunks, _sample(chunks, logits))
@@ -175,9 +175,9 @@ class Engine:
             while sent:
                 for request in list(sent):
                     over = request.is_over  # looked at first: a request that is over gets no further token
-                    while sent[request] < len(request.output):
+                    for token in islice(request.output, sent[request], None):
                         sent[request] += 1
-                        yield Event(request, request.output[sent[request] - 1])
+                        yield Event(request, token)
                     if over:
                         del sent[request]
                 if sent:
@@ -208,7 +208,7 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
     return Chunk(tokens, request.sequence.computed, slots, request.namespace, chunk.num_logits)
 
 
-def _sample(chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Sampled]:
+def _sample(chunks: list[ScheduledChunk], logits: Array) -> list[Sampled]:
     """Sample the tokens that follow each chunk that reaches its end, from the rows of `logits` that are its own.
 
     None is drawn unless all that count can be chosen.

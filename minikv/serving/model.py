@@ -19,10 +19,10 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from minikv.errors import bounded, whole_number
 from minikv.sizing import KVShape
+from minikv.tokens import Array
 
 
 class Chunk(NamedTuple):
@@ -148,7 +148,7 @@ class Sampler:
         self.params = SamplingParams.of(params)
         self._generator = np.random.default_rng(self.params.seed)
 
-    def __call__(self, logits: npt.NDArray[Any]) -> int:
+    def __call__(self, logits: Array) -> int:
         """The next token, from the logits of all, (vocab_size,)."""
         logits = require_choice(logits)
         if not self.params.temperature:
@@ -162,7 +162,7 @@ class Sampler:
         return f"Sampler({self.params})"
 
 
-def require_choice(logits: Any, whose: str = "") -> npt.NDArray[Any]:
+def require_choice(logits: Any, whose: str = "") -> Array:
     """`logits` as an array of floats, if the largest of them is a number.
 
     `TypeError` for anything but a row of numbers, and `ValueError` where there is nothing to choose from; both begin
@@ -185,7 +185,7 @@ def require_choice(logits: Any, whose: str = "") -> npt.NDArray[Any]:
     return found
 
 
-def as_array(logits: Any) -> npt.NDArray[Any]:
+def as_array(logits: Any) -> Array:
     """Logits as a numpy array, wherever they were computed: one copy for the whole batch.
 
     >>> as_array([[1.0, 2.0]]).shape
