@@ -229,9 +229,9 @@ def check_weights(config: LlamaConfig, weights: Mapping[str, Tensor], whose: str
     for name, shape in shapes.items():
         if name not in weights:
             raise ValueError(f"{whose} has no {name}, which its config asks for")
-        if tuple(weights[name].shape) != shape:
-            found = bounded(tuple(weights[name].shape))
-            raise ValueError(f"{name} of {whose} is {found}: by the config it is {shape}")
+        found = tuple(weights[name].shape)
+        if found != shape:
+            raise ValueError(f"{name} of {whose} is {bounded(found)}: by the config it is {shape}")
     for name in weights:
         if name not in shapes:
             raise ValueError(f"{whose} has {shown(name)}, of which its config says nothing")

@@ -166,7 +166,8 @@ class Llama:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
         found: list[Tensor] = []
         for block in torch.split(h, BLOCK):
-            gate, up = (self._linear(block, f"{name}.{part}_proj") for part in ("gate", "up"))
+            gate = self._linear(block, f"{name}.gate_proj")
+            up = self._linear(block, f"{name}.up_proj")
             found.append(self._linear(functional.silu(gate) * up, f"{name}.down_proj"))
         return concatenated(found)
 

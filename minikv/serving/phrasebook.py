@@ -44,7 +44,7 @@ class Phrasebook:
     def __init__(self, groups: Sequence[Sequence[str]]):
         self.groups = groups
         self._words = [[stems(question) for question in group] for group in groups]
-        found_in = Counter(word for group in self._words for word in _joined(group))
+        found_in = Counter(word for group in self._words for word in set[str]().union(*group))
         self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
         self._weights |= dict.fromkeys(COMMON, _COMMON_WEIGHT)
 
@@ -72,7 +72,7 @@ class Phrasebook:
 
     def _nearness(self, asked: frozenset[str], group: list[frozenset[str]]) -> float:
         """How alike the nearest question of a group is, and how much of what was asked the group has words for."""
-        covered = self._weight(asked & _joined(group)) / self._weight(asked)
+        covered = self._weight(asked & set[str]().union(*group)) / self._weight(asked)
         alike = (self._alike(asked, question) for question in group)
         return covered + max(alike, default=0.0)
 
@@ -82,10 +82,6 @@ class Phrasebook:
     def _weight(self, some: Iterable[str]) -> float:
         """The rarer the words the more, and most for one that no group has; the same sum in any order."""
         return math.fsum(self._weights.get(word, _UNKNOWN_WEIGHT) for word in some)
-
-
-def _joined(group: list[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*group)
 
 
 def stems(text: str) -> frozenset[str]:
