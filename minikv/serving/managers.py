@@ -5,38 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Protocol, runtime_checkable
 
-from minikv.pools import Pages
 from minikv.prefix import PrefixCache
-from minikv.tokens import PackedTokens, TokensLike
-
-
-class RunningSequence(Protocol):
-    """One request while it runs: which tokens it has, how many of them are computed, and in which slots they lie."""
-
-    number: int
-    state: str
-    computed: int
-    cached_length: int
-
-    @property
-    def length(self) -> int:
-        """Return how many tokens it has."""
-
-    @property
-    def tokens(self) -> PackedTokens:
-        """All tokens, the prompt's and those after it."""
-
-    @property
-    def slots(self) -> Pages:
-        """The slot of each token, int32, in order."""
-
-    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
-        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
+from minikv.tokens import TokensLike
 
 
 @runtime_checkable
 class Manager(Protocol):
-    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises."""
+    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises.
+
+    Its sequences are its own: an engine looks at their `state`, `length`, `tokens`, `cached_length` and `computed`, and
+    gets the tokens and slots of a chunk with `next_chunk`, as in `minikv.Sequence`.
+    """
 
     page_size: int
     num_pages: int
