@@ -100,7 +100,8 @@ CORRUPTIONS = {
     "priority 3 is higher than its parent's, 0": lambda cache, nodes: setattr(nodes[5,], "priority", 3),
     "page 0 is cached twice in node 2": lambda cache, nodes: setattr(nodes[1, 2], "page_runs", (bytes(8),)),
     "page 9 is cached in nodes 3 and 4": lambda cache, nodes: setattr(nodes[5,], "page_runs", nodes[7,].page_runs),
-    "its runs of tokens have [8] bytes, those of its pages [4, 4]": lambda cache, nodes: setattr(nodes[3, 4], "page_runs", (b"1234", b"5678")),
+    "its runs of tokens have [8] bytes, those of its pages [4, 4]":
+        lambda cache, nodes: setattr(nodes[3, 4], "page_runs", (b"1234", b"5678")),
     "kept, but it holds nothing": lambda cache, nodes: cache._new_root("lora"),
 }  # fmt: skip
 

@@ -272,7 +272,7 @@ def test_whichever_call_fails_within_host_memory_no_page_is_lost(part):
     class Breakdown(Exception):
         pass
 
-    verbs, calls = {"pool": ("alloc",), "index": ("acquire", "acquire_path", "insert", "evict")}[part], []
+    verbs, calls = {"pool": ("alloc",), "index": ("acquire", "acquire_path", "insert_after", "evict")}[part], []
     for k in range(1, 20):
         cache, calls = TieredCache(host_pages=3), []
 

@@ -27,7 +27,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from minikv.errors import bounded, require
+from minikv.errors import bounded
 from minikv.prefix.token_trie import PageNode, PageRoot, TokenTrie
 
 # A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.

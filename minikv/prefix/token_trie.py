@@ -173,8 +173,7 @@ class TokenTrie(BaseIndex):
         """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
 
         Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, only the rest is looked up and
-        counts as used.
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, only the rest is looked up and used.
 
         >>> cache = TokenTrie()
         >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
