@@ -132,8 +132,8 @@ def designs(names: Sequence[str]) -> list[Contender]:
         size, pages = (16, ", pages of 16") if name == "hash" else (1, "")
         make = partial(index_named, name, size)
         make()  # says what is wrong with the name
-        found.append(Contender(f"{name}{pages}", make, ManagerLife, pack))
-        found.append(Contender(f"bare {name}{pages}", make, IndexLife, pack))
+        for called, life in (name, ManagerLife), (f"bare {name}", IndexLife):
+            found.append(Contender(f"{called}{pages}", make, life, pack))
     return found
 
 

@@ -7,7 +7,6 @@ find the leaves and makes a heap of them, as most engines did.
 from __future__ import annotations
 
 import heapq
-import itertools
 from typing import Any
 
 from minikv.engine import engine_world
@@ -30,17 +29,20 @@ def use_path(clock: Clock, node: Any) -> None:
 
 def evict_by_scan(cache: Any, num_pages: int) -> list[int]:
     """Free unlocked leaves, least recently used first: visit every node, make a heap of the leaves, pop."""
-    leaves, number, freed = [node for node in cache.nodes() if not node.children], itertools.count(), list[int]()
-    heap = [(leaf.last_used, next(number), leaf) for leaf in leaves if not leaf.locks]
+    freed = list[int]()
+    heap = []  # no two leaves were used at one time
+    for node in cache.nodes():
+        if not (node.children or node.locks):
+            heap.append((node.last_used, node))
     heapq.heapify(heap)
     while heap and len(freed) < num_pages:
-        _, _, leaf = heapq.heappop(heap)
+        _, leaf = heapq.heappop(heap)
         parent = leaf.parent
         del parent.children[leaf.tokens[0]]
         cache.evictable -= len(leaf.tokens)
         freed += leaf.slots
         if parent.parent is not None and not parent.children and not parent.locks:
-            heapq.heappush(heap, (parent.last_used, next(number), parent))
+            heapq.heappush(heap, (parent.last_used, parent))
     return freed
 
 
