@@ -18,7 +18,6 @@ from torch import Tensor
 from minikv.serving.batch import Batch, BatchPart
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
-_FUSED = (torch.float32, torch.bfloat16, torch.float16)
 Attended = tuple[Tensor, Tensor]  # means of values, and the log-sum-exp of their scores
 
 
@@ -33,7 +32,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, mask: Tenso
     >>> out.item(), round(lse.exp().item(), 3)                 # equal keys: the mean of the values, e^0 + e^0
     (15.0, 2.0)
     """
-    if q.device.type == "cpu" and q.dtype in _FUSED:  # its log-sum-exp is no more precise than float32
+    if q.device.type == "cpu" and q.dtype != torch.float64:  # its log-sum-exp is no more precise than float32
         fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         found: Attended = fused(q, k, v, 0.0, causal, attn_mask=mask)
         return found
@@ -127,15 +126,17 @@ def _attended(part: BatchPart, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     The query heads of a KV head are stacked, as if they were separate tokens; for tokens that see different keys, each
     query head gets a KV head of its own instead.
     """
+    group = q.shape[1] // k.shape[1]
     if part.slots is None:
-        group = q.shape[1] // k.shape[1]
-        k, v = (side.repeat_interleave(group, 1) for side in (k, v))
+        k = k.repeat_interleave(group, 1)
+        v = v.repeat_interleave(group, 1)
+        group = 1
     kv_heads, dim = k.shape[1:]
-    k, v = (side.view(part.size, -1, kv_heads, dim).transpose(1, 2) for side in (k, v))
+    k = k.view(part.size, -1, kv_heads, dim).transpose(1, 2)
+    v = v.view(part.size, -1, kv_heads, dim).transpose(1, 2)
     if len(q) == part.size:
-        out, lse = attend(q.reshape(part.size, kv_heads, -1, dim), k, v, mask=part.mask)
+        out, lse = attend(q.reshape(part.size, kv_heads, group, dim), k, v, mask=part.mask)
         return out.flatten(1, 2), lse.flatten(1, 2)
-    group = q.shape[1] // kv_heads
     grouped = q.reshape(part.size, -1, kv_heads, group, dim).transpose(1, 2)
     out, lse = attend(grouped.flatten(2, 3), k, v, causal=part.slots is None)
     out = out.reshape(grouped.shape).transpose(1, 2)

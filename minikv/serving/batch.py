@@ -21,6 +21,7 @@ After the cascade attention of FlashInfer and vLLM.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -50,17 +51,26 @@ class BatchPart(NamedTuple):
     mask: Tensor | None = None
 
 
-class _Row(NamedTuple):
-    """One chunk: new tokens, all slots of its sequence, how many logits, and from where on no other chunk reads it."""
+@dataclass
+class _Row:
+    """One chunk: new tokens, all slots of its sequence, how many logits, and from where on no other chunk reads it.
+
+    `first` is where its tokens begin in the packed row.
+    """
 
     tokens: Any
     slots: Any
-    num_logits: int = 1
+    num_logits: int
     own: int = 0
+    first: int = 0
 
     @property
     def start(self) -> int:
         return len(self.slots) - len(self.tokens)
+
+    @property
+    def span(self) -> range:
+        return range(self.first, self.first + len(self.tokens))
 
     @property
     def kind(self) -> tuple[int, int]:
@@ -98,32 +108,29 @@ class Batch:
         shared = prefixes_of_rows([row.slots[: row.start] for row in given])
         for members, _, stop in shared:  # of a row that is in several, the last one reaches furthest
             for i in members:
-                given[i] = given[i]._replace(own=stop)
-        order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
-        spans = self._pack(order, given)
+                given[i].own = stop
+        self._pack(given)
         self.num_own = len(self.parts)
         for members, start, stop in shared:
-            self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
-        for span, row in zip(spans, given):
+            self._add_prefix(given[members[0]].slots[start:stop], [given[i].span for i in members])
+        for row in given:
             if len(row.tokens) > 1 and row.own < row.start:
-                self._add_prefix(row.slots[row.own : row.start], [span])
+                self._add_prefix(row.slots[row.own : row.start], [row.span])
         self.reads = np.concatenate(self._reads)
 
-    def _pack(self, order: list[int], given: list[_Row]) -> list[range]:
-        """Pack the chunks in `order`, with their own parts; the rows of each that is `given`."""
-        packed = [given[i] for i in order]
+    def _pack(self, given: list[_Row]) -> None:
+        """Pack the chunks in order of their kind, with their own parts."""
+        packed = sorted(given, key=lambda row: row.kind)  # stable: equal kinds keep their order
+        first = 0
+        for row in packed:
+            row.first = first
+            first += len(row.tokens)
         self.slots = np.concatenate([row.slots[row.start :] for row in packed])
         self.tokens = self._ids([row.tokens for row in packed])
         self.positions = self._ids([np.arange(row.start, len(row.slots)) for row in packed])
         self._add_own(packed)
-        spans = [range(0)] * len(given)
-        end = 0
-        for i, row in zip(order, packed):
-            start, end = end, end + len(row.tokens)
-            spans[i] = range(start, end)
-        self.last = self._ids([span[-row.num_logits :] for span, row in zip(spans, given)])
-        self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
-        return spans
+        self.last = self._ids([row.span[-row.num_logits :] for row in given])
+        self.rows = [(slice(row.first, row.span.stop), row.slots) for row in given]
 
     def _ids(self, ids: Sequence[Any]) -> Tensor:
         return torch.from_numpy(np.concatenate(ids).astype(np.int64)).to(self._like.device)

@@ -44,7 +44,9 @@ class Phrasebook:
     def __init__(self, groups: Sequence[Sequence[str]]):
         self.groups = groups
         self._words = [[stems(question) for question in group] for group in groups]
-        found_in = Counter(word for group in self._words for word in set[str]().union(*group))
+        found_in = Counter[str]()
+        for group in self._words:
+            found_in.update(set[str]().union(*group))
         self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
         self._weights |= dict.fromkeys(COMMON, _COMMON_WEIGHT)
 
