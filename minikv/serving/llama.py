@@ -64,7 +64,6 @@ class Llama:
         embedding = weights["model.embed_tokens.weight"]
         self.dtype, self.device = embedding.dtype, embedding.device
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
-        self._norms_in = torch.promote_types(self.dtype, torch.float32)
         self._can_pack, self._packed = can_pack(weights.values()), dict[str, PackedLinear]()
 
     @classmethod
@@ -135,10 +134,12 @@ class Llama:
         return packed(x, bias)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
-        wide = x.to(self._norms_in)
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
         length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # one pass over x, where a mean of squares is two
-        scale = torch.rsqrt(length * length * (1 / x.shape[-1]) + self.config.norm_eps)
-        return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
+        mean_square = length * length * (1 / x.shape[-1])
+        scale = torch.rsqrt(mean_square + self.config.norm_eps)
+        normed = (wide * scale).to(x.dtype)
+        return self.weights[f"{name}.weight"] * normed
 
     def _layer(
         self,
