@@ -378,6 +378,7 @@ BITMASK = [
     (put_word(0, 0, -1), "word 0 of level 0 is -0x1: expected 0xffffffffffffffff"),
     (lambda pool: pool._levels.append([1]), r"its levels have \[2, 1, 1\] words: expected \[2, 1\]"),
     (lambda pool: pool._levels[0].pop(), r"its levels have \[1, 1\] words: expected \[2, 1\]"),
+    (lambda pool: pool._levels.clear(), r"its levels have \[\] words: expected \[2, 1\]"),
 ]
 QUEUE = [
     (put(num_free=2), "99 pages are in the queue, num_free is 2"),

@@ -81,14 +81,15 @@ class BitmaskPool(CountedPool):
     def check(self) -> None:
         """Every level has a bit for each word of the one below that has any, and no others; the count is correct."""
         full = _all_free(self.size)
-        right = _levels([word & pages for word, pages in zip(self._levels[0] + full, full)])
-        found, expected = ([len(words) for words in levels] for levels in (self._levels, right))
+        found, expected = ([len(words) for words in levels] for levels in (self._levels, _levels(full)))
         require(found == expected, f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")
+        right = _levels([word & pages for word, pages in zip(self._levels[0], full)])
         for level, both in enumerate(zip(self._levels, right)):
             for word, (bits, wanted) in enumerate(zip(*both)):
                 if bits != wanted:
-                    what = f"word {word} of level {level} is {bits:#x}: expected {wanted:#x}"
-                    raise InvariantError(f"BitmaskPool: {what}")
+                    raise InvariantError(
+                        f"BitmaskPool: word {word} of level {level} is {bits:#x}: expected {wanted:#x}"
+                    )
         free = sum(word.bit_count() for word in self._levels[0])
         require(free == self.num_free, f"BitmaskPool: {free} bits are set, num_free is {self.num_free}")
 
