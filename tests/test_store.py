@@ -348,6 +348,14 @@ def test_what_crosses_is_what_the_pages_held_when_it_was_asked_for(layout, devic
     assert torch.equal(host.read(0, [0, 1])[0], expected)
 
 
+def test_the_layers_to_come_can_be_walked_while_they_arrive():
+    store = filled(EVEN)
+    crossing = store.in_host_memory(1).take_pages(store, [0], [0], later=True)
+    for layer in crossing.to_come:
+        crossing.arrive(layer)
+    assert crossing.done
+
+
 @every_device
 def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device):
     store = filled(EVEN, device=device)

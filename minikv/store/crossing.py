@@ -57,7 +57,7 @@ class Crossing:
         self._events: dict[int, Any] = {}
         self._staged: dict[int, list[Tensor]] = {}
         self._stream = target.stream or source.stream
-        if self._stream is not None and len(source.slots) and source.slots.device != target.slots.device:
+        if self._stream and len(source.slots) and source.slots.device != target.slots.device:
             self._set_out()
 
     @property
@@ -87,18 +87,19 @@ class Crossing:
         for rows, side in zip(packed, self.target.layers[layer]):
             side.index_copy_(0, self.target.slots.index, rows.to(side.device).view(side.dtype))
         self._staged.pop(layer, None)
-        self.to_come.remove(layer)
+        self.to_come = [other for other in self.to_come if other != layer]
 
     def finish(self) -> None:
         """Copy all layers into the target, or wait until they are there."""
-        for layer in list(self.to_come):
+        for layer in self.to_come:
             self.arrive(layer)
 
     def _set_out(self) -> None:
         """Start to copy all layers on the stream for copies, in the order in which they will be read."""
         out = self.source.stream is not None
         device = (self.source if out else self.target).slots.device
-        current, order = torch.cuda.current_stream(device), np.arange(len(self.source.slots))
+        current = torch.cuda.current_stream(device)
+        order = np.arange(len(self.source.slots))
         pieces = runs(order, self.target.slots.numbers) if out else runs(self.source.slots.numbers, order)
         for layer in self.to_come:
             rows: Any = self.source.layers[layer]
