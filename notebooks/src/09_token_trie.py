@@ -237,7 +237,7 @@ fold("9.c", [ben.row, cleo.row], f"Ben: {ben}. Cleo: {cleo}", draw(trie))
 """
 <details><summary>Why</summary>
 
-Ben takes over row 0 and copies nothing. Cleo's prefix is in row 0 too, but Ben is running there, so she copies two tokens into row 1. Anna's `3` and `4` became stale when Ben took her row. Losing them is the price of Ben's free start.
+Ben takes over row 0 and copies nothing. Cleo's prefix is in row 0 too, but Ben is running there, so she copies two tokens into row 1. Anna's `3` and `4` became stale when Ben took her row. Losing them is the price of letting Ben start without a copy.
 
 </details>
 
@@ -292,7 +292,7 @@ Row 0 is in use and cannot be recycled, so the nodes that name it are safe. When
 
 ### Step 5: pin the path, evict the leaf
 
-A trie with one node per token grows fast, so we limit the number of nodes. A running request must **pin** its path. To pin a path is to lock it, so none of its nodes can be evicted. Look at `start` and `finish` again: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions from chapters 04 and 05*. All they need is a parent, a count of locks and a place in the ring; it doesn't matter what a node stands for.
+A trie with one node per token grows fast, so we limit the number of nodes. A running request must **pin** its path. To pin a path is to lock it, so none of its nodes can be evicted. Look at `start` and `finish` again: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions from chapters 04 and 05*. All they need are the attributes from step 1; it doesn't matter what a node stands for.
 
 AstrAI wrote its own functions for this. `OrderedTrie` behaves as that cache did.
 """
@@ -329,7 +329,7 @@ The insert reaches `1` first, so `1` is the oldest node: the *parent* goes first
 
 ## The same in `minikv`
 
-The design has two halves: a trie, and rows. The package has the trie. `TokenTrie` has one *slot* per node and follows the same contract as your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
+The design has two halves: a trie, and rows. The package has only the trie. Its `TokenTrie` has one *slot* per node and follows the same contract as your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
 """
 
 # %%
@@ -351,13 +351,13 @@ print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
 
 # %% [markdown]
 """
-The other half is your `RowTrie`. It could do three things better:
+The rows are only in your `RowTrie`. It could do three things better:
 
 - If the deepest node on the path is stale, look for a current node *below* it, because that node's row begins with the same tokens.
 - Among the free rows, take one that no node names, or else the row that was given back first (exercise 9.5). Yours takes the lowest.
 - Put a prompt into the trie right after the prefill. Yours waits until `finish`.
 
-What is the third one worth? `publish` is the first half of `finish`:
+What is the third one worth? `publish` is the part of `finish` that inserts a prompt:
 """
 
 
