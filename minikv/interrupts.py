@@ -50,7 +50,7 @@ class _Acts:
     def deliver(self) -> None:
         """Do now what Ctrl-C would have done."""
         waiting, self.waiting = self.waiting, None
-        if waiting is not None:
+        if waiting:
             waiting()
 
 
@@ -79,7 +79,7 @@ def _installed() -> bool:
     handler = _handler_of(_SIGINT)
     if not callable(handler):  # ignored, left to the system, or another language's
         return False
-    signal.signal(signal.SIGINT, _Deferral(handler))
+    signal.signal(_SIGINT, _Deferral(handler))
     return True
 
 
@@ -100,18 +100,22 @@ def begin_act(lock: Any = None) -> bool:
     outermost = not inner and (type(_handler_of(_SIGINT)) is _Deferral or _installed())
     if outermost:
         _acts.under_way = True
-    if lock is not None:
-        lock.acquire()
+    if lock:
+        try:
+            lock.acquire()
+        except BaseException:  # raised by the handler of another signal
+            end_act(outermost)
+            raise
     return outermost
 
 
 def end_act(outermost: bool, lock: Any = None) -> None:
     """Let another thread have `lock`, and let Ctrl-C through if it waited for this act."""
-    if lock is not None:
+    if lock:
         lock.release()
     if outermost:
         _acts.under_way = False
-        if _acts.waiting is not None:
+        if _acts.waiting:
             _acts.deliver()
 
 

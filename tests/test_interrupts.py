@@ -18,7 +18,7 @@ from test_manager import busy_day
 from test_scheduler import run_step, submitted
 
 from minikv import CacheManager, CopyOnWrite, OutOfPages, Scheduler
-from minikv.interrupts import Exclusive, exclusive, uninterrupted
+from minikv.interrupts import Exclusive, begin_act, end_act, exclusive, uninterrupted
 
 pytestmark = pytest.mark.core
 
@@ -223,6 +223,18 @@ def test_an_act_that_fails_fails_with_its_own_error_unless_it_is_interrupted():
     assert isinstance(interrupted.value.__context__, OutOfPages)
     with pytest.raises(KeyboardInterrupt):  # no act is under way now
         press()
+
+
+def test_what_comes_while_an_act_waits_for_its_lock_leaves_ctrl_c_as_it_was():
+    """An alarm of somebody else's, for one, whose handler raises."""
+    lock = mock.Mock()
+    lock.acquire.side_effect = [TimeoutError, None]
+    with pytest.raises(TimeoutError):
+        begin_act(lock)
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    end_act(begin_act(lock), lock)
+    lock.release.assert_called_once_with()
 
 
 def test_it_is_raised_once_however_often_it_was_pressed():
