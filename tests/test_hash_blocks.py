@@ -346,10 +346,14 @@ def end_elsewhere(cache, block):
     block.end = 7
 
 
+def rename_the_last(cache, block):
+    block.key = bytes(32)
+
+
 SPOILT = [
     spoil_a_token, lose_a_token, cache_a_page_twice, lose_a_key, keep_a_key, swap_in_the_queue, forget_a_link,
     drop_from_the_queue, make_a_parent_older, use_it_in_the_future, lose_the_parent, count_a_root_wrong, miscount,
-    forget_a_lock, forget_who_holds_a_lock, repeat_an_id, end_elsewhere,
+    forget_a_lock, forget_who_holds_a_lock, repeat_an_id, end_elsewhere, rename_the_last,
 ]  # fmt: skip
 
 

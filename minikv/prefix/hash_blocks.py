@@ -27,7 +27,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from minikv.errors import bounded
+from minikv.errors import bounded, require
 from minikv.prefix.token_trie import PageNode, PageRoot, TokenTrie
 
 # A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.
@@ -234,6 +234,10 @@ class HashBlockCache(TokenTrie):
         if not blocks:
             del self._table[node.key]
         node.key = None
+
+    def _check_node(self, node: Any) -> None:
+        super()._check_node(node)
+        require(node.key == self._key_of(node.parent.key, node.key_bytes), f"node {node.id}: its key is another's")
 
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"
