@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import pickle
 import tracemalloc
 from array import array
 from unittest import mock
@@ -14,7 +16,17 @@ from hypothesis.stateful import run_state_machine_as_test
 from indexes import MANAGERS
 from manager_machine import ManagerAgainstModel
 
-from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    FreeListPool,
+    InvariantError,
+    NoCache,
+    OutOfPages,
+    QueuePool,
+    RadixCache,
+    TieredCache,
+)
 from minikv.pools import page_slots
 from minikv.prefix import INDEXES, index_named
 from minikv.traffic.replay import GrowingPool
@@ -319,6 +331,40 @@ def test_whoever_looks_on_at_insert_sees_all_tokens_and_pages(monkeypatch):
     (tokens, row), options = insert.call_args
     assert (tokens.tolist()[:6], list(row), options["start"].length) == ([1, 2, 3, 4, 5, 6], pages[:3], 4)
     manager.check()
+
+
+def test_whoever_looked_on_before_the_manager_came_sees_it_too():
+    cache = RadixCache()
+    cache.insert = insert = mock.Mock(wraps=cache.insert)
+    ran(CacheManager(8, prefix_cache=cache), [1, 2, 3])
+    assert insert.call_count == 1
+
+
+@pytest.mark.parametrize("of", [RadixCache, TieredCache])
+def test_an_insert_of_a_subclass_is_called_though_it_is_trusted(of):
+    class Counting(of):
+        unique_pages = True
+        inserts = 0
+
+        def insert(self, *args, **options):
+            self.inserts += 1
+            return super().insert(*args, **options)
+
+    cache = Counting()
+    ran(CacheManager(8, prefix_cache=cache), [1, 2, 3])
+    assert cache.inserts == 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda whole: pickle.loads(pickle.dumps(whole))])
+def test_a_copy_of_a_manager_publishes_in_its_own_cache(copied):
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    other, twin = copied((manager, sequence))
+    other.finish(twin)
+    other.check()
+    manager.check()
+    assert (other.cache.total_size, manager.cache.total_size) == (3, 0)
 
 
 def test_a_pool_may_keep_the_pages_that_it_is_given():

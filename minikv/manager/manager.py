@@ -91,10 +91,12 @@ class CacheManager(Exclusive):
         self._returns: list[tuple[Any, Handle | None]] = []  # what failed to go back: pages, and a lock or none
         super().__init__()
         require_fit(self, host)
-        self.host = host_moves(self.cache, store, host, worth_loading)
-        self._trusting = vars(type(self.cache)).get("unique_pages", False)  # a subclass has to say it again
-        self._insert_all = self.cache.insert
-        self._insert_after = getattr(self.cache, "insert_after", None) if self._trusting else None
+        cache: Any = self.cache
+        kind = type(cache)
+        self.host = host_moves(cache, store, host, worth_loading)
+        self._trusting = vars(kind).get("unique_pages", False)  # a subclass has to say it again, and `insert_after`
+        self._insert_after = cache.insert_after if self._trusting and "insert_after" in vars(kind) else None
+        self._insert_all = self._insert_after and kind.insert.__get__(cache)
 
     @property
     def available_size(self) -> int:

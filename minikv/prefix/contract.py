@@ -137,7 +137,8 @@ class PrefixCache(Protocol):
     An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
     `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
     any design can be drawn and filmed. And it may have `insert_after(start, tokens, pages)`, an `insert` of what
-    follows a locked handle alone: a manager that may rely on an index calls it (see `RadixCache`).
+    follows a locked handle alone (see `RadixCache`): a manager that may rely on an index calls it instead of `insert`.
+    So a subclass has to say that again as well.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.

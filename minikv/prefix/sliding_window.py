@@ -59,7 +59,6 @@ class SlidingWindowCache(RadixCache):
     """
 
     unique_pages = True
-    insert_after = None  # type: ignore[assignment] # it has to hear where windows begin
     _make_node = WindowNode
 
     def __init__(

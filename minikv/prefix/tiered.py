@@ -65,6 +65,7 @@ class TieredCache(RadixCache):
     """
 
     unique_pages = True
+    insert_after = RadixCache.insert_after
 
     def __init__(
         self,
