@@ -367,6 +367,47 @@ def test_a_copy_of_a_manager_publishes_in_its_own_cache(copied):
     assert (other.cache.total_size, manager.cache.total_size) == (3, 0)
 
 
+def test_a_cache_of_two_tiers_may_have_no_host_memory():
+    manager = CacheManager(8, prefix_cache=TieredCache())
+    ran(manager, [1, 2, 3])
+    manager.check()
+
+
+def test_all_that_a_pool_refused_goes_back_at_once_however_much_it_is():
+    class Moody(FreeListPool):
+        refuses = False
+
+        def free(self, pages):
+            if self.refuses:
+                raise MemoryError
+            super().free(pages)
+
+    manager = CacheManager(2000, pool=Moody(2000))
+    sequences = [manager.start([1]) for _ in range(2000)]
+    manager.pool.refuses = True
+    for sequence in sequences:
+        with pytest.raises(MemoryError):
+            manager.abort(sequence)
+    manager.pool.refuses = False
+    manager.abort(manager.start([1, 2, 3]))
+    assert manager.pool.num_free == 2000
+    manager.check()
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_row_that_finds_no_memory_stays_as_it_was(failing):
+    manager = CacheManager(64, page_size=2)
+    sequence = manager.start([1, 2])
+    first = sequence.slots.tolist()
+    results = [*[mock.DEFAULT] * (failing - 1), MemoryError]
+    with mock.patch("numpy.empty", side_effect=results, wraps=np.empty), pytest.raises(MemoryError):
+        manager.extend(sequence, range(9))
+    manager.check()
+    manager.extend(sequence, range(9))
+    assert sequence.slots.tolist() == [*first, *range(2, 11)]
+    manager.check()
+
+
 def test_a_pool_may_keep_the_pages_that_it_is_given():
     class Keeps(FreeListPool):
         def free(self, pages):

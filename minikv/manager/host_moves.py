@@ -93,4 +93,4 @@ def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bo
             raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
         if not isinstance(cache, TieredCache):
             raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
-    return HostMoves(cache, store, host, worth) if isinstance(cache, TieredCache) else None
+    return HostMoves(cache, store, host, worth) if getattr(cache, "host", None) else None

@@ -472,7 +472,7 @@ class CacheManager(Exclusive):
         sequence.state = state
         sequence._manager = sequence._handle = None
         sequence._row, sequence._slots = NO_ROW
-        sequence._num_pages = sequence._num_expanded = 0
+        sequence._num_pages = 0
         self._give_back(own, handle)
         if len(self._rows) < _SPARE_ROWS:
             self._rows.append(memory)
@@ -484,21 +484,23 @@ class CacheManager(Exclusive):
         accounted for. What anybody else evicts, and what was inserted or freed without the manager's knowledge, is
         looked at page by page.
         """
-        try:
-            if handle is not None:
-                self.cache.unlock(handle)
-                handle = None
-            if count := len(pages):
-                known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
-                if self._trusting and known + count == self.num_pages and type(self.pool) is FreeListPool:
-                    self.pool.free(pages, sure=True)
-                else:
-                    self.pool.free(np.array(pages))  # a pool may keep it; the row is used again
-        except BaseException:
-            self._returns.append((pages, handle))
-            raise
-        if self._returns:
-            self._give_back(*self._returns.pop())
+        while True:
+            try:
+                if handle is not None:
+                    self.cache.unlock(handle)
+                    handle = None
+                if count := len(pages):
+                    known = self.pool.num_free + self.cache.total_size // self.page_size + self._owned
+                    if self._trusting and known + count == self.num_pages and type(self.pool) is FreeListPool:
+                        self.pool.free(pages, sure=True)
+                    else:
+                        self.pool.free(np.array(pages))  # a pool may keep it; the row is used again
+            except BaseException:
+                self._returns.append((pages, handle))
+                raise
+            if not self._returns:
+                return
+            pages, handle = self._returns.pop()
 
     @exclusive
     def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:

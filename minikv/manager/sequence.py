@@ -66,8 +66,7 @@ class Sequence:
     def tokens(self) -> PackedTokens:
         """All tokens: the prompt's and those after it."""
         if self._tokens is None:
-            self._tokens = PackedTokens(self._prompt.data + self._generated)
-            self._tokens.head = self._prompt.data
+            self._tokens = self._prompt.followed_by(self._generated)
         return self._tokens
 
     @property
@@ -129,12 +128,12 @@ class Sequence:
 
     def _reserve(self, num_pages: int) -> Pages:
         """Give the row memory for `num_pages` pages, which are more than it has room for, and some more."""
-        many, row = num_pages + num_pages // 2, self._row
-        self._row = np.empty(many, np.int32)
-        self._row[: len(row)] = row
+        many = num_pages + num_pages // 2
+        row = np.empty(many, np.int32)
+        row[: len(self._row)] = self._row
         self._slots = np.empty((many if self.page_size > 1 else 0, self.page_size), np.int32)
-        self._num_expanded = 0
-        return self._row
+        self._row, self._num_expanded = row, 0
+        return row
 
     def _cut(self, length: int) -> Pages:
         """Only the first `length` tokens stay; the pages after them, which the row no longer has."""
