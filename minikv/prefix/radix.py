@@ -361,10 +361,7 @@ class RadixCache(BaseIndex):
     def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
         """Return where an insert begins: the node, and how many bytes of the tokens lie before it."""
         if start is not None:
-            source = getattr(start, "source", None)
-            is_prefix = source is not None and (source is packed.head or source is packed.data)
-            if not is_prefix or start not in self._held or start.namespace is not namespace:
-                self._require_start(start, packed, namespace)
+            self._require_start(start, packed, namespace)
             if start.length:
                 return end_of(start), start.length * TOKEN_BYTES
         return self._roots[None] if namespace is None else self._root_of(namespace), 0
