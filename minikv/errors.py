@@ -54,7 +54,7 @@ class InvariantError(AssertionError):
 
 
 def require(holds: Any, message: str) -> None:
-    """Raise `InvariantError` with this message unless it holds.
+    """Raise `InvariantError` with `message` unless the condition `holds`.
 
     >>> require(1 + 1 == 3, "1 + 1 is 2: expected 3")
     Traceback (most recent call last):

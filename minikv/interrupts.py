@@ -84,10 +84,10 @@ def _installed() -> bool:
 
 
 def begin_act(lock: Any = None) -> bool:
-    """Hold Ctrl-C back, and wait for `lock`; `end_act` takes what this returns: is it the act that Ctrl-C waits for?
+    """Hold Ctrl-C back and wait for `lock`; return whether Ctrl-C waits for this act, which `end_act` needs to know.
 
-    That is the outermost act of the main thread, if Python handles Ctrl-C. Both are for acts that a request calls
-    again and again; for all others there is a decorator.
+    It waits for the outermost act of the main thread, if Python handles Ctrl-C. `begin_act` and `end_act` are for acts
+    that a request calls again and again; for all others there are the decorators `exclusive` and `uninterrupted`.
 
     >>> outermost = begin_act()
     >>> try:
@@ -110,7 +110,7 @@ def begin_act(lock: Any = None) -> bool:
 
 
 def end_act(outermost: bool, lock: Any = None) -> None:
-    """Let another thread have `lock`, and let Ctrl-C through if it waited for this act."""
+    """End what `begin_act` began: release `lock`, and let Ctrl-C through if it waited for this act."""
     if lock:
         lock.release()
     if outermost:

@@ -229,7 +229,7 @@ def test_a_page_that_was_written_in_part_is_not_found_by_what_comes_after_it():
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda c: c._sequences["b"].keys.append(c._sequences["a"].keys[1]), "2 pages of 'b' can be found: it lets 1"),
+        (lambda c: c._sequences["b"].keys.append(c._sequences["a"].keys[1]), "2 pages of 'b' can be found: at most 1"),
         (lambda c: c._sequences["a"].keys.reverse(), "page 0 of 'a' can be found, but not by its tokens and those"),
         (lambda c: c._sequences["a"].keys.__setitem__(1, b""), "page 1 of 'a' can be found, but not by its tokens"),
         (lambda c: c._sequences["a"].tokens.__setitem__(0, 5), "page 0 of 'a' can be found, but not by its tokens"),
@@ -237,7 +237,7 @@ def test_a_page_that_was_written_in_part_is_not_found_by_what_comes_after_it():
         (lambda c: c._known.forget(1), "page 1 of 'a' can be found, but not by its tokens"),
         (lambda c: c._known.publish([8], [9]), "page 9 can be found, and no sequence has it"),
         (lambda c: c._sequences["b"].pages.append(3), "'b' has 2 pages: its tokens need 1"),
-        (lambda c: c._references.counts.__setitem__(0, 1), "page 0 counts 1 references: 2 sequences have it"),
+        (lambda c: c._references.counts.__setitem__(0, 1), "references to page 0: 1 counted, expected 2"),
         (lambda c: c.pool.free([0]), "page 0 has 2 references: in the pool it is the other way around"),
         (lambda c: c._references.hold([0]) or c._references.counts.__setitem__(0, 2), r"are counted as \(4, 1\)"),
     ],

@@ -738,7 +738,7 @@ def test_the_audit_asks_the_cache_and_the_pool_for_theirs():
     manager = CacheManager(8)
     ran(manager, [1, 2, 3])
     manager.cache._evictable += 1
-    with pytest.raises(InvariantError, match="evictable_size is 4, the unlocked nodes hold 3 tokens"):
+    with pytest.raises(InvariantError, match="evictable_size is 4, but the unlocked nodes hold 3 tokens"):
         manager.check()
     manager.cache._evictable -= 1
     manager.check()

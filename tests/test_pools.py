@@ -363,13 +363,13 @@ FREE_LIST = [
     (put(_memory={3: -1}), "page -1 is on the stack: this pool has pages 0 to 99"),
     (put(_memory={3: 100}), "page 100 is on the stack: this pool has pages 0 to 99"),
     (put(_memory={3: 99}), "page 99 is on the stack 2 times"),
-    (put(_memory={3: 0}), "page 0 is on the stack, but not at 0"),
-    (put(_where={3: 4}), "page 3 is on the stack, but not at 4"),
+    (put(_memory={3: 0}), "page 0 is on the stack, but not at place 0"),
+    (put(_where={3: 4}), "page 3 is on the stack, but not at place 4"),
     (put(_where={0: 100}), "page 0 has place 100: places are 0 to 99"),
     (put(_where={0: -1}), "page 0 has place -1: places are 0 to 99"),
 ]
 BITMASK = [
-    (put(num_free=2), "99 bits are set, num_free is 2"),
+    (put(num_free=2), "99 bits are set, but num_free is 2"),
     (put_word(0, 1, 0), "word 0 of level 1 is 0x3: expected 0x1"),
     (put_word(1, 0, 0b10), "word 0 of level 1 is 0x2: expected 0x3"),
     (put_word(1, 0, 0b111), "word 0 of level 1 is 0x7: expected 0x3"),
@@ -381,12 +381,12 @@ BITMASK = [
     (lambda pool: pool._levels.clear(), r"its levels have \[\] words: expected \[2, 1\]"),
 ]
 QUEUE = [
-    (put(num_free=2), "99 pages are in the queue, num_free is 2"),
+    (put(num_free=2), "99 pages are in the queue, but num_free is 2"),
     (put(_next={2: 1}), "after page 2 comes 1, whose previous page is 100"),
     (put(_next={2: 101}), "after page 2 comes 101, which is out of range"),
     (put(_previous={3: 1}), "after page 2 comes 3, whose previous page is 1"),
     (put(_previous={100: 3}), "the queue ends with page 99, but its tail is page 3"),
-    (put(_next={0: 1}), "99 pages are in the queue, 100 have a next page"),
+    (put(_next={0: 1}), "99 pages are in the queue, but 100 have a next page"),
 ]
 CORRUPTIONS = [
     pytest.param(make, *pair, id=f"{make.__name__}: {pair[1]}")
@@ -441,7 +441,7 @@ def test_pages_may_be_taken_while_the_queue_is_walked():
 def test_a_pool_larger_than_any_memory_is_refused_in_words():
     for make in POOLS:
         for size in (10**10, 2**31, 2**31 - 1, 2**28 + 1):
-            with pytest.raises(ValueError, match=rf"size is {size}: a pool holds at most 2\*\*28 pages"):
+            with pytest.raises(ValueError, match=rf"size is {size}: a pool holds 1 to 2\*\*28 pages"):
                 make(size)
 
 

@@ -395,15 +395,18 @@ def spoiled(cache, spoil):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda cache, node: setattr(node.window, "live_from", 9), "node 1: live from 9, a lock needs it from 3"),
-        (lambda cache, node: setattr(node.window, "live_from", 4), "node 1: live from 4, a lock needs it from 3"),
+        (lambda cache, node: setattr(node.window, "live_from", 9), "node 1: live from 9, but a lock needs it from 3"),
+        (lambda cache, node: setattr(node.window, "live_from", 4), "node 1: live from 4, but a lock needs it from 3"),
         (lambda cache, node: setattr(node.window, "pins", ()), "node 1: pins [], but its locks begin at [3]"),
         (
             lambda cache, node: cache.windows.ring.remove([node.window]),
             "node 1: 3 tokens may be freed, not in the ring",
         ),
-        (lambda cache, node: setattr(cache.windows, "evictable", 5), "window_evictable_size is 5, the nodes have 3"),
-        (lambda cache, node: setattr(cache.windows, "dead", 5), "5 tokens are counted as dead, the nodes have 0"),
+        (
+            lambda cache, node: setattr(cache.windows, "evictable", 5),
+            "window_evictable_size is 5, but the nodes have 3",
+        ),
+        (lambda cache, node: setattr(cache.windows, "dead", 5), "5 tokens are counted as dead, but the nodes have 0"),
     ],
 )
 def test_the_audit_names_what_disagrees(spoil, message):

@@ -496,12 +496,12 @@ def test_what_is_wrong_is_said_before_a_byte_moves(what, layout):
         (
             lambda: KVStore(KVShape(10**6, num_kv_heads=10**6, head_dim=10**6), 2**31),
             ValueError,
-            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, and they take 8589934592000000000000000000",
+            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, not 8589934592000000000000000000",
         ),
         (
             lambda: KVStore(KVShape(*[2**62] * 3, v_head_dim=2**62), 2**31),
             ValueError,
-            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, and they take \d{59}…",
+            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, not \d{59}…",
         ),
         (lambda: KVStore(EVEN, 1, layout="head"), ValueError, "layout is 'head': expected one of page, layer"),
         (lambda: KVStore(EVEN, 1, dtype="int4"), ValueError, "dtype is 'int4': expected one of fp32"),

@@ -307,7 +307,7 @@ def test_the_audit_finds_a_host_page_with_two_owners_or_none():
     for breaks, said in (
         (lambda host: host.pool.free([0]), "host page 0 has two owners: free, and node 1"),
         (lambda host: host.pool.alloc(1), "host page 2 has no owner"),
-        (lambda host: host.index.acquire([1, 2]), "2 tokens are locked in host memory, the moves under way hold 0"),
+        (lambda host: host.index.acquire([1, 2]), "2 tokens are locked in host memory, but the moves under way hold 0"),
     ):
         cache = TieredCache(host_pages=4)
         cache.insert([1, 2], [5, 6])

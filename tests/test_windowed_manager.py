@@ -101,7 +101,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(act, message):
     ("spoil", "message"),
     [
         (lambda pool: pool.window_of.put(1, 0), "window page 0 has two owners: pages 0 and 1"),
-        (lambda pool: pool.window_of.put(1, -1), "2 window pages are in use, 1 belong to a page"),
+        (lambda pool: pool.window_of.put(1, -1), "2 window pages are in use, but 1 belong to a page"),
         (lambda pool: pool.full.free([1]), "page 1 has window page 1, but page 1 is free"),
         (lambda pool: pool.windows.free([1]), "page 1 has window page 1, but window page 1 is free"),
     ],

@@ -81,7 +81,7 @@ class CopyOnWrite(SharedSequences):
     def _attach_rest(
         self, name: Hashable, made: PagedSequence, rest: list[int], taken: Any, old: PagedSequence | None
     ) -> None:
-        """Give `made` what it did not find, and the name; the pages of the `old` one may be taken for it."""
+        """Append the `rest`, which `made` did not find, and enter it as `name`; may reuse the pages of `old`."""
         needed = -(-len(rest) // self.page_size)  # what was found ends where a page ends
         if old and needed > self.pool.num_free:
             room = self.pool.num_free + sum(self._references.counts[page] == 1 for page in old.pages)
@@ -165,7 +165,7 @@ class CopyOnWrite(SharedSequences):
             sequence.open_to = min(sequence.open_to, end)
 
     def _own(self, sequence: PagedSequence, touched: range) -> None:
-        """Give a sequence copies of the pages that are `touched` and shared, and those that it lacks; or nothing."""
+        """Give a sequence its own pages at `touched`: copies of those that are shared, and new ones at its end."""
         held, counts = sequence.pages, self._references.counts
         wanted = [i for i in touched if i >= len(held) or counts[held[i]] > 1]
         shared = [held[i] for i in wanted if i < len(held)]
@@ -239,7 +239,7 @@ class CopyOnWrite(SharedSequences):
     def _given(
         self, name: Hashable, verb: str, tokens: TokensLike, values: Any
     ) -> tuple[PagedSequence, list[int], Any]:
-        """A sequence, the numbers of `tokens`, and `values` as they are written, one for each."""
+        """Return the sequence `name`, the `tokens` as ints, and their `values`, one per token, ready to write."""
         sequence, numbers = self._settled(name, verb), pack(tokens).tolist()
         self._require_count(numbers, values)
         return sequence, numbers, self.values.take(values, 0, len(numbers))

@@ -71,7 +71,7 @@ class References:
         expected = Counter(page for sequence in sequences for page in sequence.pages)
         for page, refs in enumerate(self.counts):
             if refs != expected[page]:
-                raise InvariantError(f"page {page} counts {refs} references: {expected[page]} sequences have it")
+                raise InvariantError(f"references to page {page}: {refs} counted, expected {expected[page]}")
             if self.pool.is_free(page) == bool(refs):
                 raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
         counted, there = (self.total, self.num_shared), (expected.total(), sum(refs > 1 for refs in expected.values()))
@@ -131,13 +131,13 @@ class KnownPages:
         """
         found = {page: key for key, pages in self._pages.items() for page in pages}
         agree = found == self._keys and all(self._pages.values())
-        require(agree, f"{len(found)} pages can be found, {len(self._keys)} know by what")
+        require(agree, f"{len(found)} pages can be found, but {len(self._keys)} have a key")
         nobodys = found.keys() - {page for sequence in sequences.values() for page in sequence.pages}
         require(not nobodys, f"page {min(nobodys, default=0)} can be found, and no sequence has it")
         for name, sequence in sequences.items():
             whose, keys = bounded(name), sequence.keys
             most = min(sequence.open_to, len(sequence.tokens)) // self.page_size
-            require(len(keys) <= most, f"{len(keys)} pages of {whose} can be found: it lets {most} of them be")
+            require(len(keys) <= most, f"{len(keys)} pages of {whose} can be found: at most {most} may be")
             for page, key, expected in zip(sequence.pages, keys, self.keys_of(sequence.tokens)):
                 what = f"page {page} of {whose} can be found, but not by its tokens and those before it"
                 require(key == expected == found.get(page), what)
@@ -243,7 +243,7 @@ class SharedSequences(Exclusive):
     # -- sharing ----------------------------------------------------------------------------------------------------
 
     def _publish(self, sequence: PagedSequence) -> None:
-        """Let the whole pages of a sequence be found, as far as that is allowed."""
+        """Let others find the whole pages of a sequence, up to its token `open_to`."""
         begin, size = len(sequence.keys), self.page_size
         end = min(sequence.open_to, len(sequence.tokens)) // size
         before = sequence.keys[-1] if begin else b""

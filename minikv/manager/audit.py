@@ -62,7 +62,7 @@ def _claim(owners: Owners, pages: Iterable[int], owner: str) -> None:
 
 
 def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
-    """Nothing is lost: `counted` pages are the cache's and have no name."""
+    """Check that no page is lost; `counted` pages belong to a cache that does not name them."""
     if len(owners) + counted != manager.num_pages:
         lost = [page for page in range(manager.num_pages) if page not in owners]
         named = f"page {lost[0]} has no owner: it is" if lost and not counted else f"{len(owners) + counted} pages are"
@@ -70,7 +70,7 @@ def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
 
 
 def _check_readers(manager: CacheManager, owners: Owners) -> None:
-    """Every row is sound, what it reads is in the cache, and the locks protect what is read and no more."""
+    """Check every row, that the shared pages it reads are in the cache, and that the locks protect exactly those."""
     read: set[int] = set()
     for sequence in manager.sequences:
         check_row(sequence)
@@ -85,7 +85,7 @@ def _check_readers(manager: CacheManager, owners: Owners) -> None:
 
 
 def check_row(sequence: Sequence) -> None:
-    """The regions follow each other, there is a page for each token and no more, the lock ends with what is shared."""
+    """Check that the regions are in order, that the pages are as many as needed, and that the lock ends at `shared`."""
     name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
     shared, computed, length = sequence.shared, sequence.computed, sequence.length
     in_order = (

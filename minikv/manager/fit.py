@@ -1,4 +1,4 @@
-"""The parts that fit together in a manager: anybody can bring their own."""
+"""The parts of a manager: the default ones, and checks that a pool, an index and stores from anybody fit together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def default_cache(page_size: int, host: Any = None) -> PrefixCache:
 
     >>> default_cache(page_size=2)
     RadixCache(page_size=2, policy='lru', evict_by='node', evictable=0, protected=0)
-    >>> default_cache(page_size=2, host=object()).host_pages      # which will not do for a store with pages
+    >>> default_cache(page_size=2, host=object()).host_pages      # a real store has pages, so this would not fit it
     0
     """
     return RadixCache(page_size) if host is None else TieredCache(page_size, getattr(host, "num_pages", 0))
@@ -31,7 +31,7 @@ def default_cache(page_size: int, host: Any = None) -> PrefixCache:
 def every_slot(num_pages: int, page_size: int) -> Pages:
     """The slots of every page, (page, slot), where a table of them is worth its memory; else none.
 
-    Raises `ValueError` for more slots than an int32 can number.
+    Raises `ValueError` if there are more slots than an int32 can number.
 
     >>> every_slot(num_pages=2, page_size=3).tolist(), len(every_slot(num_pages=4, page_size=1))
     ([[0, 1, 2], [3, 4, 5]], 0)

@@ -79,7 +79,7 @@ class HostMoves:
                 self.cache.settle(move, arrived)
 
     def check(self) -> None:
-        """Check that each move under way is a load of which layers have not arrived yet."""
+        """Check that the moves under way are exactly the loads for which the manager still waits."""
         host: Any = self.cache.host
         moves = host.moves
         waits = f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}"
@@ -87,7 +87,7 @@ class HostMoves:
 
 
 def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bool] | None) -> HostMoves | None:
-    """Return the moves of a `TieredCache` with host memory. For any other cache, `worth` is a `ValueError`."""
+    """Return the `HostMoves` of a `TieredCache`. Any other cache has none, and `worth` raises `ValueError` for it."""
     if worth is not None:
         if not callable(worth):
             raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")

@@ -9,10 +9,10 @@
     abort        publish nothing; all goes back
 
 Each of them is atomic: another thread waits until it is done, and so does Ctrl-C. Between start and the end every page
-has exactly one owner: the pool, the prefix cache, or one sequence. `check` (`audit.py`) says so, or names the two. The
-manager looks for room only when the match is locked: before that, it might find it in the match itself. And a page is
-only published once its keys and values have been computed: `advance` says so. No step leaves anything half done that
-`_returns` does not have: pages and locks that a failure kept from going back go with the next act.
+has exactly one owner: the pool, the prefix cache, or one sequence. `check` (`audit.py`) raises an error that names both
+owners of a page with two. The manager looks for room only after it has locked the match; otherwise it might evict the
+very pages that it just matched. A page is published only after its keys and values have been computed, which `advance`
+records. If freeing pages or unlocking fails, `_returns` keeps those pages and locks, and the next act gives them back.
 
 After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, however it ends
 (SGLang freed the last slot of a request in two places, and so twice).
@@ -68,7 +68,7 @@ class CacheManager(Exclusive):
     CacheManager(8 pages of 1, 3 free, 1 sequence running, 4 tokens available)
     """
 
-    _started = _owned = 0  # sequences so far; pages that are the running ones' own
+    _started = _owned = 0  # sequences started so far; pages that running sequences own
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class CacheManager(Exclusive):
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
         self._running: dict[int, Sequence] = {}
-        self._rows: list[tuple[Pages, Pages]] = []  # memory that no row uses now
-        self._returns: list[tuple[Any, Handle | None]] = []  # what failed to go back: pages, and a lock or none
+        self._rows: list[tuple[Pages, Pages]] = []  # the memory of earlier rows, to be used again
+        self._returns: list[tuple[Any, Handle | None]] = []  # pages that could not be freed, each with its lock or None
         super().__init__()
         require_fit(self, host)
         cache: Any = self.cache
@@ -378,7 +378,7 @@ class CacheManager(Exclusive):
             self._give_back(evicted)
 
     def _take(self, sequence: Sequence, before: int, num_pages: int, spare: int = 0) -> None:
-        """Let the row of `sequence` have `num_pages` pages: new ones after the first `before`."""
+        """Extend the row of `sequence` from `before` to `num_pages` pages, with new ones from the pool."""
         row = sequence._row
         missing = num_pages - before
         if self._returns or missing + spare > self.pool.num_free:
@@ -424,9 +424,9 @@ class CacheManager(Exclusive):
             raise
 
     def _insert(self, sequence: Sequence, first: int, pages: int, **windows: int) -> Insertion:
-        """Hand the cache the pages from number `first` on, up to the first `pages`, with all that is before them.
+        """Insert the first `pages` pages of the row into the cache; those before `first` are there already.
 
-        A cache that takes what follows a lock alone is spared the rest, unless somebody looks on at its `insert`.
+        A cache with `insert_after` gets only what follows the lock, unless its `insert` has been replaced to watch it.
         """
         row, end, handle = sequence._row.data, pages * self.page_size, sequence._handle
         if self._insert_after is not None and self.cache.insert == self._insert_all:
@@ -478,7 +478,7 @@ class CacheManager(Exclusive):
             self._rows.append(memory)
 
     def _give_back(self, pages: Any, handle: Handle | None = None) -> None:
-        """Free `pages` and unlock `handle`; what fails to go back goes with the next act.
+        """Free `pages` and unlock `handle`; if that fails, the next act tries again.
 
         Our own pool need not look at our own pages, nor at what our own index evicted, as long as all pages are
         accounted for. What anybody else evicts, and what was inserted or freed without the manager's knowledge, is

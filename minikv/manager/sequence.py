@@ -21,7 +21,7 @@ from minikv.prefix.contract import Handle
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
-NO_ROW = np.empty(0, np.int32), np.empty((0, 1), np.int32)  # its memory: for pages, and for their slots
+NO_ROW = np.empty(0, np.int32), np.empty((0, 1), np.int32)  # the memory of an empty row: pages, and their slots
 
 
 class Sequence:
@@ -49,9 +49,9 @@ class Sequence:
     _manager: Any = None  # while it runs
     _handle: Handle | None = None  # locked: it protects [0, shared)
     _first_own = 0  # its own pages begin here in the row: after `shared`, or after the part being published
-    _num_expanded = 0  # so many pages of the row have their slots in `_slots`; pages of 1 need none
+    _num_expanded = 0  # pages of the row whose slots are in `_slots`; pages of 1 token need none
     _num_pages = 0  # in the row
-    _windows_from = 0  # where the window pages begin that a `WindowedManager` has not given back
+    _windows_from = 0  # the first token whose window page a `WindowedManager` has not given back
     _generated: bytes | bytearray = b""  # the tokens after the prompt
 
     def __init__(self, manager: Any, prompt: PackedTokens, namespace: Hashable):
@@ -60,7 +60,7 @@ class Sequence:
         self._prompt = prompt
         self.length = len(prompt.data) // TOKEN_BYTES
         self._row, self._slots = manager._rows.pop() if manager._rows else NO_ROW  # memory that an earlier row had
-        self._every_slot = manager._every_slot  # page by page, of the whole pool; of a huge pool none
+        self._every_slot = manager._every_slot  # of the whole pool, page by page; empty for a huge pool
 
     @property
     def tokens(self) -> PackedTokens:
@@ -100,7 +100,7 @@ class Sequence:
         return PackedTokens(self._packed(self.computed, end)), slots
 
     def _packed(self, begin: int, end: int) -> bytes:
-        """The tokens from number `begin` to `end`, packed."""
+        """The tokens [begin, end), packed."""
         prompt = self._prompt.data
         first, last = begin * TOKEN_BYTES, end * TOKEN_BYTES
         if last <= len(prompt):

@@ -54,7 +54,7 @@ class WindowedManager(CacheManager):
         return [(full, self.cache.evictable_size), (windows, self.cache.window_evictable_size)]
 
     def _make_room(self, num_pages: int, spare: int = 0) -> None:
-        """Evict until `num_pages` of both kinds are free, as `CacheManager` does it for one."""
+        """Evict until `num_pages` pages of each kind are free, as `CacheManager` does for its one kind."""
         if self._returns:
             self._give_back(*self._returns.pop())
         needed, short = num_pages + spare, []

@@ -46,7 +46,7 @@ class BitmaskPool(CountedPool):
             page = 0
             for words in reversed(self._levels):
                 word = words[page]
-                page = page * _BITS + (word & -word).bit_length() - 1  # the lowest bit
+                page = page * _BITS + (word & -word).bit_length() - 1  # the number of its lowest bit
             self._flip(page)
             self._versions[page] += 1
             pages[i] = page
@@ -91,10 +91,10 @@ class BitmaskPool(CountedPool):
                         f"BitmaskPool: word {word} of level {level} is {bits:#x}: expected {wanted:#x}"
                     )
         free = sum(word.bit_count() for word in self._levels[0])
-        require(free == self.num_free, f"BitmaskPool: {free} bits are set, num_free is {self.num_free}")
+        require(free == self.num_free, f"BitmaskPool: {free} bits are set, but num_free is {self.num_free}")
 
     def _flip(self, page: int) -> None:
-        """Change the bit of a page, and those above it of words that become empty, or are not any more."""
+        """Flip the bit of a page, and the bit above each word that becomes empty or is no longer empty."""
         for words in self._levels:
             page, bit = divmod(page, _BITS)
             before = words[page]

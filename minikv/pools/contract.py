@@ -50,8 +50,8 @@ class SlotPool(Protocol):
 
 
 def pool_size(size: int) -> int:
-    """`size` as an int of at least 1, or the error that says so."""
-    return whole_number("size", size, 1, "a pool holds at most 2**28 pages, and at least 1", POOL_LIMIT + 1)
+    """`size` as an int from 1 to 2**28, or the error that says so."""
+    return whole_number("size", size, 1, "a pool holds 1 to 2**28 pages", POOL_LIMIT + 1)
 
 
 def request(num_pages: int, free: int) -> int:

@@ -109,14 +109,14 @@ class FreeListPool(SlotPool):
         self._note()
         at = self.size - self.num_free
         free = self._memory[at:]
-        for page in free[free.view(np.uint32) >= self.size].tolist():  # a negative one becomes a huge one
+        for page in free[free.view(np.uint32) >= self.size].tolist():  # a negative number becomes a huge one
             raise InvariantError(f"FreeListPool: page {page} is on the stack: this pool has pages 0 to {self.size - 1}")
         for page in np.flatnonzero(self._where.view(np.uint32) >= self.size).tolist():
             place = self._where[page]
             raise InvariantError(f"FreeListPool: page {page} has place {place}: places are 0 to {self.size - 1}")
         for page in free[self._where[free] != np.arange(at, self.size)].tolist():
             times, place = np.count_nonzero(free == page), self._where[page]
-            how = f" {times} times" if times > 1 else f", but not at {place}"
+            how = f" {times} times" if times > 1 else f", but not at place {place}"
             raise InvariantError(f"FreeListPool: page {page} is on the stack{how}")
 
     # -- where pages are ----------------------------------------------------------------------------------------------
@@ -129,10 +129,10 @@ class FreeListPool(SlotPool):
             self._where.put(self._memory[at : self._noted_from], places, "clip")
         self._noted_from = at
 
-    # What these two write counts for nothing until `num_free` says so.
+    # What `_push_few` and `_push_many` write has no effect until `num_free` grows to cover it.
 
     def _push_few(self, pages: list[int], at: int) -> bool:
-        """Put a few pages before `at`; `False` when one of them is foreign, free already, or given twice."""
+        """Put a few pages on the stack, before place `at`; `False` if one is foreign, already free or given twice."""
         stack, where = self._memory.data, self._where.data
         for page in reversed(pages):
             if not 0 <= page < self.size or (where[page] >= at and stack[where[page]] == page):
@@ -143,7 +143,7 @@ class FreeListPool(SlotPool):
 
     def _push_many(self, ids: Pages, top: int) -> bool:
         """The same for many, in a few steps of numpy: no page has two places, so one given twice misses its first."""
-        at, index = top - len(ids), ids.view(np.uint32).astype(np.intp)  # a negative one becomes a huge one
+        at, index = top - len(ids), ids.view(np.uint32).astype(np.intp)  # a negative number becomes a huge one
         try:
             before = self._where.take(index)
         except IndexError:

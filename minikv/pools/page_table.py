@@ -120,7 +120,7 @@ def page_slots(pages: Any, page_size: int) -> Pages:
     >>> page_slots([2, 0], page_size=3).tolist()
     [6, 7, 8, 0, 1, 2]
     """
-    size = whole_number("page_size", page_size, 1, "a page holds at most 2**28 slots, and at least 1", POOL_LIMIT + 1)
+    size = whole_number("page_size", page_size, 1, "a page holds 1 to 2**28 slots", POOL_LIMIT + 1)
     ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
     if len(ids) * size > POOL_LIMIT:
         raise ValueError(f"{len(ids)} pages of {size} are {len(ids) * size} slots: expected at most 2**28 at a time")

@@ -86,14 +86,14 @@ class QueuePool(CountedPool):
         before, seen = self.size, 0
         while (page := self._next[before]) != self.size:
             inside = 0 <= page < self.size
-            if not inside or self._previous[page] != before:  # in a loop, some page has another before it
+            if not inside or self._previous[page] != before:  # in a loop, some page is reached from two others
                 why = f"whose previous page is {self._previous[page]}" if inside else "which is out of range"
                 raise InvariantError(f"QueuePool: after page {before} comes {page}, {why}")
             before, seen = page, seen + 1
         tail, linked = self._previous[self.size], self.size - self._next.count(IN_USE)
         require(tail == before, f"QueuePool: the queue ends with page {before}, but its tail is page {tail}")
-        require(seen == linked, f"QueuePool: {seen} pages are in the queue, {linked} have a next page")
-        require(seen == self.num_free, f"QueuePool: {seen} pages are in the queue, num_free is {self.num_free}")
+        require(seen == linked, f"QueuePool: {seen} pages are in the queue, but {linked} have a next page")
+        require(seen == self.num_free, f"QueuePool: {seen} pages are in the queue, but num_free is {self.num_free}")
 
     def _unlink(self, page: int) -> None:
         before, after = self._previous[page], self._next[page]

@@ -130,7 +130,7 @@ class WindowedPool(SlotPool):
             require(not self.windows.is_free(window), f"{has} window page {window} is free")
             require(other == page, f"window page {window} has two owners: pages {other} and {page}")
         used = self.windows.size - self.windows.num_free
-        require(used == len(holder), f"{used} window pages are in use, {len(holder)} belong to a page")
+        require(used == len(holder), f"{used} window pages are in use, but {len(holder)} belong to a page")
 
     def __repr__(self) -> str:
         full = f"{self.full.num_free} of {self.size} full pages free"

@@ -1,7 +1,7 @@
 """The part that all indexes share: three sizes, the locks that are held, and the steps of a match.
 
-`NoCache` has no more than that, and keeps nothing. A handle belongs to one index, and to its life since the last reset,
-whose `epoch` it carries. Which handles are stale for another reason, and which nodes a lock protects, each index knows.
+`NoCache` is this part alone, and caches nothing. A handle carries the `epoch` of its index: each reset makes a new one.
+Each index decides itself which handles are stale for other reasons, and which nodes a lock protects.
 """
 
 from __future__ import annotations

@@ -136,9 +136,8 @@ class PrefixCache(Protocol):
 
     An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
     `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
-    any design can be drawn and filmed. And it may have `insert_after(start, tokens, pages)`, an `insert` of what
-    follows a locked handle alone (see `RadixCache`): a manager that may rely on an index calls it instead of `insert`.
-    So a subclass has to say that again as well.
+    any design can be drawn and filmed. It may also have `insert_after(start, tokens, pages)`, which inserts only what
+    follows the locked handle `start` (see `RadixCache`); a `CacheManager` calls it if the class has `unique_pages`.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
@@ -230,11 +229,11 @@ def require_limit(limit: int | None, num_tokens: int) -> int:
 
     >>> require_limit(-1, 7)
     Traceback (most recent call last):
-    ValueError: limit is -1: at most that many tokens are matched, 0 or more
+    ValueError: limit is -1: a match has at most that many tokens, 0 or more
     """
     if limit is None:
         return num_tokens
-    return min(num_tokens, whole_number("limit", limit, 0, "at most that many tokens are matched, 0 or more"))
+    return min(num_tokens, whole_number("limit", limit, 0, "a match has at most that many tokens, 0 or more"))
 
 
 def require_wanted(num_tokens: int) -> int:

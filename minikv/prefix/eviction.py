@@ -141,7 +141,7 @@ class SmallestKeyFirst(EvictionOrder):
 
     def __init__(self) -> None:
         self._heap: list[tuple[Key, int, Any]] = []
-        self._most = _FEW  # entries, until the heap is rebuilt
+        self._most = _FEW  # with so many entries, the heap is rebuilt
 
     def remove(self, path: Sequence[Any]) -> None:
         """Take out those that are here."""
@@ -158,7 +158,7 @@ class SmallestKeyFirst(EvictionOrder):
         node.newer = None
 
     def add_leaf(self, node: Any) -> None:
-        """Give `node`, which is an evictable leaf now, a new entry; its old one is passed over from now on."""
+        """Give `node`, which is now an evictable leaf, a new entry; its old entry, if any, is ignored from now on."""
         node.newer = entry = (self.key(node), node.id, node)
         if len(self._heap) >= self._most:
             self._heap = self._entries()
@@ -180,7 +180,7 @@ class SmallestKeyFirst(EvictionOrder):
         return (node for _, _, node in sorted(self._entries()))
 
     def check(self) -> None:
-        """Every leaf has the key that its fields make."""
+        """Check that each leaf is sorted by the key that its fields give now."""
         for key, number, node in self._entries():
             current = self.key(node)
             if key != current:

@@ -186,7 +186,7 @@ class HashBlockCache(TokenTrie):
         super().__init__(page_size)
 
     def _clear(self) -> None:
-        self._table: dict[bytes, list[Block]] = {}  # of a key, more than one block only where keys collide
+        self._table: dict[bytes, list[Block]] = {}  # a key has several blocks only if keys collide
         self._unspelled = 0
         super()._clear()
 

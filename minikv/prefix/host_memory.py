@@ -9,9 +9,10 @@ or written.
     free page --begin_copy--> reserved --settle--> cached --begin_load--> locked --settle--> cached --evicted--> free
                                        --failed--> free
 
-The device's nodes remember where host memory had their paths (`in_host`). That is a handle of host memory's tree, which
-says how much is left of its path, so it needs no care when nodes split, join or are evicted in either tree. With it, an
-eviction reads and copies only what follows. After SGLang's HiCache, whose nodes have a `host_value`.
+A node of the device's tree remembers how much of its path has been copied to host memory (`in_host`, a handle of host
+memory's tree). Nodes may split, join or be evicted in either tree, and nothing has to be updated: the tree can tell how
+much of the handle's path is left. So an eviction reads and copies only the tokens after it. After SGLang's HiCache,
+whose nodes have a `host_value`.
 
 **The rule**: if a page is in host memory, so is every page before it on its path. Then a prefix in host memory can
 always be loaded, whatever the device evicts. A weaker rule, that the pages before it are in *one* of the tiers, copies
@@ -41,13 +42,13 @@ _NONE = np.empty(0, np.int32)
 
 
 class HostedNode(RadixNode):
-    """A node of the device's tree; what is left of the path to `in_host`, if that is set, is in host memory."""
+    """A node of the device's tree. If `in_host` is set, host memory has what is left of the path to that handle."""
 
     __slots__ = ("in_host",)
 
 
 class Edge(NamedTuple):
-    """An edge of the device's tree, as it was when its pages were to be copied out; a root is one, too."""
+    """A copy of an edge of the device's tree, made when its pages were to be copied out. A root counts as an edge."""
 
     node: Any  # a HostedNode, or the root
     key_runs: tuple[bytes, ...]
@@ -66,9 +67,9 @@ class Move:
     src: Pages
     dst: Pages
     namespace: Hashable
-    held: Handle  # the prefix of the tokens that is in host memory, locked
-    end: int  # how many tokens they are
-    path: list[Edge]  # it begins with them
+    held: Handle  # locked: the prefix of `tokens` that host memory has
+    end: int  # the number of `tokens`
+    path: list[Edge]  # the edges from the root; the first `end` tokens on it are `tokens`
 
     @property
     def tokens(self) -> PackedTokens:
@@ -81,7 +82,7 @@ class Move:
 
 
 class HostTree(RadixCache):
-    """Host memory's tree: what a mark says is here of a path is not read, so the rest costs what it has.
+    """The tree of host memory, in which `acquire_path` reads only the tokens after the last `in_host` on a path.
 
     >>> from minikv.tokens import pack
     >>> tree, root = HostTree(evict_by="page"), Edge(RadixCache().root, (), (), 0)
@@ -91,7 +92,7 @@ class HostTree(RadixCache):
     """
 
     def acquire_path(self, path: list[Edge]) -> Handle:
-        """Lock as much of a path as is here; its end is that of the edges in `path`, of which the first is a root."""
+        """Lock the longest prefix of `path` that this tree has; the first edge of `path` is the root."""
         namespace = path[0].node.namespace
         node, length = self._root_of(namespace), 0
         marked = next((edge for edge in reversed(path) if hasattr(edge.node, "in_host")), None)
@@ -112,7 +113,7 @@ class HostMemory:
     """Which of `num_pages` host pages hold which prefixes, and the moves that are under way.
 
     `page_size` is in tokens. `index` has the cached pages and their sizes; all other pages are free or reserved for a
-    move. `moves` are those under way, in the order in which they began.
+    move. `moves` are the moves under way, in the order in which they began.
 
     >>> from minikv.tokens import pack
     >>> host, root = HostMemory(num_pages=4), RadixCache().root
@@ -132,10 +133,10 @@ class HostMemory:
         self.moves: list[Move] = []
 
     def begin_copy(self, path: list[Edge]) -> Move | None:
-        """Plan to copy out the pages on `path`, the edges from the root to its end, that host memory lacks.
+        """Plan to copy out the pages on `path`, a list of edges from the root on, that host memory lacks.
 
         Evicts to make room. If there is not enough room, only the first pages are copied. `None` if nothing is copied.
-        What host memory is known to have of the path is neither read nor copied.
+        The part of the path that `in_host` marks is neither read nor copied.
         """
         held = self.index.acquire_path(path)
         move = self._begin(Move(True, _NONE, _NONE, held.namespace, held, held.length, path))
@@ -178,7 +179,7 @@ class HostMemory:
             if arrived and len(free):
                 new = _after(move.path, known.length)[: len(free) * self.page_size * TOKEN_BYTES]
                 known = done = self.index.insert_after(known, new, free.tobytes())
-                free = free[: (done.prefix_length - move.held.length) // self.page_size]  # copied twice
+                free = free[: (done.prefix_length - move.held.length) // self.page_size]  # cached by then: duplicates
         finally:
             self.moves.remove(move)
             self.index.unlock(move.held)
@@ -196,7 +197,7 @@ class HostMemory:
         """Take `num_pages` pages, or as many as there are after evicting all that are not locked."""
         lacking = num_pages - self.pool.num_free
         if lacking > 0:
-            self.pool.free(self.index.evict(lacking * self.page_size), sure=True)  # they came from there, each once
+            self.pool.free(self.index.evict(lacking * self.page_size), sure=True)  # each came from this pool, once
         return self.pool.alloc(min(num_pages, self.pool.num_free))
 
     def check(self) -> None:
@@ -215,7 +216,7 @@ class HostMemory:
             require(len(named) == 1, f"host page {page} has two owners: {', and '.join(named)}")
         locked = {node for move in self.moves for node in way_to(move.held.node)}
         tokens, protected = sum(len(node.tokens) for node in locked), self.index.protected_size
-        held = f"{protected} tokens are locked in host memory, the moves under way hold {tokens}"
+        held = f"{protected} tokens are locked in host memory, but the moves under way hold {tokens}"
         require(protected == tokens, held)
 
     def __repr__(self) -> str:
@@ -225,7 +226,7 @@ class HostMemory:
 
 
 def _after(path: list[Edge], length: int, runs: str = "key_runs", page_size: int = 1) -> bytes:
-    """The tokens of a path after its first `length`; or its "page_runs", with a page for `page_size` tokens."""
+    """The bytes of a path after its first `length` tokens: of its tokens, or with "page_runs" of its pages."""
     data = b"".join([run for edge in path if edge.end > length for run in getattr(edge, runs)])
     return data[len(data) - (path[-1].end - length) // page_size * TOKEN_BYTES :]
 

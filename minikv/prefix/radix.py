@@ -325,9 +325,9 @@ class RadixCache(BaseIndex):
         return self._put(top, data, skip_byte, new, namespace, priority)
 
     def insert_after(self, start: Handle, tokens: bytes, pages: bytes) -> Insertion:
-        """`insert` of what follows the locked `start` alone: whole pages of packed tokens, and `pages` as int32 bytes.
+        """Insert only what follows the locked `start`: whole pages of packed `tokens`, and `pages` as int32 bytes.
 
-        A cache manager calls it, which has both and answers for them: nothing is looked at but the lock.
+        Only the lock is checked; the caller, a cache manager, is responsible for the tokens and pages.
 
         >>> cache = RadixCache()
         >>> match = cache.acquire([1])
@@ -338,7 +338,7 @@ class RadixCache(BaseIndex):
             self._refuse(start, "insert after")
         top = end_of(start) if start.length else self._root_of(start.namespace)
         done = self._put(top, tokens, 0, pages, start.namespace)
-        done.source = None  # which would be all tokens from the root on
+        done.source = None  # unknown: it would be all tokens from the root on
         done.length += start.length
         done.prefix_length += start.length
         return done
@@ -346,7 +346,7 @@ class RadixCache(BaseIndex):
     def _put(
         self, node: RadixNode, data: bytes, skip_byte: int, new: bytes, namespace: Hashable, priority: int = 0
     ) -> Insertion:
-        """Cache `data` from `skip_byte` on, to which `node` leads, in the pages `new`."""
+        """Cache `data` after `node`, from byte `skip_byte` on, in the pages `new`."""
         top, stride = node, self._stride
         end_byte = len(data) // stride * stride
         node, at_byte = self._walk(top, data, skip_byte, end_byte)

@@ -234,7 +234,7 @@ class SlidingWindowCache(RadixCache):
                 continue
             try:
                 self.windows.bury(state.node, count, self.pool)
-            except Exception:  # what went before comes back, and the next call says why
+            except Exception:  # return what was freed before the failure; the next call raises the error
                 if not (more or len(pages)):
                     raise
                 break

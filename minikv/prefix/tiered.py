@@ -47,9 +47,9 @@ class TieredCache(RadixCache):
     inserts. The other arguments are those of `RadixCache`. `host` is the other tier, or `None` if it has no pages.
 
     If a page is in host memory, so is every page before it on its path. So an eviction copies out the part of the path
-    that host memory lacks, and any prefix can be loaded, whatever the device has evicted. What an eviction or an insert
-    costs more than in a `RadixCache` grows with what is copied out and with the nodes on the path, not with the tokens
-    before it that host memory has. Without host memory, it costs the same.
+    that host memory lacks, and any prefix can be loaded, whatever the device has evicted. Compared with a `RadixCache`,
+    the extra cost of an eviction or an insert grows with the tokens that are copied out and with the number of nodes on
+    the path, but not with the tokens that host memory already has. Without host memory there is no extra cost.
 
     >>> cache = TieredCache(host_pages=8)
     >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -86,9 +86,9 @@ class TieredCache(RadixCache):
     def _clear(self) -> None:
         super()._clear()
         self.host: Any = HostMemory(self.host_pages, self.page_size) if self.host_pages else None
-        self._outgoing = OrderedDict[RadixNode, Any]()  # the nodes of the paths to copy out; a path stands at its end
+        self._outgoing = OrderedDict[RadixNode, Any]()  # nodes of the paths to copy out; the last of each has the path
         if self.host is None:
-            return  # and all verbs are those of `RadixCache`, and cost the same
+            return  # every verb is that of `RadixCache`, and costs the same
         self._make_node = HostedNode
         self._find, self._extend = self._find_in_both, self._extend_and_note  # type: ignore[assignment,method-assign]
         if self.write == "write_back":
@@ -147,19 +147,19 @@ class TieredCache(RadixCache):
             self._outgoing.clear()
         return super().evict(num_tokens)
 
-    # -- what the verbs do where there is host memory ---------------------------------------------------------------
+    # -- what the verbs do if there is host memory -------------------------------------------------------------------
 
     def _find_in_both(
         self, tokens: TokensLike, limit: int | None, namespace: Hashable
     ) -> tuple[Match, list[RadixNode]]:
-        """The match and its path on the device, and how much more is in host memory."""
+        """Find the match and its path on the device; `host_length` says how much more host memory has."""
         match, path = super()._find(tokens, limit, namespace)
         known = self.host.index.match_prefix(PackedTokens(match.source or b""), limit=limit, namespace=namespace)
         match.host_length = max(0, known.length - match.length)
         return match, path
 
     def _extend_and_note(self, *new: Any) -> RadixNode:
-        """Add what is new to the device's tree, and note what the write policy copies out now."""
+        """Add new tokens to the device's tree, and note the path that the write policy copies out now, if any."""
         end = node = super()._extend(*new)
         self._outgoing.clear()
         if self.write == "write_back":
@@ -171,17 +171,17 @@ class TieredCache(RadixCache):
         return end
 
     def _note_and_remove(self, leaf: RadixNode) -> tuple[bytes, ...]:
-        """Take a leaf out of the device's tree, and note that it must be copied out."""
+        """Note that the path to a leaf must be copied out, and remove the leaf from the device's tree."""
         self._note(leaf)
         return super()._remove_leaf(leaf)
 
     def _note_and_trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
-        """Cut the end of a leaf off, likewise."""
+        """Note that the path to a leaf must be copied out, and cut off the end of the leaf."""
         self._note(leaf)
         return super()._trim(leaf, num_bytes)
 
     def _note(self, node: RadixNode) -> None:
-        """Note that the path to `node` must be copied out, unless a longer one is noted."""
+        """Note that the path to `node` must be copied out, unless a path through `node` is noted already."""
         path: list[Any] = way_to(node)
         if path and node not in self._outgoing:
             self._outgoing.update(dict.fromkeys(path))

@@ -124,21 +124,21 @@ class TokenTrie(BaseIndex):
         return root
 
     def _child(self, node: Any, text: bytes) -> Any:
-        """The node of the page of tokens `text` after `node`, or `None`."""
+        """The node after `node` whose page has the packed tokens `text`, or `None`."""
         return node.children.get(text)
 
     def _make_node(self, text: bytes, page: int, parent: Any) -> Any:
-        """A new node, which nothing leads to yet."""
+        """A new node, which `_child` does not find yet."""
         node = TrieNode(text, page, parent)
         node.children = {}
         return node
 
     def _link(self, node: Any) -> None:
-        """`_child` finds a new node from now on."""
+        """Let `_child` find a new node from now on."""
         node.parent.children[node.key_bytes] = node
 
     def _unlink(self, node: Any) -> None:
-        """`_child` finds an evicted node no more."""
+        """Let `_child` no longer find an evicted node."""
         del node.parent.children[node.key_bytes]
 
     def _follow(self, node: Any, data: bytes) -> list[Any]:
@@ -195,7 +195,7 @@ class TokenTrie(BaseIndex):
         return Insertion(self._epoch, path[-1], path[-1].end, namespace, packed.data, known.end)
 
     def _append(self, top: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
-        """Cache the first tokens in `data`, which are new, after `top`: as many as `pages` hold."""
+        """Cache the first tokens in `data`, as many as `pages` hold, as new nodes after `top`."""
         made, node, stride = [], top, self._stride
         for i, page in enumerate(pages):
             node = self._make_node(data[i * stride : (i + 1) * stride], page, node)
@@ -288,7 +288,7 @@ class TokenTrie(BaseIndex):
         check_nodes(self, self._held, self._queue, self._check_node)
         first = Counter(node.parent for node in self.nodes())
         for root in self.roots.values():
-            require(root.num_first == first[root], f"{root}: {root.num_first} nodes are said to follow it")
+            require(root.num_first == first[root], f"{root}: num_first is {root.num_first}, not {first[root]}")
 
     def _check_node(self, node: Any) -> None:
         """Check what only this index knows of a node."""

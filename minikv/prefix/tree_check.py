@@ -45,10 +45,10 @@ def check_nodes(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, of
     _check_locks(held, nodes)
     free = sum(len(node.tokens) for node in nodes if not node.ref_count)
     size = f"evictable_size is {cache.evictable_size}"
-    require(cache.evictable_size == free, f"{size}, the unlocked nodes hold {free} tokens")
+    require(cache.evictable_size == free, f"{size}, but the unlocked nodes hold {free} tokens")
     locked = sum(len(node.tokens) for node in nodes if node.ref_count)
     size = f"protected_size is {cache.protected_size}"
-    require(cache.protected_size == locked, f"{size}, the locked nodes hold {locked} tokens")
+    require(cache.protected_size == locked, f"{size}, but the locked nodes hold {locked} tokens")
     _check_pages(nodes)
     _check_order(order, nodes)
 
@@ -66,8 +66,8 @@ def _check_edge(page_size: int, node: Any) -> None:
 def check_tree_node(page_size: int, clock: int, next_id: int, node: Any) -> None:
     """Check what only a radix tree knows of a node; `clock` is its clock, `next_id` the next node's id.
 
-    Its parent lists it under its first page, and each run of tokens has its run of pages. It is no older than its
-    tokens, no younger than the clock, nor than its parent, unless that is in use.
+    Its parent lists it under its first page, and each run of tokens has its run of pages. It was last used after it was
+    cached, not after the clock's reading and, unless its parent is locked, not after its parent.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -149,10 +149,10 @@ def check_ring(what: str, ring: LeastRecentlyUsed, expected: Sequence[Any]) -> N
     names = {None: "nothing", ring: "the mark"}
 
     def named(member: Any) -> str:
-        return names.get(member) or f"node {getattr(member, 'node', member).id}"  # a node, or the state of one
+        return names.get(member) or f"node {getattr(member, 'node', member).id}"  # or its window state
 
     for before, after in pairwise([ring, *expected, ring]):
-        if before.newer is not after or after.older is not before:  # the text only now: there are many nodes
+        if before.newer is not after or after.older is not before:  # only now build the text: there are many nodes
             links = f"{named(before)} links to {named(before.newer)} and {named(after)} back to {named(after.older)}"
             raise InvariantError(f"{what}: {named(after)} belongs right after {named(before)}, but {links}")
 
@@ -176,9 +176,9 @@ def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]
     >>> cache.insert([1, 2, 3], [0, 1, 2]).node.window.live_from = 1
     >>> cache.check()
     Traceback (most recent call last):
-    minikv.errors.InvariantError: window_evictable_size is 3, the nodes have 2 live tokens that no lock needs
+    minikv.errors.InvariantError: window_evictable_size is 3, but the nodes have 2 live tokens that no lock needs
     """
-    pins: dict[Any, list[int]] = {node: [] for node in nodes}  # where the windows of all locks that reach it begin
+    pins: dict[Any, list[int]] = {node: [] for node in nodes}  # where the windows of its locks begin
     for handle, count in held.items():
         for node in windows.reached(way_to(end_of(handle)), handle.length):
             pins[node] += [handle.length - windows.span] * count
@@ -189,8 +189,8 @@ def check_windows(windows: Any, nodes: Sequence[Any], held: Mapping[Handle, int]
         free += state.num_free
         dead += state.live_from - node.start
     size = f"window_evictable_size is {windows.evictable}"
-    require(windows.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
-    require(windows.dead == dead, f"{windows.dead} tokens are counted as dead, the nodes have {dead}")
+    require(windows.evictable == free, f"{size}, but the nodes have {free} live tokens that no lock needs")
+    require(windows.dead == dead, f"{windows.dead} tokens are counted as dead, but the nodes have {dead}")
     states = (node.window for node in nodes if node.window.num_free)
     ring = "the ring of windows, least recently used first and of a path the nearest to the root first"
     check_ring(ring, windows.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
@@ -202,7 +202,7 @@ def _check_window(node: Any, page_size: int, pins: list[int]) -> None:
     live = f"{name}: live from {state.live_from}"
     require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
     if pins:
-        require(not state.lacks(pins[0]), f"{live}, a lock needs it from {pins[0]}")
+        require(not state.lacks(pins[0]), f"{live}, but a lock needs it from {pins[0]}")
     inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
     require(inside, f"{live}, but its edge is [{node.start}, {node.end})")
     require(node.children or not node.is_tombstone, f"{name}: a tombstone at the end of a path")

@@ -91,12 +91,13 @@ class WindowState:
 
 
 class Windows:
-    """The windowed layers' share of a tree: how much of it is live, how much locks need, and what goes first.
+    """The windowed layers' share of a tree: how much is live, how much the locks need, and what is evicted first.
 
-    `span` is how many tokens before its end a lock holds: the `window`, in whole pages. `evictable` counts live tokens
-    that no lock needs, `dead` those whose window is gone. `ring` has the edges with a window that may be freed, least
-    recently used first; on a path, the one nearest the root first. In the ring of the tree the end of a path goes
-    first; here its beginning does, which the next token is furthest from.
+    `span` is how many tokens before its end a lock protects: the `window`, in whole pages. `evictable` counts the live
+    tokens that no lock needs, `dead` the tokens whose window pages are gone. `ring` has the states of nodes with window
+    pages that may be freed, least recently used first, and of one path the node nearest to the root first. In the
+    tree's own ring, the end of a path comes first. But the next token looks back only one window from the end, so the
+    windows at the beginning of a path are needed least.
 
     >>> from minikv import SlidingWindowCache
     >>> cache = SlidingWindowCache(window=2)
@@ -271,7 +272,7 @@ class Windows:
         Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
         """
         stride, at_byte, longest = TOKEN_BYTES * self.page_size, 0, 0
-        begin = -self.span  # where the live run began; at the root, nothing is lacking before it
+        begin = -self.span  # where the live run began; before the root, no layer lacks anything
         while at_byte < end_byte:
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:

@@ -1,4 +1,4 @@
-"""The manager that an engine needs: anybody can bring their own."""
+"""The protocols of the manager that an engine needs. `CacheManager` keeps them; you can bring your own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from minikv.tokens import TokensLike
 
 @runtime_checkable
 class Manager(Protocol):
-    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises.
+    """Six verbs for the life of a request; the docstrings of `CacheManager` say what each of them promises.
 
-    Its sequences are its own: an engine looks at their `state`, `length`, `tokens`, `cached_length` and `computed`, and
-    gets the tokens and slots of a chunk with `next_chunk`, as in `minikv.Sequence`.
+    Its sequences may be of any class. An engine reads their `state`, `length`, `tokens`, `cached_length` and
+    `computed`, and gets the tokens and slots of a chunk from `next_chunk`, as in `minikv.Sequence`.
     """
 
     page_size: int
@@ -23,10 +23,10 @@ class Manager(Protocol):
     store: Any
 
     def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Any:
-        """Begin a request; the sequence, or `OutOfPages`."""
+        """Begin a request and return its sequence, or raise `OutOfPages`."""
 
     def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
-        """Say that the next tokens are computed."""
+        """Mark the next `num_tokens` tokens (default: all that are left) as computed."""
 
     def extend(self, sequence: Any, tokens: TokensLike) -> None:
         """Append generated tokens to the sequence, or raise `OutOfPages`."""
@@ -35,10 +35,10 @@ class Manager(Protocol):
         """Publish the computed pages while the request continues."""
 
     def finish(self, sequence: Any) -> None:
-        """End the request well."""
+        """Finish the request: publish its computed whole pages and free the rest."""
 
     def abort(self, sequence: Any) -> None:
-        """End the request badly."""
+        """Abort the request: publish nothing more and free everything that it holds."""
 
 
 @runtime_checkable

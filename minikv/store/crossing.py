@@ -123,7 +123,7 @@ class Crossing:
 
 
 def _copy_runs(pieces: list[tuple[int, int, int]], sources: Any, targets: Any) -> None:
-    """Copy runs of rows between a device and host memory, and do not wait."""
+    """Copy runs of rows between a device and host memory, without waiting until they have arrived."""
     for first, begin, length in pieces:
         for source, target in zip(sources, targets):
             target[begin : begin + length].copy_(source[first : first + length], non_blocking=True)

@@ -62,7 +62,7 @@ class KVStore:
     def _allocate(self) -> Tensor:
         size, what = self.num_slots * self.slot_bytes, f"num_pages is {self.num_pages}"
         if size >= 2**63:
-            raise ValueError(f"{what}: a store has less than 2**63 bytes, and they take {bounded(size)}")
+            raise ValueError(f"{what}: a store has less than 2**63 bytes, not {bounded(size)}")
         try:
             with torch.inference_mode(False):  # else it could not be written to outside of that mode
                 return torch.zeros(size, dtype=torch.uint8, device=self.device, pin_memory=self._pinned)
@@ -181,7 +181,7 @@ class KVStore:
         return KVStore(self.shape, num_pages, self.page_size, layout="layer", dtype=self.dtype, pinned=gpu)
 
     def _pair(self, source: KVStore, src: Any, dst: Any, unit: str) -> tuple[Slots, Slots]:
-        """The pages or slots of a copy from `source`, where all has arrived: as many of both, no destination twice."""
+        """Return the checked pages or slots of a copy: as many of both, no destination twice; `source` is complete."""
         source._wait()
         count, target = f"num_{unit}", f"dst_{unit}"
         read = source._numbers(src, getattr(source, count), f"src_{unit}")

@@ -80,7 +80,7 @@ def cut(memory: Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layo
     layers, half = items.view(shape.num_layers, -1), num_slots * k
     keys = layers[:, :half].view(-1, num_slots, k)
     values = layers[:, half:].view(-1, num_slots, v)
-    if k == v:  # then keys and values of all layers are one plane
+    if k == v:  # of equal width, keys and values of all layers are one plane
         return Layout(keys, values, (items.view(-1, num_slots, k),))
     return Layout(keys, values, (keys, values))
 

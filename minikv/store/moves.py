@@ -26,9 +26,9 @@ _NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one num
 class CopyView:
     """Rows to copy by: a tensor (line, slot, items) whose slots and items are contiguous, and its bytes as numpy.
 
-    `lines` is that tensor, `width` the bytes of a row. In host memory `memory` is the same as (line, slot, byte), and
-    `rows` as (line, slot), a row to an item, since numpy copies an item of any size up to `WIDEST` with one memcpy;
-    a wider row, as a page may be that is most of a store, has none.
+    `lines` is that tensor, `width` the bytes of a row. In host memory, `memory` has the same bytes as (line, slot,
+    byte), and `rows` as (line, slot), where an item is a whole row: numpy copies an item of up to `WIDEST` bytes with
+    one memcpy. If rows are wider, as when one page is most of a store, `rows` is `None`.
 
     >>> view = CopyView(torch.zeros(2, 5, 3, dtype=torch.int16))
     >>> view.width, view.memory.shape, view.rows.shape

@@ -49,7 +49,7 @@ class FilmLayout:
     """The `panels` of some views, the tree first, and the `legend` of all of them."""
 
     def __init__(self, views: Sequence[View]):
-        # a broad tree could not be read on a slide
+        # a broad tree grows sideways, or nobody could read it on a slide
         self._sideways = max(map(breadth, views)) > BROAD
         self._trees = {id(view): self._tree(view) for view in views}
         self.panels = [*self._tree_panel(views), *_panels(views)]

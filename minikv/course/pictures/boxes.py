@@ -86,7 +86,7 @@ class BoxRows:
         if self.said:
             return self.said
         lines = [[name, *map(self._box_text, boxes)] for name, boxes in self.rows]
-        # the last word of a line needs no room
+        # nothing follows the last word of a line, so it sets no width
         columns = zip_longest(*([*line[:-1], ""] for line in lines), fillvalue="")
         widths = [max(map(len, column)) for column in columns]
         shown = ["  ".join(f"{word:{wide}}" for word, wide in zip(line, widths)).rstrip() for line in lines]

@@ -206,7 +206,7 @@ def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -
     if two.usage and two.usage.prompt:
         scale = length / two.usage.prompt
     exact = units.scale / 4 < scale < units.scale * 4
-    if not exact:  # it has images, or the bill is not of this prompt
+    if not exact:  # the prompt has images, or the bill is for another prompt
         scale, exact = units.scale, units.scale == 1
     pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
     key = provider_of(one, two)

@@ -190,7 +190,7 @@ def late_text(one: str, two: str) -> str | None:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text, without the numbers that count them."""
+    """The sentences of a text, without the list numbers and bullets before them."""
     return [part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text)]
 
 

@@ -260,7 +260,7 @@ def shown_after(spot: Spot | None) -> str:
 
 
 def spot_json(spot: Spot | None) -> dict[str, Any] | None:
-    """A place as plain values, texts cut short; `None` where a prompt ends."""
+    """A place as plain values, with its texts cut short; `None` if the prompt ends there."""
     if spot is None:
         return None
     return {"place": str(spot.place), "key": spot.key, "character": spot.at, "before": shown_before(spot),

@@ -173,15 +173,15 @@ class _Api:
             self.written[first[number].end] = ttl, first[number].place
 
     def _limits(self) -> tuple[float, float]:
-        """The length from which the API may cache a prompt, and the one from which it surely does."""
+        """The length from which the API may cache a prompt, and the length from which it certainly does."""
         if any(_FILE.search(piece.text[:24]) for piece in self.pair.two.pieces):
-            return 0, 0  # no tokens of a file are known
+            return 0, 0  # nobody knows how many tokens an attached file has
         margin = 0 if self.pair.exact else _UNSURE
         low, high = self.least
         return (1 - margin) * low * self.pair.scale, (1 + margin) * high * self.pair.scale
 
     def _steps(self) -> list[PromptBlock]:
-        """A block for each step of the text that both requests share, one at least."""
+        """A block for each step of the text that both requests share; at least one."""
         step = int(self._of_model("step") * self.pair.scale)
         kept = self._of_model("kept")
         if self.pair.one.settings.get("prompt_cache_retention") == "in_memory":
