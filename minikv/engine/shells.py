@@ -218,7 +218,7 @@ class ManagerShell:
         return sequence
 
     def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
-        """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now."""
+        """Mark the next `num_tokens` tokens (default: all that are left) as computed."""
         self.require(sequence)
         left = len(sequence.tokens) - sequence.computed
         rule = f"0 or more tokens are computed, and {left} of sequence {sequence.number} are left"

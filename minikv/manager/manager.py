@@ -162,7 +162,7 @@ class CacheManager(Exclusive):
             end_act(outermost, self._lock)
 
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
-        """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
+        """Mark the next `num_tokens` tokens (default: all that are left) as computed: their keys and values are stored.
 
         Raises `ValueError` when the sequence is over or has not so many left.
 
@@ -265,7 +265,7 @@ class CacheManager(Exclusive):
             end_act(outermost, self._lock)
 
     def finish(self, sequence: Sequence) -> None:
-        """End the request well: publish the whole pages that are computed, and give back all the rest.
+        """Finish the request: publish its computed whole pages and free the rest.
 
         If the cache fails to take that, the sequence continues. `ValueError`, and nothing changes, if it has finished.
 
@@ -293,7 +293,7 @@ class CacheManager(Exclusive):
 
     @exclusive
     def abort(self, sequence: Sequence) -> None:
-        """End the request badly: publish nothing more, and give back everything that it holds.
+        """Abort the request: publish nothing more, and free everything that it holds.
 
         What a checkpoint published stays in the cache. Raises `ValueError`, and changes nothing, when it is over.
 

@@ -67,7 +67,7 @@ class WindowedManager(CacheManager):
 
     @exclusive
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
-        """Say that the next `num_tokens` tokens are computed, and give back the window pages that nobody will read.
+        """Mark the next `num_tokens` tokens as computed, and give back the window pages that nobody will read.
 
         What a checkpoint or the end publishes keeps its last window, and a page more: the same prompt, asked again,
         computes its last token again, so it needs the window before that one.
