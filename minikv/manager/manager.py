@@ -91,12 +91,10 @@ class CacheManager(Exclusive):
         self._returns: list[tuple[Any, Handle | None]] = []  # pages that could not be freed, each with its lock or None
         super().__init__()
         require_fit(self, host)
-        cache: Any = self.cache
-        kind = type(cache)
-        self.host = host_moves(cache, store, host, worth_loading)
-        self._trusting = vars(kind).get("unique_pages", False)  # a subclass has to say it again, and `insert_after`
-        self._insert_after = cache.insert_after if self._trusting and "insert_after" in vars(kind) else None
-        self._insert_all = self._insert_after and kind.insert.__get__(cache)
+        self.host = host_moves(self.cache, store, host, worth_loading)
+        self._trusting, after = map(vars(type(self.cache)).get, ("unique_pages", "insert_after"))  # of its own
+        self._insert_after: Any = self._trusting and after
+        self._insert_all = after and type(self.cache).insert.__get__(self.cache)
 
     @property
     def available_size(self) -> int:
@@ -429,9 +427,9 @@ class CacheManager(Exclusive):
         A cache with `insert_after` gets only what follows the lock, unless its `insert` has been replaced to watch it.
         """
         row, end, handle = sequence._row.data, pages * self.page_size, sequence._handle
-        if self._insert_after is not None and self.cache.insert == self._insert_all:
+        if self._insert_after and self.cache.insert == self._insert_all:
             tokens = sequence._packed(sequence.shared, end)
-            return self._insert_after(handle, tokens, row[first:pages].tobytes())  # type: ignore[no-any-return]
+            return self._insert_after(self.cache, handle, tokens, row[first:pages].tobytes())  # type: ignore[no-any-return]
         whole = sequence.tokens
         if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
             whole = whole[:end]
