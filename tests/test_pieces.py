@@ -163,6 +163,21 @@ def test_a_wrong_answer_to_an_exercise_is_caught_and_gets_its_hint(exercise, wro
     assert "NameError" not in said or "NameError" in wrong.section.text  # it would be like itself with any hint
 
 
+def test_an_insert_that_takes_its_row_is_caught_for_finish_has_freed_it():
+    """It was accepted, and then `RowTrie.finish` raised in the next cell of the chapter."""
+    piece = next(piece for piece in PIECES if piece.id == "9.3")
+    world = reference_world(piece)
+    right = world["trie_insert"]
+
+    def trie_insert(root, tokens, row, pool):
+        if pool.is_free(row):
+            pool.occupy(row, renew=True)
+        return right(root, tokens, row, pool)
+
+    world["trie_insert"] = trie_insert
+    assert judge(piece, world).parting
+
+
 TWO_MISTAKES = {
     "1.1": ("return layers * kv_heads // tp * head_dim * number_bytes", "a token has a key *and* a value"),
     "2.1": ("return [pool.stack.pop() for _ in range(count)]", "the pages that you hand out need their mark"),

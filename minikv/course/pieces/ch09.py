@@ -111,13 +111,14 @@ def play_is_current(world: World, case: Any) -> Frames:
 
 
 def play_trie_insert(world: World, case: Any) -> Frames:
-    """Requests come one after the other; each is handed a given row again, publishes its prompt, and leaves."""
+    """Requests come one after the other; each takes a given row, frees it, and publishes, as in `RowTrie.finish`."""
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
         for node in root.children.values():
             node.locks = 1
         yield _frame(f"row {row} is taken", root, pool)
+        pool.free([row])
         given = numbers(prompt)
         path = world["trie_insert"](root, given, row, pool)
         seen = {
@@ -126,7 +127,6 @@ def play_trie_insert(world: World, case: Any) -> Frames:
             "the row of the root": root.row,
         }  # fmt: skip
         yield _frame(f"insert {bracketed(prompt)} in row {row}", root, pool, seen)
-        pool.free([row])
 
 
 def play_take_row(world: World, case: Any) -> Frames:
