@@ -152,7 +152,8 @@ class CopyOnWrite(SharedSequences):
         """Write `numbers` and what was `taken` for them from token `at` on, in pages that are its own by then."""
         if not numbers:
             return
-        size, end = self.page_size, at + len(numbers)
+        size = self.page_size
+        end = at + len(numbers)
         touched = range(at // size, -(-end // size))
         self._own(sequence, touched)
         for i in touched:
@@ -166,7 +167,8 @@ class CopyOnWrite(SharedSequences):
 
     def _own(self, sequence: PagedSequence, touched: range) -> None:
         """Give a sequence its own pages at `touched`: copies of those that are shared, and new ones at its end."""
-        held, counts = sequence.pages, self._references.counts
+        held = sequence.pages
+        counts = self._references.counts
         wanted = [i for i in touched if i >= len(held) or counts[held[i]] > 1]
         shared = [held[i] for i in wanted if i < len(held)]
         pages = self.pool.alloc(len(wanted)).tolist()  # all or none

@@ -175,7 +175,8 @@ class SharedSequences(Exclusive):
         self.values: PlainValues | StoreValues = (
             PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
         )
-        self.declared, self.discovered = declared, discovered
+        self.declared = declared
+        self.discovered = discovered
         self._sequences: dict[Hashable, PagedSequence] = {}
         self._known = KnownPages(self.page_size)
         self._shares = 0

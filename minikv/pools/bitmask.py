@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class BitmaskPool(CountedPool):
 
     def __init__(self, size: int):
         super().__init__(size)
-        self._versions = [0] * self.size
+        self._versions = array("q", bytes(8 * self.size))
         # the first level has the pages' bits, each level above a bit for each word
         self._levels = _levels(_all_free(self.size))
 

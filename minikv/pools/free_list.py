@@ -47,7 +47,8 @@ class FreeListPool(SlotPool):
 
         Twin: `minikv.engine.ch01_02_pool.alloc`.
         """
-        at, count = self.size - self.num_free, request(num_pages, self.num_free)
+        at = self.size - self.num_free
+        count = request(num_pages, self.num_free)
         pages = self._memory[at : at + count].copy()
         self.num_free -= count
         return pages
@@ -133,7 +134,8 @@ class FreeListPool(SlotPool):
 
     def _push_few(self, pages: list[int], at: int) -> bool:
         """Put a few pages on the stack, before place `at`; `False` if one is foreign, already free or given twice."""
-        stack, where = self._memory.data, self._where.data
+        stack = self._memory.data
+        where = self._where.data
         for page in reversed(pages):
             if not 0 <= page < self.size or (where[page] >= at and stack[where[page]] == page):
                 return False

@@ -83,7 +83,8 @@ class QueuePool(CountedPool):
 
     def check(self) -> None:
         """Walking forward visits `num_free` pages, each linked back to the one before it."""
-        before, seen = self.size, 0
+        before = self.size
+        seen = 0
         while (page := self._next[before]) != self.size:
             inside = 0 <= page < self.size
             if not inside or self._previous[page] != before:  # in a loop, some page is reached from two others

@@ -52,7 +52,8 @@ class Crossing:
     """
 
     def __init__(self, source: End, target: End):
-        self.source, self.target = source, target
+        self.source = source
+        self.target = target
         self.to_come = list(range(len(source.layers)))  # the layers that have not been read yet
         self._events: dict[int, Any] = {}
         self._staged: dict[int, list[Tensor]] = {}

@@ -36,7 +36,8 @@ class CopyView:
     """
 
     def __init__(self, lines: Tensor):
-        self.lines, self.width = lines, lines.shape[2] * lines.itemsize
+        self.lines = lines
+        self.width = lines.shape[2] * lines.itemsize
         if lines.device.type == "cpu":
             self.memory = lines.view(torch.uint8).numpy()
             self.rows = self.memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
