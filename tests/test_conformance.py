@@ -81,8 +81,8 @@ def test_the_device_side_of_two_tiers_keeps_all_fifteen_rules(write):
 class CountsHostMemory(CarriedOut):
     """Says of what is in host memory that it is cached, in whatever pages it had there."""
 
-    def _find(self, *asked):
-        match, path = super()._find(*asked)
+    def _find_in_both(self, *asked):
+        match, path = super()._find_in_both(*asked)
         if match.host_length:
             there = self.host.index.match_prefix(PackedTokens(match.source)[: match.length + match.host_length])
             match.length, match.parts = there.length, [there.pages.tobytes()]

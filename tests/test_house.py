@@ -80,7 +80,7 @@ BUDGETS = {
     # What the learner builds.
     "engine": 12_994,
     # Which pages are free, and what is in them.
-    "pools, store, copy_on_write": 13_485,
+    "pools, store, copy_on_write": 13_483,
     # Which pages hold which prefix.
     "prefix": 17_490,
     # The life of a request.

@@ -90,7 +90,8 @@ class QueuePool(CountedPool):
             if not inside or self._previous[page] != before:  # in a loop, some page is reached from two others
                 why = f"whose previous page is {self._previous[page]}" if inside else "which is out of range"
                 raise InvariantError(f"QueuePool: after page {before} comes {page}, {why}")
-            before, seen = page, seen + 1
+            before = page
+            seen += 1
         tail, linked = self._previous[self.size], self.size - self._next.count(IN_USE)
         require(tail == before, f"QueuePool: the queue ends with page {before}, but its tail is page {tail}")
         require(seen == linked, f"QueuePool: {seen} pages are in the queue, but {linked} have a next page")

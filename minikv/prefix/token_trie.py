@@ -274,7 +274,7 @@ class TokenTrie(BaseIndex):
         for node in gone:
             self._unlink(node)
             root = node.parent
-            if root.parent is None:
+            if isinstance(root, PageRoot):
                 root.num_first -= 1
                 if not root.num_first and root.namespace is not None:
                     self._roots.pop(root.namespace, None)

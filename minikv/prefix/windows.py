@@ -107,7 +107,8 @@ class Windows:
     """
 
     def __init__(self, window: int, page_size: int):
-        self.page_size, self.span = page_size, -(-window // page_size) * page_size
+        self.page_size = page_size
+        self.span = -(-window // page_size) * page_size
         self.evictable = self.dead = 0
         self.ring = LeastRecentlyUsed()
 

@@ -46,8 +46,7 @@ class KVStore:
         pinned: bool = False,
     ):
         require_layout(shape, layout)
-        self.shape = shape
-        self.layout = layout
+        self.shape, self.layout = shape, layout
         self.dtype = dtype_of(dtype)
         self.num_pages = whole_number("num_pages", num_pages, 1, "a store has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
