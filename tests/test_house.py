@@ -84,7 +84,7 @@ BUDGETS = {
     # Which pages hold which prefix.
     "prefix": 17_490,
     # The life of a request.
-    "manager": 5_995,
+    "manager": 5_992,
     # A model that answers.
     "serving": 14_980,
     # The files at the root of the package.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 
@@ -402,3 +403,9 @@ def test_changing_what_was_read_leaves_the_file_as_it_is(folder):
     before = (folder / "model.safetensors").read_bytes()
     read_weights(folder)["model.norm.weight"].zero_()
     assert (folder / "model.safetensors").read_bytes() == before
+
+
+def test_the_numbers_of_a_rope_are_found_by_their_names():
+    config = LlamaConfig.read(settings(rope_scaling=LLAMA3))
+    backwards = dict(reversed(config.rope_scaling.items()))
+    assert rope_frequencies(dataclasses.replace(config, rope_scaling=backwards)) == rope_frequencies(config)

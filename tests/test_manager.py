@@ -317,6 +317,13 @@ def test_finish_publishes_what_is_computed_and_no_more():
     assert sequence.slots.tolist() == []
 
 
+def test_a_cache_of_ones_own_may_have_a_host():
+    class Named(RadixCache):
+        host = "machine 7"
+
+    assert CacheManager(4, prefix_cache=Named()).host is None
+
+
 def test_whoever_looks_on_at_insert_sees_all_tokens_and_pages(monkeypatch):
     manager = CacheManager(16, page_size=2)
     first = manager.start([1, 2, 3, 4])

@@ -80,8 +80,7 @@ class HostMoves:
 
     def check(self) -> None:
         """Check that the moves under way are exactly the loads for which the manager still waits."""
-        host: Any = self.cache.host
-        moves = host.moves
+        moves = self.cache.host.moves
         waits = f"{moves_under_way(len(moves))}, but the manager waits for {len(self._coming)}"
         require(moves == list(self._coming), waits)
 
@@ -93,4 +92,4 @@ def host_moves(cache: Any, store: Any, host: Any, worth: Callable[[int, int], bo
             raise TypeError(f"worth_loading is {bounded(worth)}: expected a function of two numbers")
         if not isinstance(cache, TieredCache):
             raise ValueError(f"worth_loading is {bounded(worth)}: the prefix cache has no host memory")
-    return HostMoves(cache, store, host, worth) if getattr(cache, "host", None) else None
+    return HostMoves(cache, store, host, worth) if isinstance(cache, TieredCache) and cache.host else None

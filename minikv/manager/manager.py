@@ -85,16 +85,16 @@ class CacheManager(Exclusive):
         self._every_slot = every_slot(self.num_pages, self.page_size)
         self.cache = default_cache(page_size, host) if prefix_cache is None else prefix_cache
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
-        self.store = store
-        self._running: dict[int, Sequence] = {}
+        self.store, self._running = store, dict[int, Sequence]()
         self._rows: list[tuple[Pages, Pages]] = []  # the memory of earlier rows, to be used again
         self._returns: list[tuple[Any, Handle | None]] = []  # pages that could not be freed, each with its lock or None
         super().__init__()
         require_fit(self, host)
         self.host = host_moves(self.cache, store, host, worth_loading)
-        self._trusting, after = map(vars(type(self.cache)).get, ("unique_pages", "insert_after"))  # of its own
-        self._insert_after: Any = self._trusting and after
-        self._insert_all = after and type(self.cache).insert.__get__(self.cache)
+        own = vars(type(self.cache))  # a subclass says again what a manager may rely on
+        self._trusting = own.get("unique_pages")
+        self._insert_after = self._trusting and own.get("insert_after")
+        self._insert_all = self._insert_after and type(self.cache).insert.__get__(self.cache)
 
     @property
     def available_size(self) -> int:

@@ -511,6 +511,7 @@ class RadixCache(BaseIndex):
         wanted = -(-require_wanted(num_tokens) // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
         got = 0
+        by_page = self.evict_by == "page"
         while got < wanted:
             try:
                 leaf = self._order.first()
@@ -522,7 +523,6 @@ class RadixCache(BaseIndex):
                 if not parts:
                     raise
                 break
-            by_page = self.evict_by == "page"
             for pages in self._evict_end(leaf, wanted - got) if by_page else self._remove_leaf(leaf):
                 parts.append(pages)
                 got += len(pages)

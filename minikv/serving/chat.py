@@ -40,7 +40,9 @@ class Chat:
     """
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, format: PlainFormat, context: int = 2048):
-        self._engine, self._tokenizer, self._format = engine, tokenizer, format
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._format = format
         context = whole_number("context", context, 1, "a model looks back at least 1 token")
         self.context = min(context, engine.manager.num_pages * engine.manager.page_size)
         self.turns: list[Turn] = []

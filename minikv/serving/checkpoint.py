@@ -161,7 +161,7 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
     scaling = config.rope_scaling
     if "low_freq_factor" not in scaling:
         return [turn / scaling.get("factor", 1) for turn in plain]
-    factor, low, high, context = scaling.values()  # in the order of `_SCALING`
+    factor, low, high, context = (scaling[name] for name in _SCALING["llama3"])
     turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
     kept = [min(1.0, max(0.0, (many - low) / (high - low))) for many in turns]
     return [turn * (share + (1 - share) / factor) for turn, share in zip(plain, kept)]

@@ -59,7 +59,9 @@ class Engine:
     def __init__(
         self, model: Model, manager: Manager, scheduler: Scheduler | None = None, drafts: Drafter | None = None
     ):
-        self.model, self.manager, self.drafts = model, manager, drafts
+        self.model = model
+        self.manager = manager
+        self.drafts = drafts
         self.scheduler = Scheduler(manager) if scheduler is None else scheduler
         if not isinstance(model, Model):
             raise TypeError(f"model is {bounded(model)}: expected a Model")

@@ -59,8 +59,12 @@ class Llama:
 
     def __init__(self, config: LlamaConfig, weights: Weights, attention: Callable[[Batch, Any], Any] = StepAttention):
         check_weights(config, weights)
-        self.config, self.weights, self.attention = config, weights, attention
-        self.shape, self.vocab_size, self.eos = config.shape, config.vocab_size, config.eos
+        self.config = config
+        self.weights = weights
+        self.attention = attention
+        self.shape = config.shape
+        self.vocab_size = config.vocab_size
+        self.eos = config.eos
         embedding = weights["model.embed_tokens.weight"]
         self.dtype, self.device = embedding.dtype, embedding.device
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
