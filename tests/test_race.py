@@ -12,9 +12,10 @@ from minikv import RadixCache
 from minikv.measure import race
 from minikv.measure.bench import CONTENDERS
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run_lap
-from minikv.measure.lives import verbs_life
+from minikv.measure.lives import IndexLife, verbs_life
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
+from minikv.tokens import pack
 
 pytestmark = pytest.mark.core
 
@@ -151,3 +152,25 @@ def test_what_somebody_elses_index_evicts_is_looked_at():
     life.finish(life.begin(([1] * 40, 39, [1] * 50, 50))[0])
     with pytest.raises(ValueError, match="is given twice"):
         life.begin(([2] * 60, 59, [2] * 70, 70))
+
+
+class SeesInserts(RadixCache):
+    """An index with an `insert` of its own, which `insert_after` would pass by."""
+
+    def insert(self, tokens, pages, **options):
+        self.inserts = getattr(self, "inserts", 0) + 1
+        return super().insert(tokens, pages, **options)
+
+
+@pytest.mark.parametrize("publish", [False, True])
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_a_bare_index_is_given_what_follows_the_lock_only_if_it_says_so(page_size, publish):
+    """Both ways it holds the same, in the same order of eviction; a subclass's own `insert` is called."""
+    found = []
+    for make in RadixCache, SeesInserts:
+        cache = make(page_size)
+        lap = run_lap(Contender("bare", lambda cache=cache: cache, IndexLife, pack), WORKLOADS["W4"](40), 4096, publish)
+        cache.check()
+        found.append((lap.hits, cache.total_size, cache.evict(cache.total_size).tolist()))
+    assert found[0] == found[1]
+    assert cache.inserts == 40 * (1 + publish)

@@ -77,7 +77,7 @@ class Figures(Measured):
 
 
 def _race_lines(found: Race) -> Iterator[str]:
-    published = ", prompts published after prefill" if found.publish else ""
+    published = ", prompts published after prefill" * found.publish
     room = f"room for {found.room}% of all they cache{published}"
     yield f"{found.workload} {found.title}, {found.requests} requests, {room}"
     yield f"  {'':<24}{'median us':>10}  {'to the limit':<26}{'mean us':>10}  {'to the limit':<26}{'to minikv':<24}hits"

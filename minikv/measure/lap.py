@@ -156,7 +156,7 @@ class Limit:
         """The prompt, the edges that it hits, its new tokens, and where they and their slots are kept."""
         gaps = np.flatnonzero(np.diff(hit) != 1)
         parts = np.split(hit, gaps + 1)
-        edges = [self._edge(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+        edges = [self._edge(part[0], part[-1] + 1) for part in parts if len(part)]
         new = memoryview(exchange.full.data)[TOKEN_BYTES * len(hit) :]
         start = end - len(new) // TOKEN_BYTES
         return exchange.prompt.data, edges, new, *self._edge(start, end)

@@ -22,7 +22,6 @@ from minikv.pools import FreeListPool
 from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens
 
-_ONE_PAGE = array("i", [0])
 ToTokens = Callable[[PackedTokens], Any]
 
 
@@ -76,7 +75,7 @@ class IndexLife:
 
     def __init__(self, cache: Any, capacity: int, publish: bool):
         self.cache, self.page_size, self.publish = cache, cache.page_size, publish
-        self.is_ours = not isinstance(cache, FiveVerbs)  # the pool looks at what somebody else's index evicts
+        self.insert_after = vars(type(cache)).get("insert_after")
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones
 
@@ -92,10 +91,11 @@ class IndexLife:
         cached = match.length // self.page_size
         row = self.rows.pop() if self.rows else memoryview(b"")
         if len(row) < pages:
-            row = memoryview(_ONE_PAGE * (2 * pages))
+            row = memoryview(array("i", bytes(8 * pages)))
         short = pages - cached - self.pool.num_free
         if short > 0:
-            self.pool.free(self.cache.evict(short * self.page_size), sure=self.is_ours)
+            is_ours = not isinstance(self.cache, FiveVerbs)  # the pool looks at what somebody else's index evicts
+            self.pool.free(self.cache.evict(short * self.page_size), sure=is_ours)
         match.copy_to(row)
         self.pool.alloc_to(row[cached:pages])
         held = self._publish(prompt, row, match) if self.publish else match
@@ -103,24 +103,35 @@ class IndexLife:
 
     def _publish(self, prompt: Any, row: memoryview, match: Any) -> Any:
         """Cache the prompt and lock it; where the index kept pages of its own, the row takes them."""
-        held = self.cache.insert(prompt, row[: len(prompt) // self.page_size], start=match)
+        held = self._insert(prompt, row, match)
         if held.prefix_length == match.length:
             self.cache.lock(held)
         else:
-            self.pool.free(row[match.length // self.page_size : held.prefix_length // self.page_size])
             held = self.cache.acquire(prompt, limit=held.length)
             held.copy_to(row)
         self.cache.unlock(match)
         return held
 
+    def _insert(self, tokens: Any, row: memoryview, held: Any) -> Any:
+        """Cache the whole pages of `tokens`, by `insert_after` where the manager would, and free duplicates."""
+        first = held.length // self.page_size
+        whole = len(tokens) // self.page_size
+        if self.insert_after:
+            rest = tokens[held.length : whole * self.page_size]
+            done = self.insert_after(self.cache, held, rest.data, row[first:whole].tobytes())
+        else:
+            done = self.cache.insert(tokens, row[:whole], start=held)
+        if done.prefix_length > held.length:
+            self.pool.free(row[first : done.prefix_length // self.page_size])
+        return done
+
     def finish(self, running: Any) -> None:
         """Insert all, free duplicates and the tail, unlock."""
         full, row, pages, held = running
-        done = self.cache.insert(full, row[:pages], start=held)
-        if done.prefix_length > held.length:
-            self.pool.free(row[held.length // self.page_size : done.prefix_length // self.page_size])
-        if done.length // self.page_size < pages:
-            self.pool.free(row[done.length // self.page_size : pages])
+        done = self._insert(full, row, held)
+        kept = done.length // self.page_size
+        if kept < pages:
+            self.pool.free(row[kept:pages])
         self.cache.unlock(held)
         self.rows.append(row)
 

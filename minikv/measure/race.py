@@ -61,15 +61,15 @@ class Race:
 
     def to_limit(self, name: str) -> Spread:
         """The contender's median request, as a multiple of the limit's."""
-        return Spread.of([p50 / self.limit_p50 for p50 in self.of(name).p50])
+        return Spread.of(np.divide(self.of(name).p50, self.limit_p50))
 
     def to_limit_mean(self, name: str) -> Spread:
         """The contender's mean, as a multiple of the limit's mean."""
-        return Spread.of([mean / self.limit_mean for mean in self.of(name).mean])
+        return Spread.of(np.divide(self.of(name).mean, self.limit_mean))
 
     def between(self, name: str, other: str) -> Spread:
         """The median request of `name`, as a multiple of that of `other`, round by round."""
-        return Spread.of([mine / theirs for mine, theirs in zip(self.of(name).p50, self.of(other).p50)])
+        return Spread.of(np.divide(self.of(name).p50, self.of(other).p50))
 
 
 def race(
@@ -101,10 +101,11 @@ def race(
             tick(f"{where}, round {turn + 1}, {contender.name}")
             laps[contender.name].append(_lap(contender, workload, capacity, publish))
             floors.append(limit.run())
-    floor, requests = usual(floors), len(workload.exchanges)
-    found = Race(workload.name, workload.title, share, room, publish, requests, floor.p50, floor.mean)
+    floor, exchanges = usual(floors), workload.exchanges
+    prompt_tokens = sum(len(exchange.prompt) for exchange in exchanges)
+    found = Race(workload.name, workload.title, share, room, publish, len(exchanges), floor.p50, floor.mean)
     for name, own in laps.items():
-        hit_rate = round(sum(own[0].hits) / workload.num_tokens, 3)
+        hit_rate = round(sum(own[0].hits) / prompt_tokens, 3)
         found.results.append(Result(name, [lap.p50 for lap in own], [lap.mean for lap in own], hit_rate))
     return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 One = TypeVar("One")
 
@@ -36,9 +37,12 @@ class Measured:
 
     def report(self) -> str:
         """Everything as text; ratios first, since they are what travels from one machine to another."""
-        heading = f"{self.date}, {self.machine}; medians of {self.rounds} rounds (smallest to largest)"
+        lines = [f"{self.date}, {self.machine}; medians of {self.rounds} rounds (smallest to largest)"]
+        lines += self.lines()
         kept = [] if self.quick else [f"  {promise}" for promise in self.promises()]
-        return "\n".join([heading, *self.lines(), *(["", "promised:", *kept] if kept else [])])
+        if kept:
+            lines += "", "promised:", *kept
+        return "\n".join(lines)
 
 
 def today(rounds: int, quick: bool = False, machine: str = "") -> tuple[str, str, int, bool]:
@@ -48,8 +52,8 @@ def today(rounds: int, quick: bool = False, machine: str = "") -> tuple[str, str
     True
     """
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    here = f"{python}, {platform.machine()}, {os.cpu_count()} cores"
-    return here + machine, date.today().isoformat(), rounds, quick
+    here = f"{python}, {platform.machine()}, {os.cpu_count()} cores{machine}"
+    return here, date.today().isoformat(), rounds, quick
 
 
 def turns(sides: Sequence[One], rounds: int) -> Iterator[tuple[int, One]]:
@@ -59,9 +63,8 @@ def turns(sides: Sequence[One], rounds: int) -> Iterator[tuple[int, One]]:
     [(0, 'a'), (0, 'b'), (1, 'b'), (1, 'a')]
     """
     for turn in range(rounds):
-        first = turn % len(sides)
-        for side in (*sides[first:], *sides[:first]):
-            yield turn, side
+        for place in range(turn, turn + len(sides)):
+            yield turn, sides[place % len(sides)]
 
 
 @dataclass
@@ -77,9 +80,9 @@ class Spread:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def of(cls, values: Any) -> Spread:
         """The spread of some measurements."""
-        return cls(*(round(value, 3) for value in (statistics.median(values), min(values), max(values))))
+        return cls(*np.quantile(values, (0.5, 0, 1)).round(3).tolist())
 
     def __str__(self) -> str:
         return f"{self.median:.1f} ({self.low:.1f} to {self.high:.1f})"

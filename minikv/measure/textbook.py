@@ -15,8 +15,7 @@ from minikv.engine import engine_world
 class Clock:
     """In the ring's place: it counts how often something was used."""
 
-    def __init__(self) -> None:
-        self.now = 0
+    now = 0
 
 
 def use_path(clock: Clock, node: Any) -> None:
@@ -29,12 +28,10 @@ def use_path(clock: Clock, node: Any) -> None:
 
 def evict_by_scan(cache: Any, num_pages: int) -> list[int]:
     """Free unlocked leaves, least recently used first: visit every node, make a heap of the leaves, pop."""
-    freed = list[int]()
-    heap = []  # no two leaves were used at one time
-    for node in cache.nodes():
-        if not (node.children or node.locks):
-            heap.append((node.last_used, node))
+    # no two leaves were used at one time, so the heap never compares nodes
+    heap = [(node.last_used, node) for node in cache.nodes() if not (node.children or node.locks)]
     heapq.heapify(heap)
+    freed = list[int]()
     while heap and len(freed) < num_pages:
         _, leaf = heapq.heappop(heap)
         parent = leaf.parent

@@ -42,11 +42,6 @@ class Workload(NamedTuple):
     exchanges: list[Exchange]
 
     @property
-    def num_tokens(self) -> int:
-        """Tokens of all prompts together."""
-        return sum(len(exchange.prompt) for exchange in self.exchanges)
-
-    @property
     def lengths(self) -> list[int]:
         """Tokens of each request, prompt and answer."""
         return [len(exchange.full) for exchange in self.exchanges]
@@ -173,8 +168,8 @@ def w6_mooncake(trace: Iterable[Any], count: int = 1000) -> Workload:
     for request in itertools.islice((request for request in trace if request.input_length), writer.count):
         total += request.input_length + request.output_length
         if total > MOST_TOKENS:
-            at = f"request {len(exchanges) + 1} brings the trace to {total} tokens"
-            raise ValueError(f"{at}: expected at most {MOST_TOKENS}")
+            rule = f"expected at most {MOST_TOKENS}"
+            raise ValueError(f"request {len(exchanges) + 1} brings the trace to {total} tokens: {rule}")
         exchanges.append(writer.exchange(_written_out(request), writer.text(request.output_length)))
     return Workload("W6", "mooncake", exchanges)
 
