@@ -169,7 +169,9 @@ def test_a_bare_index_is_given_what_follows_the_lock_only_if_it_says_so(page_siz
     found = []
     for make in RadixCache, SeesInserts:
         cache = make(page_size)
-        lap = run_lap(Contender("bare", lambda cache=cache: cache, IndexLife, pack), WORKLOADS["W4"](40), 4096, publish)
+        lap = run_lap(
+            Contender("bare", lambda cache=cache: cache, IndexLife, pack), WORKLOADS["W4"](40), 12_000, publish
+        )
         cache.check()
         found.append((lap.hits, cache.total_size, cache.evict(cache.total_size).tolist()))
     assert found[0] == found[1]

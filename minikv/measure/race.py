@@ -102,10 +102,9 @@ def race(
             laps[contender.name].append(_lap(contender, workload, capacity, publish))
             floors.append(limit.run())
     floor, exchanges = usual(floors), workload.exchanges
-    prompt_tokens = sum(len(exchange.prompt) for exchange in exchanges)
     found = Race(workload.name, workload.title, share, room, publish, len(exchanges), floor.p50, floor.mean)
     for name, own in laps.items():
-        hit_rate = round(sum(own[0].hits) / prompt_tokens, 3)
+        hit_rate = round(sum(own[0].hits) / sum(len(exchange.prompt) for exchange in exchanges), 3)
         found.results.append(Result(name, [lap.p50 for lap in own], [lap.mean for lap in own], hit_rate))
     return found
 
