@@ -82,7 +82,7 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 13_483,
     # Which pages hold which prefix.
-    "prefix": 17_490,
+    "prefix": 17_474,
     # The life of a request.
     "manager": 5_992,
     # A model that answers.

@@ -60,8 +60,8 @@ class TailKeptOnFinish(CacheManager):
 class DuplicatesKept(CacheManager):
     """The other half of it: the second request keeps what it computed twice."""
 
-    def _publish(self, sequence):
-        done = super()._publish(sequence)
+    def _publish(self, sequence, **options):
+        done = super()._publish(sequence, **options)
         if done is not None:
             done.prefix_length = sequence.shared
         return done
@@ -80,10 +80,10 @@ class DoubleReleaseOnAbort(CacheManager):
 class PublishesWhatIsNotComputed(CacheManager):
     """The slots are there, so they must be good: the last sampled token, and all that a chunk has not reached."""
 
-    def _publish(self, sequence):
+    def _publish(self, sequence, **options):
         computed, sequence.computed = sequence.computed, sequence.length
         try:
-            return super()._publish(sequence)
+            return super()._publish(sequence, **options)
         finally:
             sequence.computed = computed
 

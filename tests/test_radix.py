@@ -501,6 +501,60 @@ def test_what_follows_a_lock_is_cached_as_if_all_had_been_given(page_size):
         ]
 
 
+@pytest.mark.parametrize("policy", ["lru", "lfu", "mru", "slru"])
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_a_lock_that_moves_on_is_as_good_as_a_new_one(page_size, policy):
+    """Several requests run at once; with `move_lock` one call does what takes three without it."""
+    rng = random.Random(page_size)
+    caches = RadixCache(page_size, policy), RadixCache(page_size, policy)
+    running, moved = [], []
+
+    def publish(cache, handle, data, pages, is_moving):
+        done = cache.insert_after(handle, data, pages, is_moving)
+        if is_moving and done.prefix_length == handle.length:
+            moved.append(done)
+            return done
+        cache.lock(done)
+        cache.unlock(handle)
+        return done
+
+    for turn in range(200):
+        prompt = pack([rng.randrange(3) for _ in range(rng.randrange(1, 9) * page_size)])
+        namespace = rng.choice([None, "lora"])
+        limit = rng.randrange(len(prompt))
+        held = [cache.acquire(prompt, limit=limit, namespace=namespace) for cache in caches]
+        rest = prompt[held[0].length :]
+        pages = array("i", range(100 * turn, 100 * turn + len(rest) // page_size)).tobytes()
+        done = [publish(cache, handle, rest.data, pages, cache is caches[1]) for cache, handle in zip(caches, held)]
+        running.append(done)
+        if len(running) > 3:
+            for cache, handle in zip(caches, running.pop(rng.randrange(3))):
+                cache.unlock(handle)
+        if turn % 3 == 0:
+            assert len({tuple(cache.evict(2 * page_size).tolist()) for cache in caches}) == 1
+        for cache in caches:
+            cache.check()
+        one, two = ([(n.id, n.tokens, n.pages, n.ref_count) for n in cache.nodes()] for cache in caches)
+        assert one == two
+    assert len(moved) > 50
+    for handles in running:
+        for cache, handle in zip(caches, handles):
+            cache.unlock(handle)
+    assert len({tuple(cache.evict(10**6).tolist()) for cache in caches}) == 1
+
+
+def test_a_lock_does_not_move_on_to_what_was_cached_already():
+    cache = RadixCache()
+    cache.insert([1, 2], [10, 11])
+    match = cache.acquire([1, 2], limit=1)
+    done = cache.insert_after(match, pack([2, 3]).data, array("i", [20, 21]).tobytes(), move_lock=True)
+    assert (done.prefix_length, done.length, cache.protected_size) == (2, 3, 1)
+    with pytest.raises(LockError):
+        cache.unlock(done)
+    cache.unlock(match)
+    cache.check()
+
+
 def test_nothing_is_cached_after_a_handle_that_is_not_locked():
     cache = RadixCache()
     match = cache.match_prefix([1])

@@ -93,8 +93,7 @@ class CacheManager(Exclusive):
         self.host = host_moves(self.cache, store, host, worth_loading)
         own = vars(type(self.cache))  # a subclass says again what a manager may rely on
         self._trusting = own.get("unique_pages")
-        self._insert_after = self._trusting and own.get("insert_after")
-        self._insert_all = self._insert_after and type(self.cache).insert.__get__(self.cache)
+        self._passed_by = "insert_after" in own and type(self.cache).insert.__get__(self.cache)
 
     @property
     def available_size(self) -> int:
@@ -203,9 +202,11 @@ class CacheManager(Exclusive):
             pages = -(-length // self.page_size)
             if pages > sequence._num_pages:
                 self._take(sequence, sequence._num_pages, pages)
-            if type(sequence._generated) is bytes:  # none yet
-                sequence._generated = bytearray()
-            sequence._generated += more.data
+            written = sequence._generated
+            if type(written) is bytes:  # as long as they are the first ones
+                sequence._generated = bytearray(written) + more.data if written else more.data
+            else:
+                written += more.data
             sequence._tokens, sequence.length = None, length
         finally:
             end_act(outermost, self._lock)
@@ -250,7 +251,7 @@ class CacheManager(Exclusive):
         outermost = begin_act(self._lock)
         try:
             self._require(sequence, "checkpoint")
-            done = self._publish(sequence)
+            done = self._publish(sequence, move_lock=True)
             if done is not None:
                 try:
                     self._follow(sequence, done)
@@ -404,8 +405,11 @@ class CacheManager(Exclusive):
             sequence.cached_length = sequence.computed = length + sequence.loaded
             self.checkpoint(sequence)
 
-    def _publish(self, sequence: Sequence) -> Insertion | None:
+    def _publish(self, sequence: Sequence, move_lock: bool = False) -> Insertion | None:
         """Hand the computed whole pages to the cache, which keeps those that it does not have; `None` if none is new.
+
+        A cache with `insert_after` gets only what follows the lock, which may move on, unless its `insert` has been
+        replaced to watch it.
 
         row   [shared, prefix_length)   duplicates, still ours
               [.., length)              the cache's from now on
@@ -414,26 +418,29 @@ class CacheManager(Exclusive):
         first, pages = sequence._first_own, sequence.computed // self.page_size
         if pages <= first:
             return None
+        cache: Any = self.cache
+        row, end, handle = sequence._row.data, pages * self.page_size, sequence._handle
         sequence._first_own = pages  # what is on offer is not ours while it is
         try:
-            return self._insert(sequence, first, pages)
+            if cache.insert == self._passed_by:
+                tokens = sequence._packed(sequence.shared, end)
+                done = cache.insert_after(handle, tokens, row[first:pages].tobytes(), move_lock)
+                if move_lock and done.prefix_length == sequence.shared:
+                    sequence._handle = done
+            else:
+                whole = sequence.tokens
+                if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
+                    whole = whole[:end]
+                windows = self._windows(sequence)
+                done = cache.insert(whole, row[:pages], namespace=sequence.namespace, start=handle, **windows)
         except BaseException:
             sequence._first_own = first
             raise
+        return done  # type: ignore[no-any-return]
 
-    def _insert(self, sequence: Sequence, first: int, pages: int, **windows: int) -> Insertion:
-        """Insert the first `pages` pages of the row into the cache; those before `first` are there already.
-
-        A cache with `insert_after` gets only what follows the lock, unless its `insert` has been replaced to watch it.
-        """
-        row, end, handle = sequence._row.data, pages * self.page_size, sequence._handle
-        if self._insert_after and self.cache.insert == self._insert_all:
-            tokens = sequence._packed(sequence.shared, end)
-            return self._insert_after(self.cache, handle, tokens, row[first:pages].tobytes())  # type: ignore[no-any-return]
-        whole = sequence.tokens
-        if sequence.computed < sequence.length:  # else no copy: the cache leaves out the tail itself
-            whole = whole[:end]
-        return self.cache.insert(whole, row[:pages], namespace=sequence.namespace, start=handle, **windows)
+    def _windows(self, sequence: Sequence) -> dict[str, int]:
+        """What else `insert` is told."""
+        return {}
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
@@ -446,6 +453,8 @@ class CacheManager(Exclusive):
             handle = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
             handle.copy_to(sequence._row.data)
             sequence._num_expanded = 0
+        elif before is done:  # the lock has moved on
+            before = None
         else:
             self.cache.lock(handle)
         sequence.shared, sequence._first_own, sequence._handle = done.length, kept, handle

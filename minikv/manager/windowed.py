@@ -18,7 +18,6 @@ from minikv.interrupts import exclusive
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
 from minikv.pools.windowed import WindowedPool
-from minikv.prefix.contract import Insertion
 from minikv.prefix.sliding_window import SlidingWindowCache
 
 
@@ -99,8 +98,8 @@ class WindowedManager(CacheManager):
         """The first token after the shared ones whose window page the sequence still has."""
         return max(sequence.shared, sequence._windows_from)
 
-    def _insert(self, sequence: Sequence, first: int, pages: int, **windows: int) -> Insertion:
-        return super()._insert(sequence, first, pages, window_start=self.live_from(sequence))
+    def _windows(self, sequence: Sequence) -> dict[str, int]:
+        return {"window_start": self.live_from(sequence)}
 
     @exclusive
     def check(self) -> None:

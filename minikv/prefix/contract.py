@@ -29,7 +29,6 @@ from minikv.pools.contract import PAGE_LIMIT, Pages
 from minikv.pools.page_table import page_slots
 from minikv.tokens import TokensLike, integers
 
-_MANY = 2048  # pages; from here on numpy is faster at finding a negative one
 _SIGN_BYTE = 3 if sys.byteorder == "little" else 0
 _RULE = "a page is an integer in [0, 2**31)"
 PagesLike = Union[Sequence[int], "array[int]", Any]
@@ -136,8 +135,9 @@ class PrefixCache(Protocol):
 
     An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
     `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
-    any design can be drawn and filmed. It may also have `insert_after(start, tokens, pages)`, which inserts only what
-    follows the locked handle `start` (see `RadixCache`); a `CacheManager` calls it if the class has `unique_pages`.
+    any design can be drawn and filmed. It may also have `insert_after(start, tokens, pages, move_lock=False)`, which
+    inserts only what follows the locked handle `start` (see `RadixCache`). Then a `CacheManager` calls it instead of
+    `insert`. A subclass has to say this again as well.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
@@ -214,8 +214,7 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
     if type(pages) is memoryview and pages.format == "i" and pages.ndim == 1 and whole <= len(pages) <= given:
         packed = pages[skip:whole].tobytes()
-        numbers = np.frombuffer(packed, np.int32)
-        if numbers.min() >= 0 if len(numbers) > _MANY else packed[_SIGN_BYTE::4].isascii():
+        if packed[_SIGN_BYTE::4].isascii():
             return packed  # none is negative: ASCII has no high bit, and a sign is one
     values = integers(pages, "pages", _RULE, PAGE_LIMIT, skip)
     if not whole <= len(values) <= given:

@@ -139,7 +139,8 @@ class HostMemory:
         The part of the path that `in_host` marks is neither read nor copied.
         """
         held = self.index.acquire_path(path)
-        move = self._begin(Move(True, _NONE, _NONE, held.namespace, held, held.length, path))
+        move = Move(True, _NONE, _NONE, held.namespace, held, held.length, path)
+        self.moves.append(move)
         try:
             move.dst = self._reserve((path[-1].end - held.length) // self.page_size)
         finally:
@@ -165,7 +166,8 @@ class HostMemory:
             self.index.unlock(held)
             return None
         path = Edge(None, (source,), (), len(source) // TOKEN_BYTES)
-        return self._begin(Move(False, src, pages[: len(src)], held.namespace, held, held.length, [path]))
+        self.moves.append(Move(False, src, pages[: len(src)], held.namespace, held, held.length, [path]))
+        return self.moves[-1]
 
     def settle(self, move: Move, arrived: bool = True) -> None:
         """End `move`. Pages that were copied out are cached if their bytes `arrived`; else, or if that fails, free.
@@ -188,10 +190,6 @@ class HostMemory:
         for above, edge in pairwise(move.path):
             if above.end < known.length:
                 edge.node.in_host = known
-
-    def _begin(self, move: Move) -> Move:
-        self.moves.append(move)
-        return move
 
     def _reserve(self, num_pages: int) -> Pages:
         """Take `num_pages` pages, or as many as there are after evicting all that are not locked."""

@@ -263,8 +263,7 @@ class RadixCache(BaseIndex):
         """
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = len(data) // TOKEN_BYTES
-        if limit is not None:
-            most = limit if type(limit) is int and 0 <= limit <= most else require_limit(limit, most)
+        most = limit if type(limit) is int and 0 <= limit <= most else require_limit(limit, most)
         root = self._roots[None] if namespace is None else self._root_of(namespace)
         end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
         path = self._use(end, root)
@@ -316,18 +315,19 @@ class RadixCache(BaseIndex):
         >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
         Insertion(prefix_length=2, length=3)
         """
-        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        packed = pack(tokens)
         data, stride = packed.data, self._stride
         top, skip_byte = self._start_of(start, packed, namespace)
         new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip_byte // stride)
-        if type(priority) is not int or priority < 0:
-            priority = whole_number("priority", priority, 0, "0 is the lowest priority")
-        return self._put(top, data, skip_byte, new, namespace, priority)
+        priority = whole_number("priority", priority, 0, "0 is the lowest priority")
+        return self._put(top, data, skip_byte, new, namespace, priority, False)
 
-    def insert_after(self, start: Handle, tokens: bytes, pages: bytes) -> Insertion:
+    def insert_after(self, start: Handle, tokens: bytes, pages: bytes, move_lock: bool = False) -> Insertion:
         """Insert only what follows the locked `start`: whole pages of packed `tokens`, and `pages` as int32 bytes.
 
-        Only the lock is checked; the caller, a cache manager, is responsible for the tokens and pages.
+        With `move_lock`, one lock of `start` moves on to the insertion, unless tokens after `start` were cached already
+        (then `prefix_length` is more than `start.length`). Only the lock is checked; the caller, a cache manager, is
+        responsible for the tokens and pages.
 
         >>> cache = RadixCache()
         >>> match = cache.acquire([1])
@@ -337,16 +337,21 @@ class RadixCache(BaseIndex):
         if start not in self._held:
             self._refuse(start, "insert after")
         top = end_of(start) if start.length else self._root_of(start.namespace)
-        done = self._put(top, tokens, 0, pages, start.namespace)
+        done = self._put(top, tokens, 0, pages, start.namespace, 0, move_lock)
         done.source = None  # unknown: it would be all tokens from the root on
+        if move_lock and not done.prefix_length:  # the leaf is locked already
+            self._evictable -= done.length
+            self._protected += done.length
+            self._held[done] = 1
+            self._give_back(start)
         done.length += start.length
         done.prefix_length += start.length
         return done
 
     def _put(
-        self, node: RadixNode, data: bytes, skip_byte: int, new: bytes, namespace: Hashable, priority: int = 0
+        self, node: RadixNode, data: bytes, skip_byte: int, new: bytes, namespace: Hashable, priority: int, locked: bool
     ) -> Insertion:
-        """Cache `data` after `node`, from byte `skip_byte` on, in the pages `new`."""
+        """Cache `data` after `node`, from byte `skip_byte` on, in the pages `new`; `locked` if nothing is found."""
         top, stride = node, self._stride
         end_byte = len(data) // stride * stride
         node, at_byte = self._walk(top, data, skip_byte, end_byte)
@@ -355,7 +360,10 @@ class RadixCache(BaseIndex):
         duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
         if priority:
             self._raise_priority(node, priority)
-        node = self._extend(node, top, data[at_byte:end_byte], new[duplicates:], priority)
+        upper = top.parent
+        if upper is not None and len(upper.children) == 1 and (above := self._joinable(top)):
+            self._join(top, above)  # else each insert that extends the last one would make the path longer
+        node = self._extend(node, top, data[at_byte:end_byte], new[duplicates:], priority, locked)
         return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
 
     def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
@@ -364,28 +372,29 @@ class RadixCache(BaseIndex):
             self._require_start(start, packed, namespace)
             if start.length:
                 return end_of(start), start.length * TOKEN_BYTES
-        return self._roots[None] if namespace is None else self._root_of(namespace), 0
+        return self._root_of(namespace), 0
 
-    def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
+    def _extend(
+        self, node: RadixNode, top: RadixNode, keys: bytes, pages: bytes, priority: int, locked: bool
+    ) -> RadixNode:
         """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is.
 
         A policy of somebody else's may raise: the leaf is in the order first, and then in the tree.
         """
-        upper = top.parent
-        if upper is not None and len(upper.children) == 1 and (above := self._joinable(top)):
-            self._join(top, above)  # else each insert that extends the last one would make the path longer
-        path: list[RadixNode] = []
-        leaf = None
+        path, leaf = list[RadixNode](), None
         if node is top:
             self._clock += 1  # only what is new is used
         else:
             path = self._use(node, top)
-        if key_run:
-            end = node.end + len(key_run) // TOKEN_BYTES
-            leaf = self._make_node(self._next_id, key_run, page_run, node, end, self._clock)
+        if keys:
+            end = node.end + len(keys) // TOKEN_BYTES
+            leaf = self._make_node(self._next_id, keys, pages, node, end, self._clock)
             self._next_id += 1
             leaf.priority = priority
-            self._order.add((leaf,))
+            if locked and node is top:
+                leaf.ref_count = 1
+            else:
+                self._order.add((leaf,))
         if path:
             try:
                 self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
@@ -410,12 +419,11 @@ class RadixCache(BaseIndex):
 
     def _raise_priority(self, node: RadixNode, priority: int) -> None:
         """The path to `node` is worth at least `priority`."""
-        while (parent := node.parent) is not None:
-            if node.priority < priority:
-                node.priority = priority
-                if not node.ref_count:
-                    self._order.reorder(node)
-            node = parent
+        for each in way_to(node):
+            if each.priority < priority:
+                each.priority = priority
+                if not each.ref_count:
+                    self._order.reorder(each)
 
     # -- lock -------------------------------------------------------------------------------------------------------
 
