@@ -120,15 +120,10 @@ def two_extend(manager, patience):
 
 
 def two_checkpoint(manager, patience):
-    """What a checkpoint published is not locked yet when the other thread needs its pages."""
+    """The other thread ends the request whose pages are being published."""
     sequence = manager.start([1, 2, 3, 4])
     manager.advance(sequence)
-
-    def take_them():
-        with contextlib.suppress(OutOfPages):
-            manager.start(range(10, 24))
-
-    others = in_the_middle(manager.cache, "lock", take_them, patience)
+    others = in_the_middle(manager.cache, "insert_after", lambda: manager.abort(sequence), patience)
     manager.checkpoint(sequence)
     return others
 

@@ -439,7 +439,7 @@ class CacheManager(Exclusive):
         return done  # type: ignore[no-any-return]
 
     def _windows(self, sequence: Sequence) -> dict[str, int]:
-        """What else `insert` is told."""
+        """More arguments for `insert`."""
         return {}
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:

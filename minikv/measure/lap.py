@@ -166,7 +166,10 @@ class Limit:
 
     def run(self) -> Lap:
         """One pass over the workload."""
-        clock, lap, row, stack = time.perf_counter_ns, Lap(), self.row, self.stack
+        clock = time.perf_counter_ns
+        lap = Lap()
+        row = self.row
+        stack = self.stack
         for prompt, edges, new, kept_tokens, kept_slots in self.requests:
             start = clock()
             hit = 0

@@ -37,7 +37,8 @@ class ManagerLife:
     """
 
     def __init__(self, cache: PrefixCache, capacity: int, publish: bool):
-        self.manager, self.publish = CacheManager(-(-capacity // cache.page_size), cache.page_size, cache), publish
+        self.manager = CacheManager(-(-capacity // cache.page_size), cache.page_size, cache)
+        self.publish = publish
 
     def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
         """Prompt and answer."""
@@ -74,8 +75,10 @@ class IndexLife:
     """
 
     def __init__(self, cache: Any, capacity: int, publish: bool):
-        self.cache, self.page_size, self.publish = cache, cache.page_size, publish
-        self.insert_after = vars(type(cache)).get("insert_after")
+        self.cache = cache
+        self.page_size = cache.page_size
+        self.publish = publish
+        self.passed_by = "insert_after" in vars(type(cache)) and type(cache).insert.__get__(cache)
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones
 
@@ -94,8 +97,8 @@ class IndexLife:
             row = memoryview(array("i", bytes(8 * pages)))
         short = pages - cached - self.pool.num_free
         if short > 0:
-            is_ours = not isinstance(self.cache, FiveVerbs)  # the pool looks at what somebody else's index evicts
-            self.pool.free(self.cache.evict(short * self.page_size), sure=is_ours)
+            evicted = self.cache.evict(short * self.page_size)
+            self.pool.free(evicted, sure=not isinstance(self.cache, FiveVerbs))  # somebody else's may be wrong
         match.copy_to(row)
         self.pool.alloc_to(row[cached:pages])
         held = self._publish(prompt, row, match) if self.publish else match
@@ -116,9 +119,9 @@ class IndexLife:
         """Cache the whole pages of `tokens`, by `insert_after` where the manager would, and free duplicates."""
         first = held.length // self.page_size
         whole = len(tokens) // self.page_size
-        if self.insert_after:
+        if self.cache.insert == self.passed_by:
             rest = tokens[held.length : whole * self.page_size]
-            done = self.insert_after(self.cache, held, rest.data, row[first:whole].tobytes())
+            done = self.cache.insert_after(held, rest.data, row[first:whole].tobytes())
         else:
             done = self.cache.insert(tokens, row[:whole], start=held)
         if done.prefix_length > held.length:
@@ -153,7 +156,8 @@ class FiveVerbs:
     page_size = 1
 
     def __init__(self, index: Any):
-        self.index, self.evict = index, index.evict
+        self.index = index
+        self.evict = index.evict
 
     def acquire(self, tokens: Any, limit: int) -> Held:
         """Match at most `limit` tokens and lock them."""
@@ -178,8 +182,10 @@ class Held:
     """The tokens that an index with the five verbs has matched or inserted."""
 
     def __init__(self, found: Any):
-        self.length, self.handle = found.length, found.handle
-        self.prefix_length, self._slots = getattr(found, "prefix_length", 0), getattr(found, "slots", [])
+        self.length = found.length
+        self.handle = found.handle
+        self.prefix_length = getattr(found, "prefix_length", 0)
+        self._slots = getattr(found, "slots", [])
 
     def copy_to(self, row: memoryview) -> None:
         """Write the slots of a match into a row."""

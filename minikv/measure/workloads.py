@@ -60,7 +60,8 @@ class _Writer:
         return self.random.randint(0, _VOCABULARY, length).astype(np.uint32)
 
     def exchange(self, prompt: _Tokens, answer: _Tokens) -> Exchange:
-        asked, answered = PackedTokens(prompt.tobytes()), PackedTokens(answer.tobytes())
+        asked = PackedTokens(prompt.tobytes())
+        answered = PackedTokens(answer.tobytes())
         return Exchange(asked, answered, asked + answered)
 
 
@@ -72,7 +73,8 @@ def w1_chat(count: int = 2048) -> Workload:
     >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
     True
     """
-    writer, exchanges = _Writer(1, count), list[Exchange]()
+    writer = _Writer(1, count)
+    exchanges = list[Exchange]()
     systems = [writer.text(1000) for _ in range(16)]
     live: list[tuple[_Tokens, int]] = []
     for i in range(writer.count):
@@ -176,7 +178,8 @@ def w6_mooncake(trace: Iterable[Any], count: int = 1000) -> Workload:
 
 def _written_out(request: Any) -> _Tokens:
     """The tokens of a prompt: `BLOCK` for each of its blocks, without what the last one has after its end."""
-    length, num_blocks = request.input_length, -(-request.input_length // BLOCK)
+    length = request.input_length
+    num_blocks = -(-length // BLOCK)
     blocks = np.frombuffer(request.blocks.data, np.uint32)[:num_blocks]
     if len(blocks) < num_blocks:
         raise ValueError(f"input_length is {length}: {len(blocks)} blocks hold {BLOCK} tokens each")
