@@ -144,3 +144,9 @@ def test_of_two_equal_requests_in_flight_one_is_cached_and_the_other_freed(make,
         assert ledger.callers == []
         canary.read([1, 2, 3, 4], cache.match_prefix([1, 2, 3, 4]).slots)
     assert pool.num_free == 64 - 4
+
+
+def test_a_bare_index_takes_lists_too():
+    """They are packed where it matters."""
+    mine = Contender("mine", RadixCache, IndexLife)
+    assert run_lap(mine, WORKLOADS["W1"](40), 50_000).hits == run_lap(CONTENDERS[0], WORKLOADS["W1"](40), 50_000).hits

@@ -847,7 +847,13 @@ class WithoutCache(ManagerAgainstModel):
     cache_type = NoCache
 
 
-@pytest.mark.parametrize("machine", [ManagerAgainstModel, WithoutCache])
+class Unwatched(ManagerAgainstModel):
+    """As an engine runs it: only what follows a lock is inserted, and the lock of a checkpoint moves on."""
+
+    is_watched = False
+
+
+@pytest.mark.parametrize("machine", [ManagerAgainstModel, WithoutCache, Unwatched])
 def test_the_manager_against_the_model(machine):
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
 

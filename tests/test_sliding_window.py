@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from window_pool import WindowLedger
 
-from minikv import InvariantError, LockError, SlidingWindowCache
+from minikv import CacheManager, InvariantError, LockError, SlidingWindowCache
 from minikv.prefix.windows import WindowNode
 
 pytestmark = pytest.mark.core
@@ -436,3 +436,14 @@ def test_a_tombstone_at_the_end_of_a_path_is_found():
     cache.windows.move(node.window, 2)
     with pytest.raises(InvariantError, match=r"^node 1: a tombstone at the end of a path"):
         cache.check()
+
+
+def test_windows_have_to_be_told_of_so_nothing_is_inserted_without_them():
+    assert SlidingWindowCache.insert_after is None
+    manager = CacheManager(8, prefix_cache=SlidingWindowCache(window=2))
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    manager.checkpoint(sequence)
+    manager.finish(sequence)
+    manager.check()
+    assert manager.start([1, 2, 3, 4]).cached_length == 3

@@ -323,15 +323,16 @@ def test_the_audit_finds_a_host_page_with_two_owners_or_none():
 
 def reads_without_a_lock(patch):
     """sglang#27444: a host page is given to another prompt while it is read."""
-    begin = HostMemory._begin
+    begin = HostMemory.begin_load
 
-    def unlocked(self, move):
-        if not move.to_host:
+    def unlocked(self, match, pages):
+        move = begin(self, match, pages)
+        if move is not None:
             self.index.unlock(move.held)
             patch.setattr(self.index, "unlock", lambda handle: None)
-        return begin(self, move)
+        return move
 
-    patch.setattr(HostMemory, "_begin", unlocked)
+    patch.setattr(HostMemory, "begin_load", unlocked)
 
 
 def keeps_what_never_arrived(patch):

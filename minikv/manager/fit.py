@@ -49,7 +49,8 @@ def require_fit(manager: Any, host: Any = None) -> None:
     Traceback (most recent call last):
     ValueError: page_size is 2: the prefix cache has pages of 1
     """
-    pages, size = manager.num_pages, manager.page_size
+    pages = manager.num_pages
+    size = manager.page_size
     for verb in _CACHE_VERBS:
         require_method("prefix_cache", manager.cache, verb, f"a PrefixCache with {verb}()")
     for verb in _POOL_VERBS:

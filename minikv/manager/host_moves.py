@@ -66,7 +66,8 @@ class HostMoves:
                 self.cache.settle(move)
 
     def _copy(self, move: Move) -> None:
-        crossing, arrived = None, False
+        crossing = None
+        arrived = False
         try:
             if self.store is not None:
                 source, target = (self.store, self.host) if move.to_host else (self.host, self.store)

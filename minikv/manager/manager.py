@@ -93,7 +93,7 @@ class CacheManager(Exclusive):
         self.host = host_moves(self.cache, store, host, worth_loading)
         own = vars(type(self.cache))  # a subclass says again what a manager may rely on
         self._trusting = own.get("unique_pages")
-        self._passed_by = "insert_after" in own and type(self.cache).insert.__get__(self.cache)
+        self._passed_by = own.get("insert_after") and type(self.cache).insert.__get__(self.cache)
 
     @property
     def available_size(self) -> int:
@@ -415,7 +415,8 @@ class CacheManager(Exclusive):
               [.., length)              the cache's from now on
               [.., end of the row)      the rest, not offered or not kept: ours
         """
-        first, pages = sequence._first_own, sequence.computed // self.page_size
+        first = sequence._first_own
+        pages = sequence.computed // self.page_size
         if pages <= first:
             return None
         cache: Any = self.cache

@@ -84,7 +84,9 @@ def _race_lines(found: Race) -> Iterator[str]:
     yield f"  the limit takes {found.limit_p50:,.1f} us in the median, {found.limit_mean:,.1f} on average"
     first = found.results[0].name
     for result in found.results:
-        p50, mean, name = statistics.median(result.p50), statistics.median(result.mean), result.name
+        name = result.name
+        p50 = statistics.median(result.p50)
+        mean = statistics.median(result.mean)
         yield (
             f"  {name:<24}{p50:>10,.1f}  x {found.to_limit(name)!s:<24}{mean:>10,.1f}  "
             f"x {found.to_limit_mean(name)!s:<24}x {found.between(name, first)!s:<22}{result.hit_rate:.3f}"

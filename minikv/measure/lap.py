@@ -146,7 +146,8 @@ class Limit:
 
     def _serve(self, exchange: Exchange, sequence: Sequence) -> None:
         """Note where the hit tokens of a request are kept, and keep its new tokens after all others."""
-        slots, hit = sequence.slots, sequence.cached_length
+        slots = sequence.slots
+        hit = sequence.cached_length
         start = self._num_kept
         self._num_kept += len(slots) - hit
         self._served.append((exchange, self._kept_at[slots[:hit]], self._num_kept))
@@ -158,8 +159,7 @@ class Limit:
         parts = np.split(hit, gaps + 1)
         edges = [self._edge(part[0], part[-1] + 1) for part in parts if len(part)]
         new = memoryview(exchange.full.data)[TOKEN_BYTES * len(hit) :]
-        start = end - len(new) // TOKEN_BYTES
-        return exchange.prompt.data, edges, new, *self._edge(start, end)
+        return exchange.prompt.data, edges, new, *self._edge(end - len(new) // TOKEN_BYTES, end)
 
     def _edge(self, start: int, end: int) -> tuple[memoryview, memoryview]:
         return self.tokens[TOKEN_BYTES * start : TOKEN_BYTES * end], self.slots[start:end]

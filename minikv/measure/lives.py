@@ -20,7 +20,7 @@ from minikv.manager import CacheManager, Sequence
 from minikv.measure.workloads import Exchange
 from minikv.pools import FreeListPool
 from minikv.prefix import PrefixCache
-from minikv.tokens import PackedTokens
+from minikv.tokens import PackedTokens, pack
 
 ToTokens = Callable[[PackedTokens], Any]
 
@@ -78,7 +78,7 @@ class IndexLife:
         self.cache = cache
         self.page_size = cache.page_size
         self.publish = publish
-        self.passed_by = "insert_after" in vars(type(cache)) and type(cache).insert.__get__(cache)
+        self.passed_by = vars(type(cache)).get("insert_after") and type(cache).insert.__get__(cache)
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones
 
@@ -120,7 +120,7 @@ class IndexLife:
         first = held.length // self.page_size
         whole = len(tokens) // self.page_size
         if self.cache.insert == self.passed_by:
-            rest = tokens[held.length : whole * self.page_size]
+            rest = pack(tokens)[held.length : whole * self.page_size]
             done = self.cache.insert_after(held, rest.data, row[first:whole].tobytes())
         else:
             done = self.cache.insert(tokens, row[:whole], start=held)

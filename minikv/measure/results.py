@@ -106,5 +106,6 @@ class Promise(NamedTuple):
         return self.found <= self.bar if self.at_most else self.found >= self.bar
 
     def __str__(self) -> str:
-        sign, mark = "<=" if self.at_most else ">=", "✓" if self.kept else "✗"
+        sign = "<=" if self.at_most else ">="
+        mark = "✓" if self.kept else "✗"
         return f"{mark} {self.name}: {self.found:.2f} ({sign} {self.bar:g})"

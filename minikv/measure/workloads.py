@@ -84,7 +84,8 @@ def w1_chat(count: int = 2048) -> Workload:
         said, turn = live[seat]
         if turn == 8:
             said, turn = systems[writer.random.randint(16)], 0
-        prompt, answer = np.concatenate([said, writer.text(128, 512)]), writer.text(128, 512)
+        prompt = np.concatenate([said, writer.text(128, 512)])
+        answer = writer.text(128, 512)
         exchanges.append(writer.exchange(prompt, answer))
         live[seat] = (np.concatenate([prompt, answer]), turn + 1)
     return Workload("W1", "chat", exchanges)
@@ -166,7 +167,9 @@ def w6_mooncake(trace: Iterable[Any], count: int = 1000) -> Workload:
     >>> w6_mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
-    writer, exchanges, total = _Writer(6, count), list[Exchange](), 0
+    writer = _Writer(6, count)
+    exchanges = list[Exchange]()
+    total = 0
     for request in itertools.islice((request for request in trace if request.input_length), writer.count):
         total += request.input_length + request.output_length
         if total > MOST_TOKENS:

@@ -136,8 +136,9 @@ class PrefixCache(Protocol):
     An index may also have `nodes()`, a new list of every node but the roots, parents first. A node has `parent`,
     `tokens`, and `pages` or `slots`. Then a manager's audit names the owner of each page, `verify` looks for scars, and
     any design can be drawn and filmed. It may also have `insert_after(start, tokens, pages, move_lock=False)`, which
-    inserts only what follows the locked handle `start` (see `RadixCache`). Then a `CacheManager` calls it instead of
-    `insert`. A subclass has to say this again as well.
+    inserts only what follows the locked handle `start`, and with `move_lock` lets one lock of `start` move on to the
+    insertion, if nothing after `start` was cached already. Then a `CacheManager` calls it instead of `insert`. A
+    subclass has to say this again as well.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.

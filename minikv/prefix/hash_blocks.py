@@ -61,8 +61,8 @@ def python_key(parent: bytes, tokens: bytes) -> bytes:
     >>> python_key(b"", bytes(8)) == hash((0, 0, 0)).to_bytes(8, "little", signed=True)
     True
     """
-    key = hash((int.from_bytes(parent, "little"), *memoryview(tokens).cast("I")))
-    return key.to_bytes(8, "little", signed=True)
+    numbers = int.from_bytes(parent, "little"), *memoryview(tokens).cast("I")
+    return hash(numbers).to_bytes(8, "little", signed=True)
 
 
 HASHES: dict[str, KeyOf] = {"sha256": sha256_key, "crc32": crc32_key, "python": python_key}
@@ -182,7 +182,8 @@ class HashBlockCache(TokenTrie):
         self.block_hash, self._key_of = hash_named(block_hash)
         if not isinstance(seed, (str, bytes)):
             raise TypeError(f"seed is {bounded(seed)} ({type(seed).__name__}): expected text or bytes")
-        self.seed, self.verify = seed, self._key_of is not sha256_key if verify is None else bool(verify)
+        self.seed = seed
+        self.verify = self._key_of is not sha256_key if verify is None else bool(verify)
         super().__init__(page_size)
 
     def _clear(self) -> None:

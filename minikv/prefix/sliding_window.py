@@ -59,6 +59,7 @@ class SlidingWindowCache(RadixCache):
     """
 
     unique_pages = True
+    insert_after: Any = None  # `insert` is told where windows begin
     _make_node = WindowNode
 
     def __init__(
@@ -106,10 +107,12 @@ class SlidingWindowCache(RadixCache):
         >>> [name[:8] for name in tree.hashes_of(a)], tree.hashes_of(a) == tree.hashes_of(b)
         (['5ade60ba', '2de0fff5'], False)
         """
-        path, stride = way_to(node), self._stride
+        path = way_to(node)
+        stride = self._stride
         root: Any = path[-1].parent if path else node
         keys = b"".join([each.key_bytes for each in reversed(path)])
-        names, name = [], sha256(spelled(root.namespace)).digest()
+        names = []
+        name = sha256(spelled(root.namespace)).digest()
         for at in range(0, len(keys), stride):
             name = sha256_key(name, keys[at : at + stride])
             names.append(name.hex())
