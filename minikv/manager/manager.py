@@ -34,7 +34,7 @@ from minikv.manager.host_moves import host_moves
 from minikv.manager.sequence import ABORTED, FINISHED, NO_ROW, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.prefix import Handle, Insertion, Match, PrefixCache
-from minikv.tokens import PackedTokens, TokensLike, pack
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 _SPARE_ROWS = 8  # the memory of as many rows is kept for the next requests
 
@@ -198,7 +198,7 @@ class CacheManager(Exclusive):
             if getattr(sequence, "_manager", None) is not self:
                 self._require(sequence, "extend")
             more = tokens if type(tokens) is PackedTokens else pack(tokens)
-            length = sequence.length + len(more)
+            length = sequence.length + len(more.data) // TOKEN_BYTES
             pages = -(-length // self.page_size)
             if pages > sequence._num_pages:
                 self._take(sequence, sequence._num_pages, pages)
@@ -365,7 +365,9 @@ class CacheManager(Exclusive):
         """
         if self._returns:
             self._give_back(*self._returns.pop())
-        size, free, evictable = self.page_size, self.pool.num_free, self.cache.evictable_size
+        size = self.page_size
+        free = self.pool.num_free
+        evictable = self.cache.evictable_size
         if num_pages + spare > free + evictable // size:
             raise OutOfPages(num_pages + spare, free, evictable // size)
         if num_pages > free:
@@ -390,7 +392,8 @@ class CacheManager(Exclusive):
 
     def _run(self, sequence: Sequence, match: Match, spare: int) -> None:
         """Fill the row of a sequence, first with the pages of `match`, which is locked; it runs from now on."""
-        size, length = self.page_size, match.length
+        size = self.page_size
+        length = match.length
         cached = length // size
         self._take(sequence, cached, -(-sequence.length // size), spare)
         sequence.cached_length = sequence.computed = sequence.shared = length
@@ -445,8 +448,11 @@ class CacheManager(Exclusive):
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
-        size, before = self.page_size, sequence._handle
-        first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
+        size = self.page_size
+        before = sequence._handle
+        first = sequence.shared // size
+        given = done.prefix_length // size
+        kept = done.length // size
         duplicates: Any = ()
         handle: Any = done
         if given > first:  # another sequence was faster: the cache kept its pages

@@ -103,9 +103,10 @@ class Sequence:
         """The tokens [begin, end), packed."""
         prompt = self._prompt.data
         first, last = begin * TOKEN_BYTES, end * TOKEN_BYTES
-        if last <= len(prompt):
+        more = last - len(prompt)
+        if more <= 0:
             return prompt[first:last]
-        return prompt[first:] + self._generated[max(0, first - len(prompt)) : last - len(prompt)]
+        return prompt[first:] + self._generated[max(0, first - len(prompt)) : more]
 
     @property
     def publishable(self) -> int:

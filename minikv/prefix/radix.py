@@ -198,7 +198,8 @@ class RadixCache(BaseIndex):
         """
         parent = node.parent
         stride = self._stride
-        cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
+        cut = num_pages * stride
+        page_cut = num_pages * _PAGE_BYTES
         end = parent.end + num_pages * self.page_size
         node.glue()
         (keys,), (pages,) = node.key_runs, node.page_runs
@@ -316,7 +317,8 @@ class RadixCache(BaseIndex):
         Insertion(prefix_length=2, length=3)
         """
         packed = pack(tokens)
-        data, stride = packed.data, self._stride
+        data = packed.data
+        stride = self._stride
         top, skip_byte = self._start_of(start, packed, namespace)
         new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip_byte // stride)
         priority = whole_number("priority", priority, 0, "0 is the lowest priority")
@@ -352,9 +354,10 @@ class RadixCache(BaseIndex):
         self, node: RadixNode, data: bytes, skip_byte: int, new: bytes, namespace: Hashable, priority: int, locked: bool
     ) -> Insertion:
         """Cache `data` after `node`, from byte `skip_byte` on, in the pages `new`; `locked` if nothing is found."""
-        top, stride = node, self._stride
+        top = node
+        stride = self._stride
         end_byte = len(data) // stride * stride
-        node, at_byte = self._walk(top, data, skip_byte, end_byte)
+        node, at_byte = self._walk(top, data, skip_byte, end_byte) if top.children else (top, skip_byte)
         if node is _NOTHING and at_byte < end_byte:
             top = node = self._new_root(namespace)
         duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
@@ -381,11 +384,9 @@ class RadixCache(BaseIndex):
 
         A policy of somebody else's may raise: the leaf is in the order first, and then in the tree.
         """
-        path, leaf = list[RadixNode](), None
-        if node is top:
-            self._clock += 1  # only what is new is used
-        else:
-            path = self._use(node, top)
+        path = [] if node is top else self._use(node, top)
+        self._clock += node is top  # then only what is new is used
+        leaf = None
         if keys:
             end = node.end + len(keys) // TOKEN_BYTES
             leaf = self._make_node(self._next_id, keys, pages, node, end, self._clock)

@@ -78,7 +78,8 @@ def with_drafts(
     """
     left, longer = budget - sum(chunk.num_tokens for chunk in chunks), []
     for chunk in chunks:
-        most, draft = _most(chunk, left), list[int]()
+        most = _most(chunk, left)
+        draft: list[int] = []
         if most > 0:
             guess = drafts.draft(chunk.request.tokens, most)
             rule = f"the model's tokens are 0 to {vocab_size - 1}"
