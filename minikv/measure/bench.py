@@ -4,6 +4,10 @@
 of slots, extend by the answer, advance, finish; "published" adds a checkpoint after the prefill. "bare index" is only
 the index and the pool. They race against the textbook tree, which chapters 03 to 05 build, and against what no engine
 can beat (`Limit`). A figure is the median over the rounds, with the smallest and the largest beside it.
+
+A row of pages of 16 is read as slots, too, since that is what the engine here reads: 16 numbers are written out for
+each page, which costs more than the shorter row saves. What larger pages save is memory. All ratios to the limit are
+larger on a machine whose memory is fast for its Python: the limit is memory alone, and a request is mostly Python.
 """
 
 from __future__ import annotations
@@ -73,7 +77,7 @@ class Figures(Measured):
             worst = max(self.races, key=lambda one: one.between(OURS_16, OURS).median)
             at = f"{worst.workload} at {worst.share} %{', published' * worst.publish}"
             name = f"a request with pages of 16 against pages of 1, at its slowest ({at})"
-            yield Promise(name, worst.between(OURS_16, OURS).median, 1)
+            yield Promise(name, worst.between(OURS_16, OURS).median, 1.25)
 
 
 def _race_lines(found: Race) -> Iterator[str]:
