@@ -119,8 +119,8 @@ class Load(NamedTuple):
 
     With a static cache and nothing to share both sides are level, since three quarters of either's time are the same
     products of matrices: 0.9 leaves room for noise. Where the requests share a `prefix`, both sides have computed it
-    already, and only decoding is timed; 1.6 is what held on two machines. `static` is the kind of cache that the peer
-    has.
+    already, and only decoding is timed: there a static cache is 1.6 times as slow as ours at least, on two machines.
+    `static` is the kind of cache that the peer has.
 
     >>> print(Load(0.9, requests=32, prefix=0, own=128, new=64, static=True))
     32 prompts of 128, 64 new tokens

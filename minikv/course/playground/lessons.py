@@ -138,7 +138,7 @@ def _protect(history: History, own: StepsPlayed) -> str:
 
 def _refuse(history: History, own: StepsPlayed) -> str:
     if history.refused is None:
-        return "nothing was refused for want of room"
+        return "nothing was refused for lack of room"
     settings = history.settings
     fits = len(history.refused.tokens) <= settings.capacity * settings.page_size
     return "" if fits else "this prompt would not fit even an empty pool"
