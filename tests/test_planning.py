@@ -14,7 +14,7 @@ from minikv.tokens import pack
 from minikv.traffic import TraceRequest, replay
 from minikv.traffic.journal import open_journal
 from minikv.traffic.plan import Lifetime, Terms
-from minikv.traffic.plan.planning import curve_sizes, knee, make_plan, replay_policies
+from minikv.traffic.plan.planning import knee, make_plan, replay_policies
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.trace_tree import TraceTree
 
@@ -130,21 +130,6 @@ def test_every_point_of_a_real_trace_is_what_a_replay_finds(name):
         assert point.hits <= point.bound <= plan.ceiling.hits
     (reach,) = [point for point in plan.points if point.blocks == plan.lru_reaches_ceiling_at_blocks]
     assert reach.hits == plan.ceiling.hits > plan.points[0].hits
-
-
-@pytest.mark.parametrize(("size", "largest"), [(1, 1), (10240, 3_032_595), (10, 9000), (5000, 12), (0.3, 7), (7.5, 8)])
-def test_sizes_rise_from_1_or_more_and_have_the_given_one_and_the_end(size, largest):
-    sizes = curve_sizes(size, largest)
-    assert sizes == sorted(set(sizes))
-    assert sizes[0] >= 1
-    assert {largest, max(1, int(size))} <= set(sizes)
-    assert all(blocks <= max(largest, size) for blocks in sizes)
-
-
-def test_sizes_double_in_two_steps():
-    sizes = curve_sizes(1000, 100_000)
-    assert sizes[sizes.index(1000) :][:5] == [1000, 1414, 2000, 2828, 4000]
-    assert sizes[0] == 125 * 1.0
 
 
 def test_the_knee_of_a_straight_rise_that_ends_is_where_it_ends():

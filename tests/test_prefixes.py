@@ -8,8 +8,9 @@ import pytest
 from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv.traffic.reuse import reuse_in
-from minikv.traffic.trace_tree import TraceTree, continued_depths, own_depths, prefixes_worth_most
+from minikv.traffic.trace_tree import TraceTree
 
 pytestmark = pytest.mark.core
 

@@ -14,8 +14,7 @@ Here is where you are going. 24 coding agents share one server. The lower line i
 # %%
 from minikv import FreeListPool, RadixCache, asset, plot, record
 from minikv.traffic import TraceRequest, open_traffic, replay
-from minikv.traffic.plan import Terms
-from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.curve import HitCurve, curve_sizes
 from minikv.traffic.trace_tree import TraceTree
 
 
@@ -26,15 +25,15 @@ def traffic(name):
 
 # %%
 agents = traffic("agents")
-plan = make_plan(TraceTree(agents), Terms(block_size=512, lifetimes=(60, 300, 3600)))
+curve = HitCurve(TraceTree(agents))
 
 # %%
-points = plan.points[:-2]
-sizes = {"room, in thousands of tokens": [point.tokens // 1000 for point in points]}
-lru = [100 * point.hit_rate for point in points]
-best = [100 * point.bound_rate for point in points]
+sizes = curve_sizes(1000, curve.reach)
+room = {"room, in thousands of tokens": [512 * size // 1000 for size in sizes]}
+lru = [100 * curve.hits(size) / curve.blocks for size in sizes]
+best = [100 * curve.bound(size) / curve.blocks for size in sizes]
 lines = {"LRU": lru, "best possible": best}
-plot("24 coding agents: hits", sizes, lines, "% of all tokens", log="x")
+plot("24 coding agents: hits", room, lines, "% of all tokens", log="x")
 
 # %% [markdown]
 """
@@ -413,7 +412,7 @@ Your policy beats *lru*, which forgets too fast, and *lfu*, which never does. Wi
 
 ## The same in `minikv`
 
-All of this is in the package, as commands, and they count the same hits as you did:
+The command `minikv replay` counts the same hits as you did:
 """
 
 # %%
@@ -437,14 +436,14 @@ command(asset("traffic"), *words)
 
 # %% [markdown]
 """
-`minikv plan` has both of your lines, as in the picture at the top. Here is the upper one:
+The picture at the top has both of your lines, found in one pass. Here is the upper one:
 """
 
 # %%
 agents_blocks = [request.blocks.tolist() for request in agents]
-for point in plan.points[-5:-3]:
-    yours = optimal_hits(agents_blocks, point.blocks)
-    print(f"{point.blocks:6,} blocks: plan {point.bound:,} hits, yours {yours:,}")
+for size in 4_000, 5_656:
+    yours = optimal_hits(agents_blocks, size)
+    print(f"{size:,} blocks: picture {curve.bound(size):,} hits, yours {yours:,}")
 
 # %% [markdown]
 """
@@ -465,8 +464,8 @@ for request in agents:
     found = cache.match_prefix(request.blocks).length
     of_system += min(found, shared[request.conversation])
     cache.insert(request.blocks, range(len(request.blocks)))
-percent = round(100 * of_system / plan.ceiling.hits)
-fold("13.h", percent, f"of {plan.ceiling.hits:,} blocks")
+percent = round(100 * of_system / curve.hits())
+fold("13.h", percent, f"of {curve.hits():,} blocks")
 
 # %% [markdown]
 """
@@ -480,9 +479,9 @@ So a conversation has to survive until its next turn. Many services forget it af
 """
 
 # %%
-for lifetime in plan.time_to_live:
-    lost = 1 - lifetime.hits / plan.ceiling.hits
-    print(f"forgotten after {lifetime.seconds:5,} s: {lost:6.1%} of all hits lost")
+for seconds in 60, 300, 3600:
+    lost = 1 - curve.hits(seconds=seconds) / curve.hits()
+    print(f"forgotten after {seconds:5,} s: {lost:6.1%} of all hits lost")
 
 # %% [markdown]
 """
@@ -617,27 +616,30 @@ With SGLang you choose when you start the server. The other three evict by last 
 
 ### Your own traffic
 
-So measure your own. Log the bodies of the requests that your server gets, one JSON object per line, with a timestamp. Here two conversations of chapter 03's help desk stand for your log. `minikv trace` turns it into block ids. No word is left, so you can show the trace to others. Then replay it, and plan with it. (These blocks hold bytes; with `--tokenizer FOLDER` they hold your model's tokens.)
+Measure your own. Here two conversations of chapter 03's help desk stand for your server's log. Cut each prompt into blocks of 64 characters, and number every block by the text up to its end. No word is left in such a trace, so you can show it to others.
 """
 
 # %%
-import json
-import tempfile
-
-folder, desk = tempfile.mkdtemp(), json.loads(asset("chats.json").read_text("utf-8"))
-with open(f"{folder}/log.jsonl", "w", encoding="utf-8") as log:
-    for session, talk in enumerate(desk["chats"]):
-        said = [{"role": "system", "content": desk["system"]}]
-        for turn, (question, answer) in enumerate(talk):
-            said.append({"role": "user", "content": question})
-            body = {"time": 60 * turn, "session": session, "messages": said}
-            log.write(json.dumps(body) + "\n")
-            said.append({"role": "assistant", "content": answer})
+desk = json.loads(asset("chats.json").read_text("utf-8"))
+numbers, prompts = {}, []
+for talk in desk["chats"]:
+    text = desk["system"]
+    for question, answer in talk:
+        text += question
+        ends = range(64, len(text) + 1, 64)
+        prompts.append([numbers.setdefault(text[:end], len(numbers)) for end in ends])
+        text += answer
+print(*prompts, sep="\n")
 
 # %%
-command(folder, "trace", "log.jsonl", "-o", "mine.jsonl", "--block-size", "64")
-command(folder, "replay", "mine.jsonl", "--capacity", "10,12,unlimited")
-command(folder, "plan", "mine.jsonl", "--ttl", "60,300")
+distances, longest = reuse_distances(prompts), max(map(len, prompts))
+print(f"{len(distances)} of {sum(map(len, prompts))} blocks can hit;")
+print(f"LRU hits them all with room for {max(*distances, longest)} of {len(numbers)}")
+
+# %% [markdown]
+"""
+Real logs have many forms and count tokens. `pip install minikv-tools` reads them: `minikv plan` draws your two lines over a GPU's memory, and `minikv why` says why prompts do not share more.
+"""
 
 # %% [markdown]
 """

@@ -15,9 +15,10 @@ from minikv.layers import KVLayers, LayerGroup
 from minikv.model_types import ConfigSource
 from minikv.sizing import DTYPE_BITS, kv_budget, size_text
 from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.plan.prefixes import PrefixWorth
 from minikv.traffic.plan.tiering import Tier, TierHours, TierPoint, memory_size, read_tiers
 from minikv.traffic.reuse import Tails
-from minikv.traffic.trace_tree import Column, PrefixWorth
+from minikv.traffic.trace_tree import Column
 from minikv.traffic.traces import Traffic
 from minikv.untrusted import float_field
 

@@ -18,13 +18,15 @@ from minikv.files import FileName
 from minikv.model_types import ConfigSource
 from minikv.prefix.radix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
+from minikv.traffic.curve import HitCurve, curve_sizes
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv.traffic.plan.tiering import TierHours, Tiering
 from minikv.traffic.replay import replay
-from minikv.traffic.reuse import Reuse, ReuseBySize, clairvoyant_found
+from minikv.traffic.reuse import Reuse
 from minikv.traffic.trace_file import TraceRequest
-from minikv.traffic.trace_tree import Column, TraceTree, continued_depths, own_depths, prefixes_worth_most
+from minikv.traffic.trace_tree import Column, TraceTree
 from minikv.traffic.traces import open_traffic
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
@@ -75,14 +77,14 @@ class _Planning:
         self.inputs = np.array(tree.inputs, np.int64)
         self.continued = continued_depths(tree)
         tails = terms.tails(self.inputs, self.continued * terms.block_size)
-        self.sizes, self.whole = ReuseBySize(tree, tails), ReuseBySize(tree, tails).at()
-        self.counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
-        self.own, self.blocks = own_depths(tree), self._total(self.whole.lengths)
+        counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
+        self.curve = HitCurve(tree, tails, counts)
+        self.own, self.blocks = own_depths(tree), self.curve.blocks
         self.tiering, self.hours = self._tiering(), list[TierHours]()
 
     def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
-        terms, reach = self.terms, self._reach()
-        points, bend = self._curve(reach, tick, expect)
+        terms, reach = self.terms, self.curve.reach
+        points, bend = self._points(reach, tick, expect)
         return Plan(
             **self._traffic(),
             warm_up=terms.warm_up,
@@ -110,33 +112,27 @@ class _Planning:
         if not terms.tiers or not terms.cost or not terms.bytes_per_token:
             return None
         model = terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus
-        trace = self.sizes, self.inputs, self.counts, self._flops(self.inputs) or 0
+        trace = self.curve.by_size, self.inputs, self.curve.counts, self._flops(self.inputs) or 0
         return Tiering(terms.tiers, terms.tier_blocks, *model, *trace)
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
         tree, continued = self.tree, self.continued
         return {
-            "requests": int(self.counts.sum()),
+            "requests": int(self.curve.counts.sum()),
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
             "blocks": self.blocks,
-            "prompt_tokens": self._total(self.inputs),
+            "prompt_tokens": self.curve.total(self.inputs),
             "prefill_flops": self._flops(self.inputs),
             "distinct_blocks": tree.num_distinct,
             "longest_request_blocks": max(tree.lengths, default=0),
             "conversations": len(set(tree.conversations) - {None}) or None,
-            "continuing_requests": self._total(continued > 0),
-            "hits_of_continuing_requests": self._total(np.minimum(continued, self.whole.found())),
+            "continuing_requests": self.curve.total(continued > 0),
+            "hits_of_continuing_requests": self.curve.total(np.minimum(continued, self.curve.whole.found())),
             "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
             "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size)),
             "longest_prompt": int(self.inputs.max(initial=0)),
         }
-
-    def _reach(self) -> int:
-        """The last place in the list that is ever found, or the longest request that finds or is found."""
-        whole = self.whole
-        involved = (whole.lengths + whole.tails)[np.concatenate((whole.users, whole.sources))]
-        return int(max((whole.newer + whole.stops - whole.starts).max(initial=1), involved.max(initial=1)))
 
     def _sizes(self, largest: int) -> list[int]:
         """The sizes around the memory; where none is given, those of whole GiB or millions of tokens, and of halves."""
@@ -146,12 +142,12 @@ class _Planning:
         unit = (_GIB / terms.bytes_per_token if terms.bytes_per_token else _TOKENS) / terms.block_size
         return curve_sizes(unit * 2 ** math.floor(math.log2(largest / unit)), largest)
 
-    def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
+    def _points(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
         """The points by their sizes, and the size of the knee."""
         terms, sizes = self.terms, self._sizes(reach)
         expect(len({*sizes, *terms.tier_blocks}) + 1)
-        hits = {size: self._hits(size) for size in sizes if size <= reach}
-        bend = knee(list(hits), list(hits.values()), self._hits)
+        hits = {size: self.curve.hits(size) for size in sizes if size <= reach}
+        bend = knee(list(hits), list(hits.values()), self.curve.hits)
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
             tick(f"{size * terms.block_size:,} tokens")
@@ -160,25 +156,20 @@ class _Planning:
                 self.hours.append(self.tiering.hours(size))  # now, as it takes the same pass
         return points, bend
 
-    def _hits(self, size: int) -> int:
-        return self._total(self.sizes.at(size).found(size))
-
-    def _total(self, per_request: np.ndarray[tuple[int], np.dtype[np.generic]]) -> int:
-        return int(sum(per_request[self.counts].tolist()))  # whole numbers of any size
-
     def _point(self, size: int) -> PlanPoint:
-        reuse = self.sizes.at(size)
-        return self._described(size, reuse, reuse.found(size), self._total(clairvoyant_found(reuse, size)))
+        bound, reuse = self.curve.bound(size), self.curve.by_size.at(size)
+        return self._described(size, reuse, reuse.found(size), bound)
 
     def _ceiling(self) -> PlanPoint:
-        found, size = self.whole.found(), self.tree.num_distinct + self.whole.kept
-        return self._described(size, self.whole, found, self._total(found))
+        whole = self.curve.whole
+        found, size = whole.found(), self.tree.num_distinct + whole.kept
+        return self._described(size, whole, found, self.curve.total(found))
 
     def _described(self, size: int, reuse: Reuse, found: Column, bound: int) -> PlanPoint:
         saved = np.minimum(found * self.terms.block_size, self.inputs)  # the last block of a prompt may not be full
-        own = None if self.own is None else self._total(np.minimum(found, self.own))
-        too_large = self._total(reuse.lengths != self.whole.lengths)
-        tokens, hits = size * self.terms.block_size, self._total(found)
+        own = None if self.own is None else self.curve.total(np.minimum(found, self.own))
+        too_large = self.curve.total(reuse.lengths != self.curve.whole.lengths)
+        tokens, hits = size * self.terms.block_size, self.curve.total(found)
         return PlanPoint(
             blocks=size,
             tokens=None if self.terms.layers.bytes_per_sequence else tokens,
@@ -188,7 +179,7 @@ class _Planning:
             bound=bound,
             bound_rate=self._share(bound),
             own_conversation_hits=own,
-            tokens_saved=self._total(saved),
+            tokens_saved=self.curve.total(saved),
             flops_saved=self._flops(saved),
             requests_too_large=too_large,
         )
@@ -200,46 +191,18 @@ class _Planning:
         """The FLOPs to prefill so many first tokens of each counted request."""
         if (cost := self.terms.cost) is None:
             return None
-        return sum(map(cost.flops, tokens[self.counts].tolist()))
+        return sum(map(cost.flops, tokens[self.curve.counts].tolist()))
 
     def _lifetime(self, seconds: float) -> Lifetime:
         capacity = self.terms.capacity
-        unlimited = self._hits_within(seconds, None)
-        limited = self._hits_within(seconds, capacity) if capacity else None
+        unlimited = self.curve.hits(seconds=seconds)
+        limited = self.curve.hits(capacity, seconds) if capacity else None
         return Lifetime(seconds, unlimited, self._share(unlimited), limited)
 
-    def _hits_within(self, seconds: float, size: int | None) -> int:
-        """The hits of blocks that were used so shortly before."""
-        reuse = self.sizes.at(size)
-        times = np.array(self.tree.times)
-        pauses = times[reuse.users] - times[reuse.sources]
-        return self._total(reuse.found(size, pauses <= 1000 * seconds))
 
-
-STEPS = 2  # points for each doubling
-_LESS, _SPREAD = 8, 256  # the curve begins at an eighth of the given size, or further below the largest
 _BETWEEN = 16  # sizes tried between two points, to place the knee
 
 KNEE = "above it, more memory gains less than the average of the whole curve"
-
-
-def curve_sizes(size: float, largest: int) -> list[int]:
-    """Sizes in blocks: `size` halved and doubled, with a step between, until the curve ends at `largest`.
-
-    >>> curve_sizes(100.0, 300)
-    [1, 2, 3, 4, 6, 8, 12, 17, 25, 35, 50, 70, 100, 141, 200, 282, 300]
-    >>> curve_sizes(100.0, 10)
-    [1, 2, 3, 4, 6, 8, 10, 100]
-    """
-    lowest = max(1.0, min(size / _LESS, largest / _SPREAD))
-    first = math.ceil(STEPS * math.log2(lowest / size) - 1e-9)
-    last = max(0, math.floor(STEPS * math.log2(largest / size)))
-    found = {largest, max(1, int(size))}
-    for step in range(first, last + 1):
-        blocks = max(1, int(size * 2 ** (step / STEPS) + 1e-9))
-        if blocks < largest:
-            found.add(blocks)
-    return sorted(found)
 
 
 def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int]) -> int:
