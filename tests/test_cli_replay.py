@@ -141,7 +141,6 @@ def test_a_curve_is_a_picture_of_the_hit_rates(end, trace, tmp_path, capsys):
         (["--curve", "x.png", "--capacity", "5,5,unlimited"], "name at least two"),
         (["--curve", "no/folder/x.svg", "--capacity", "1,2"], "cannot write no/folder/x.svg: Its folder does not"),
         (["--capacity", "8,1", "--page-size", "4"], "capacity is 1: a cache holds at least 1 page of 4"),
-        (["--tokenizer", "no/folder"], "no/folder has no tokenizer that can be read"),
         (["--tokenizer", MODEL], "has block ids already"),
     ],
 )

@@ -1,8 +1,7 @@
 """Traffic of real requests: what every command that measures a cache on a trace reads it through.
 
 `open_traffic` recognises the format from the first line. Whatever the format, a request is a `TraceRequest`: when it
-came, its lengths, and the ids of its prompt's blocks. Formats are in files of their own: `mooncake`, `agents`,
-`logs`.
+came, its lengths, and the ids of its prompt's blocks. Formats are in files of their own: `mooncake`, `agents`.
 """
 
 from __future__ import annotations
@@ -10,25 +9,23 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from minikv.errors import bounded, shown
 from minikv.files import FileName
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
-from minikv.traffic.bodies import is_body, read_body
-from minikv.traffic.exports import request_lines
-from minikv.traffic.logs import Units, read_log, time_of, units_for, units_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.traffic.trace_file import TraceError, TraceFile, TraceRequest, located, open_trace
-from minikv.untrusted import float_field, int_field
+from minikv.untrusted import float_field, int_field, json_object
 
 __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]
 
 _SAMPLE_LINES, _SAMPLE_BYTES = 100, 2**20
 _GIVEN = "as --block-size says"
+_MORE = "; minikv-tools reads logs of requests: pip install minikv-tools"
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,10 @@ class Traffic:
         return f"{self.name}: format {self.format}, blocks of {self.block_size} {self.unit}{note}"
 
 
-class _Source(NamedTuple):
+class TraceSource(NamedTuple):
     """A trace that has been opened, its first entry and a sample of its lines, and how it is to be read.
 
-    `lines` are all of them from line `start` on.
+    `lines` are all of them from line `start` on; `salt` and `tokenizer` are for a log.
     """
 
     file: TraceFile
@@ -74,8 +71,26 @@ class _Source(NamedTuple):
     start: int
     span_hours: float
     block_size: int | None
-    units: Units
+    tokenizer: FileName | None
     salt: bytes
+
+
+class Format(Protocol):
+    """A further format, as a module: `as_lines` makes lines of JSON of a file, and `read` opens what it `recognizes`.
+
+    `EXPECTED` is what an error says that one of its lines has.
+    """
+
+    EXPECTED: str
+
+    def as_lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The requests of a file, each a line of JSON."""
+
+    def recognizes(self, first: dict[str, Any]) -> bool:
+        """Return whether a file with this first entry has the format."""
+
+    def read(self, source: TraceSource) -> Traffic:
+        """The requests of the file."""
 
 
 @contextlib.contextmanager
@@ -101,18 +116,18 @@ def open_traffic(
     if block_size is not None:
         block_size = int_field("block_size", block_size, "a block has at least 1 token", most=LARGEST_BLOCK)
     span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-    units, name = units_of(tokenizer), os.fspath(path)
+    name = os.fspath(path)
     if name.startswith(SYNTHETIC):
-        _refuse_units(shown(name), units)
+        _refuse_tokenizer(shown(name), tokenizer)
         yield _synthetic(name, block_size or SYNTHETIC_BLOCK)
         return
     with open_trace(name) as file:
         salt = os.urandom(16) if salt is None else salt
-        yield _traffic(_Source(file, *_opened(file), span_hours, block_size, units, salt))
+        yield _traffic(file, span_hours, block_size, tokenizer, salt)
 
 
-def _refuse_units(name: str, units: Units) -> None:
-    if units.unit == "tokens":
+def _refuse_tokenizer(name: str, tokenizer: FileName | None) -> None:
+    if tokenizer is not None:
         raise ValueError(f"{name} has block ids already: a tokenizer is for a log of requests")
 
 
@@ -123,10 +138,17 @@ def _synthetic(name: str, size: int) -> Traffic:
     return Traffic(title, "synthetic", size, "tokens", requests, note, total=int(parameters["requests"]))
 
 
-def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[bytes], int]:
-    """Look at the first lines of a trace; `TraceError` where there is none, or where the first is no JSON object."""
-    lines, start, sample, total = request_lines(file), 1, list[bytes](), 0
-    for line in lines:
+class _Look(NamedTuple):
+    """The number of the first line that is not blank, it and some that follow, and all lines from there on."""
+
+    start: int
+    sample: list[bytes]
+    lines: Iterator[bytes]
+
+
+def _look(lines: Iterable[bytes]) -> _Look:
+    start, sample, total, rest = 1, list[bytes](), 0, iter(lines)
+    for line in rest:
         if not sample and not line.strip():
             start += 1
             continue
@@ -134,27 +156,56 @@ def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[byte
         total += len(line)
         if len(sample) == _SAMPLE_LINES or total > _SAMPLE_BYTES:
             break
-    first = next(located(file.name, sample, lambda entry: entry, start), None)
+    return _Look(start, sample, itertools.chain(sample, rest))
+
+
+def _traffic(file: TraceFile, *how: Any) -> Traffic:
+    """The traffic in a file, in a format that is known here, or in one of other packages."""
+    look, others = _look(file), list[Format]()
+    if _reader_of(look) is None:
+        others = _other_formats()
+        for other in others:
+            look = _look(other.as_lines(itertools.chain(itertools.repeat(b"\n", look.start - 1), look.lines)))
+    source = TraceSource(file, _first(file.name, look, others), look.sample, look.lines, look.start, *how)
+    if (reader := _reader_of(look)) is not None:
+        _refuse_tokenizer(file.name, source.tokenizer)
+        return reader(source)
+    for other in others:
+        if other.recognizes(source.first):
+            return other.read(source)
+    keys = bounded(", ".join(source.first) or "none")
+    known = ["hash_ids (Mooncake, Bailian)", "requests (sessions of agents)", *(other.EXPECTED for other in others)]
+    expected = f"expected {', '.join(known)}{'' if others else _MORE}"
+    raise TraceError(f"{file.name}, line {look.start}: no format is known that has the keys {keys}: {expected}")
+
+
+def _reader_of(look: _Look) -> Callable[[TraceSource], Traffic] | None:
+    """What reads a trace that begins like this, if that is known here."""
+    try:
+        keys = json_object(look.sample[0], "the line").keys()
+    except (IndexError, TypeError, ValueError):
+        return None
+    return next((read for tells, read in _FORMATS.items() if keys >= set(tells.split())), None)
+
+
+def _first(name: str, look: _Look, others: list[Format]) -> dict[str, Any]:
+    """The first entry of a trace; `TraceError` where there is none, or where it is no JSON object."""
+    try:
+        first = next(located(name, look.sample, lambda entry: entry, look.start), None)
+    except TraceError as error:
+        raise error if others else TraceError(f"{error}{_MORE}") from None
     if first is None:
-        raise TraceError(f"{file.name} is empty: a trace has one request a line")
-    return first, sample, itertools.chain(sample, lines), start
+        raise TraceError(f"{name} is empty: a trace has one request a line")
+    return first
 
 
-def _traffic(source: _Source) -> Traffic:
-    first = source.first
-    for tells, read in _FORMATS.items():
-        if first.keys() >= set(tells.split()):
-            _refuse_units(source.file.name, source.units)
-            return read(source)
-    if is_body(first):
-        return _of_log(source)
-    keys = bounded(", ".join(first) or "none")
-    expected = "expected hash_ids (Mooncake, Bailian), requests (sessions of agents), messages or prompt (a log)"
-    where = f"{source.file.name}, line {source.start}"
-    raise TraceError(f"{where}: no format is known that has the keys {keys}: {expected}")
+def _other_formats() -> list[Format]:
+    from minikv.traffic import log_format
+
+    return [log_format]
 
 
-def _of_mooncake(source: _Source) -> Traffic:
+def _of_mooncake(source: TraceSource) -> Traffic:
     file, start, read = source.file, source.start, list[TraceRequest]()
     with contextlib.suppress(TraceError):  # which is raised again where the requests are read
         read.extend(read_trace(source.sample))
@@ -168,14 +219,14 @@ def _of_mooncake(source: _Source) -> Traffic:
     return Traffic(file.name, "mooncake", size, unit, requests, note, timed, file=file)
 
 
-def _of_bailian(source: _Source) -> Traffic:
+def _of_bailian(source: TraceSource) -> Traffic:
     file, size = source.file, source.block_size
     note = "as Bailian has them" if size is None else _GIVEN
     requests = read_bailian(source.lines, file.name, source.start)
     return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note, file=file)
 
 
-def _of_agents(source: _Source) -> Traffic:
+def _of_agents(source: TraceSource) -> Traffic:
     name = source.file.name
     sessions = AgentSessions(source.lines, name, source.span_hours, source.start)
     spread = f"the sessions begin evenly over {sessions.span_hours:g} h"
@@ -184,19 +235,8 @@ def _of_agents(source: _Source) -> Traffic:
     return Traffic(name, "agents", sessions.block_size, "tokens", iter(sessions), note, total=len(sessions))
 
 
-def _of_log(source: _Source) -> Traffic:
-    file, units = source.file, source.units
-    with contextlib.suppress(ValueError):  # which is raised again where the requests are read
-        units = units_for(units, read_body(source.first))
-    size = source.block_size or units.block_size
-    requests = read_log(source.lines, units, size, file.name, source.start, source.salt)
-    note = "bytes of UTF-8: no tokenizer was given" if units.unit == "bytes" else ""
-    timed = time_of(source.first) is not None
-    return Traffic(file.name, "log", size, units.unit, requests, note, timed, file=file)
-
-
-# By the keys of the first line that tell the format; a line with none of them may be one of a log.
-_FORMATS: dict[str, Callable[[_Source], Traffic]] = {
+# By the keys of the first line that tell the format.
+_FORMATS: dict[str, Callable[[TraceSource], Traffic]] = {
     "hash_ids chat_id": _of_bailian,
     "hash_ids": _of_mooncake,
     "timestamp input_length output_length": _of_mooncake,
