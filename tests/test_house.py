@@ -92,9 +92,9 @@ BUDGETS = {
     # The race.
     "measure": 6_244,
     # Traces, and what they say about a cache.
-    "traffic": 63_876,
+    "traffic": 64_297,
     # One file per command.
-    "cli": 11_949,
+    "cli": 11_964,
     # What checks any of these.
     "testing": 32_923,
     # How answers are judged.
@@ -106,7 +106,7 @@ BUDGETS = {
     # What makes the figures and pictures of the chapters.
     "assets": 16_500,
 }
-FILES_AT_MOST, DATA_AT_MOST = 237, 986_527
+FILES_AT_MOST, DATA_AT_MOST = 239, 986_527
 
 
 def test_each_room_stays_within_its_budget():

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from minikv.course.pictures.palette import BOTH, LINES
-from minikv.traffic.report import EDGE, MARK, ReportPart, csv_text, document, escape, section_html, text_lines
+from minikv.traffic.report import EDGE, MARK, ReportPart, document, escape, section_html, text_lines
+from minikv.traffic.tables import csv_text
 
 pytestmark = pytest.mark.core
 

@@ -16,8 +16,7 @@ from minikv.prefix import INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import UNLIMITED, Replay, Replayer, read_capacity, replay_each
-from minikv.traffic.report import aligned
-from minikv.traffic.sweep import sweep_csv
+from minikv.traffic.tables import aligned, csv_text
 from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
@@ -93,7 +92,8 @@ def run_replay(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
     rows = [{"capacity": capacity, **result.row()} for capacity, result in zip(options.capacity, results)]
     if options.csv:
-        say(sweep_csv(rows).rstrip("\n"))
+        table = [{**row, "capacity": row["capacity"] or UNLIMITED} for row in rows]
+        say(csv_text(table).rstrip("\n"))
         return
     speed = results[0].requests / seconds
     if len(rows) == 1:

@@ -6,11 +6,11 @@ tables.
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from minikv.traffic.tables import aligned
 
 MARK, EDGE = "#3b82d6", "#70767d"  # can be seen on a light page and on a dark one: two colors of the pictures
 
@@ -60,25 +60,6 @@ def document(title: str, parts: Iterable[str], style: str = "") -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
-
-
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows of the same keys as CSV, with a line of names.
-
-    A text that a spreadsheet would take for a formula starts with a quotation mark.
-
-    >>> csv_text([{"trace": "=1+1.jsonl", "hits": 2}])
-    "trace,hits\\n'=1+1.jsonl,2\\n"
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _no_formula(value) for key, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def _no_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def facts(figures: Iterable[tuple[str, str, str]]) -> str:
@@ -162,16 +143,3 @@ def text_lines(sections: Sequence[ReportPart]) -> Iterator[str]:
         yield from (f"  {sentence}" for sentence in section.sentences)
         if section.head:
             yield from (f"    {line}" for line in aligned([section.head, *section.rows], section.left))
-
-
-def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = ()) -> Iterator[str]:
-    """The rows of a table as lines of text; the columns in `left` hold words, all others numbers.
-
-    >>> list(aligned([["size", "hits", "note"], ["10", "25 %", "knee"]], left=[2]))
-    ['size  hits  note', '  10  25 %  knee']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    words = set(left)
-    for row in rows:
-        cells = [f"{cell:{'<' if at in words else '>'}{widths[at]}}" for at, cell in enumerate(row)]
-        yield "  ".join(cells).rstrip()

@@ -7,7 +7,8 @@ from typing import Any
 
 from minikv.traffic.plan import Plan
 from minikv.traffic.plan.plan_words import PlanWords, hours
-from minikv.traffic.report import csv_text, document, escape, facts, section_html
+from minikv.traffic.report import document, escape, facts, section_html
+from minikv.traffic.tables import csv_text
 
 _STYLE = ".curve svg { min-width: 30rem; }"
 _OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes", "rate", "break_even_rate")

@@ -26,10 +26,10 @@ from minikv.prefix import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal, JournalError, open_journal
 from minikv.traffic.replay import UNLIMITED, Replay, capacity_text, replay
-from minikv.traffic.report import aligned, csv_text
 from minikv.traffic.sweep.sweep_config import SweepConfig
 from minikv.traffic.sweep.workers import spread
 from minikv.traffic.synthetic import SYNTHETIC
+from minikv.traffic.tables import aligned, csv_text
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import require_regular
 

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from minikv.traffic.logs import Units
-from minikv.traffic.report import MARK, ReportPart, aligned, document, escape, facts, section_html
+from minikv.traffic.report import MARK, ReportPart, document, escape, facts, section_html
+from minikv.traffic.tables import aligned
 from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv.traffic.why.fixes import BreakingPlace, Share
 from minikv.traffic.why.log import LogReport

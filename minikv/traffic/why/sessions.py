@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from minikv.traffic.bodies import Body
 from minikv.traffic.formats import object_of
 from minikv.traffic.logs import time_of
-from minikv.traffic.report import aligned
+from minikv.traffic.tables import aligned
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.usage import Usage, read_usage
 from minikv.traffic.why.providers import RULES, of_model, provider_of
