@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from minikv.cli.command import add_json, complain, option, positive, say, using
+from minikv.cli.command import CommandError, RefusedError, add_json, option, positive, refusing, say, using
 from minikv.errors import bounded
 from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.lap import Contender
@@ -50,14 +50,11 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
     if options.only and ("W6" in options.only) != bool(options.trace):
-        return complain("W6 is the workload of --trace: name both of them, or neither", 2)
-    try:
-        with Progress() as tick:
-            trace = _trace_of(options.trace) if options.trace else None
-            guests = [*designs(options.index), *options.race]
-            figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
-    except ValueError as error:
-        return complain(str(error), 2 if isinstance(error, TraceError) else 1)
+        raise RefusedError("W6 is the workload of --trace: name both of them, or neither")
+    with Progress() as tick, refusing(ValueError, error=CommandError), refusing(TraceError):
+        trace = _trace_of(options.trace) if options.trace else None
+        guests = [*designs(options.index), *options.race]
+        figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
     say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
     return 0
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from minikv.cli.command import complain, positive, refusing, require_packages, whole, writing
+from minikv.cli.command import RefusedError, positive, refusing, require_packages, whole, writing
 from minikv.errors import printable, shown
 from minikv.files import asset
 from minikv.serving import Generation, SamplingParams
@@ -52,7 +52,7 @@ def add_chat(chat: argparse.ArgumentParser) -> None:
 def run_chat(options: argparse.Namespace) -> int:
     """Load the model that `options` name and chat until the input ends; returns the exit status."""
     if sys.stdin is None:
-        return complain("cannot read the questions: standard input is closed", 2)
+        raise RefusedError("cannot read the questions: standard input is closed")
     require_packages("the chat", "torch", "safetensors")
     try:
         with refusing(OSError, ValueError, ModuleNotFoundError):
@@ -60,7 +60,7 @@ def run_chat(options: argparse.Namespace) -> int:
             chat = open_chat(options.model or asset("model"))
             phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
     except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
-        return complain(str(refusal(f"cannot open {shown(str(options.model))}", error)), 2)
+        raise RefusedError(str(refusal(f"cannot open {shown(str(options.model))}", error))) from error
     with writing("the chat cannot continue"):
         converse(chat, params, phrasebook=phrasebook)
     return 0

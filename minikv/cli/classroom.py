@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from minikv.cli.command import add_json, complain, require_packages, say, using
+from minikv.cli.command import RefusedError, add_json, require_packages, say, using
 from minikv.cli.shipped import FOLDER
 from minikv.errors import shown
 from minikv.progress_bar import Progress, quiet
@@ -53,7 +53,7 @@ def run_classroom(options: argparse.Namespace) -> int:
     with using(folder, "use"):
         total = len(student_files(options.folder))
     if not total:
-        return complain(f"{shown(folder)} has no student files: expected NAME.py or NAME/my_minikv.py", 2)
+        raise RefusedError(f"{shown(folder)} has no student files: expected NAME.py or NAME/my_minikv.py")
     with Progress(command="classroom") as tick:
         tick.expect(total)
         report = judge_class(options.folder, tick if sys.stderr.isatty() else quiet)

@@ -56,20 +56,22 @@ def run(argv: Sequence[str] | None = None) -> int:
     if rest and options.command != "lab":
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
-    if sys.stdout is None and options.command != "lab":
-        return complain("cannot write the result: standard output is closed", 1)
     try:
+        if sys.stdout is None and options.command != "lab":
+            raise CommandError("cannot write the result: standard output is closed")
         status = int(options.run(options))
         flush()
-    except OutputError as error:
+        return status
+    except CommandError as error:
+        failure = error
+    except OSError as error:  # of a file or a folder that the command needs
+        failure = CommandError(f"{options.command} cannot continue: {error}")
+    if isinstance(failure, OutputError):
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1 if isinstance(error.__cause__, BrokenPipeError) else complain(str(error), 1)
-    except RefusedError as error:
-        return complain(str(error), 2)
-    except OSError as error:  # of a file or a folder that the command needs
-        return complain(f"{options.command} cannot continue: {error}", 1)
-    return status
+    if not isinstance(failure.__cause__, BrokenPipeError):  # the reader of the result has gone
+        complain(str(failure))
+    return failure.status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -142,14 +144,9 @@ def positive(text: str) -> int:
     return number
 
 
-def complain(what: str, status: int) -> int:
-    """Say what is wrong on standard error, in one line, if there is one; returns `status`.
-
-    >>> complain("no such file", 2)
-    2
-    """
+def complain(what: str) -> None:
+    """Say what is wrong on standard error, in one line, if there is one."""
     mention(f"minikv: {what}")
-    return status
 
 
 def mention(text: str) -> None:
@@ -158,7 +155,23 @@ def mention(text: str) -> None:
         print(one_line(text, 1008), file=sys.stderr)
 
 
-class OutputError(Exception):
+class CommandError(Exception):
+    """The command cannot do what it was asked: `run` says why in one line, and returns `status`.
+
+    >>> CommandError("the index failed").status, RefusedError("there is no such file").status
+    (1, 2)
+    """
+
+    status = 1
+
+
+class RefusedError(CommandError):
+    """The call or its input is wrong."""
+
+    status = 2
+
+
+class OutputError(CommandError):
     """Standard output cannot be written: its reader has gone, or the disk is full; the cause is the `OSError`."""
 
 
@@ -194,13 +207,9 @@ def add_json(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-class RefusedError(Exception):
-    """The call or its input is wrong: the command says why in one line, and its exit status is 2."""
-
-
 @contextlib.contextmanager
-def refusing(*kinds: type[Exception]) -> Iterator[None]:
-    """While it is open, an error of one of these `kinds` says what is wrong with the call: it becomes a `RefusedError`.
+def refusing(*kinds: type[Exception], error: type[CommandError] = RefusedError) -> Iterator[None]:
+    """While it is open, an error of one of these `kinds` ends the command: it becomes a `RefusedError`, or an `error`.
 
     >>> with refusing(ValueError):
     ...     raise ValueError("there is no chapter 99")
@@ -209,8 +218,8 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except kinds as error:
-        raise RefusedError(str(error)) from error
+    except kinds as found:
+        raise error(str(found)) from found
 
 
 @contextlib.contextmanager

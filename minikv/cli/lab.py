@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from minikv.cli.command import complain, flush, mention, refusing, say
+from minikv.cli.command import RefusedError, flush, mention, refusing, say
 from minikv.cli.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
@@ -83,10 +83,10 @@ def _take_chapter(notebooks: Path, words: list[str]) -> str:
 def run_lab(options: argparse.Namespace) -> int:
     """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
     if importlib.util.find_spec("jupyterlab") is None and not options.where:
-        return complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
+        raise RefusedError("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`")
     rest = list(options.rest)
     if options.where and rest:
-        return complain(f"--where opens nothing, so it takes no chapter and no option: {' '.join(rest)}", 2)
+        raise RefusedError(f"--where opens nothing, so it takes no chapter and no option: {' '.join(rest)}")
     notebooks = find_notebooks()
     if options.where:
         say(str(notebooks))

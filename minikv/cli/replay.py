@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv import files
-from minikv.cli.command import complain, option, positive, refusing, require_packages, say, using
+from minikv.cli.command import RefusedError, option, positive, refusing, require_packages, say, using
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.prefix import INDEXES, index_named
@@ -80,7 +80,7 @@ def run_replay(options: argparse.Namespace) -> int:
     def use(traffic: Traffic) -> int:
         results = replay_each(traffic.requests, replayers)
         if not results[0].requests:
-            return complain(f"{traffic.name} is empty: it has no request", 2)
+            raise RefusedError(f"{traffic.name} is empty: it has no request")
         _report(options, results, time.perf_counter() - start)
         if options.curve is not None:
             _draw(options, results, traffic)

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.command import complain, mention, positive, require_packages, say
+from minikv.cli.command import CommandError, RefusedError, mention, positive, refusing, require_packages, say
 from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
@@ -54,23 +54,21 @@ def run_sweep(options: argparse.Namespace) -> int:
     if sys.version_info < (3, 11):
         require_packages("minikv sweep", "tomli")
     try:
-        config = _config_of(options)
-        require_packages(f"the backend {config.backend}", *BACKENDS[config.backend])
-        if options.csv:
-            destination(options.csv)
-        sweep = Sweep(config)
+        with refusing(ValueError):
+            config = _config_of(options)
+            require_packages(f"the backend {config.backend}", *BACKENDS[config.backend])
+            if options.csv:
+                destination(options.csv)
+            sweep = Sweep(config)
     except OSError as error:
-        return complain(f"cannot use {shown(str(error.filename))}: {error.strerror}", 2)
-    except ValueError as error:
-        return complain(str(error), 2)
+        raise RefusedError(f"cannot use {shown(str(error.filename))}: {error.strerror}") from error
     for note in sweep.notes:
         mention(note)
     try:
-        found = _results_of(sweep, options.journal or f"{options.config}.journal")
+        with refusing(TraceError), refusing(WorkerError, error=CommandError):
+            found = _results_of(sweep, options.journal or f"{options.config}.journal")
     except JournalError as error:
-        return complain(f"{error}; remove it, or name another with --journal", 2)
-    except (TraceError, WorkerError) as error:
-        return complain(str(error), 2 if isinstance(error, TraceError) else 1)
+        raise RefusedError(f"{error}; remove it, or name another with --journal") from error
     return _report(sweep, found, options)
 
 

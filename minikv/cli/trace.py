@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import files
-from minikv.cli.command import complain, say
+from minikv.cli.command import RefusedError, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.traffic.logs import anonymous
@@ -47,9 +47,10 @@ def run_trace(options: argparse.Namespace) -> int:
         if output is not None:
             files.destination(output)
             if os.path.exists(output) and os.path.exists(options.trace) and os.path.samefile(output, options.trace):
-                return complain(f"{shown(output)} is the log itself: name another file for the trace", 2)
+                raise RefusedError(f"{shown(output)} is the log itself: name another file for the trace")
     except (OSError, ValueError) as error:
-        return complain(f"cannot write {shown(output)}: {getattr(error, 'strerror', None) or error}", 2)
+        why = getattr(error, "strerror", None) or error
+        raise RefusedError(f"cannot write {shown(output)}: {why}") from error
 
     def use(traffic: Traffic) -> int:
         sizes = array("q")  # the blocks of each request

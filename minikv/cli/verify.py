@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 
-from minikv.cli.command import complain, positive, require_packages, say, whole
+from minikv.cli.command import RefusedError, complain, positive, require_packages, say, whole
 from minikv.errors import shown
 from minikv.files import asset, replace
 
@@ -68,7 +68,7 @@ def run_verify(options: argparse.Namespace) -> int:
         say(asset("adapter.txt").read_text("utf-8").rstrip())
         return 0
     if not options.target:
-        return complain("name a file or a module to verify, or --template", 2)
+        raise RefusedError("name a file or a module to verify, or --template")
     require_packages("minikv verify", "hypothesis")
     from minikv.testing.conformance.examine import verify_apart
     from minikv.testing.conformance.rules import Conformance, junit
@@ -87,5 +87,5 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.junit:
         replace(options.junit, junit(file, judged, trouble))
     if trouble:
-        complain(f"cannot verify {shown(place)}: {trouble}", 2)
+        complain(f"cannot verify {shown(place)}: {trouble}")
     return 1 if any(found.status == 1 for found in judged) else 2 * bool(trouble)

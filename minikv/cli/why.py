@@ -7,7 +7,18 @@ import json
 import re
 from collections.abc import Callable
 
-from minikv.cli.command import add_json, complain, option, positive, refusing, require_packages, say, using
+from minikv.cli.command import (
+    CommandError,
+    RefusedError,
+    add_json,
+    complain,
+    option,
+    positive,
+    refusing,
+    require_packages,
+    say,
+    using,
+)
 from minikv.cli.traffic import behind_bar
 from minikv.errors import bounded, shown
 from minikv.files import destination, replace
@@ -143,10 +154,11 @@ def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
     for name in _OF_LOGS[:3] if options.b is not None else ():
         if getattr(options, name):
-            return complain(f"--{name} needs one log, not two prompts", 2)
+            raise RefusedError(f"--{name} needs one log, not two prompts")
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == (options.b is None):
-            return complain(f"--fail-if {text}: {'a log' if options.b is None else 'a pair'} has no {quantity!r}", 2)
+            what = "a log" if options.b is None else "a pair"
+            raise RefusedError(f"--fail-if {text}: {what} has no {quantity!r}")
     if options.tokenizer is not None:
         require_packages("--tokenizer", "tokenizers")
     with refusing(OSError, ValueError, ModuleNotFoundError):
@@ -173,7 +185,8 @@ def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
     for text, quantity, sign, percent in options.fail_if:
         found = 100 * share(quantity)
         if found > percent if sign == ">" else found < percent:
-            status = complain(f"--fail-if {text}: {quantity} is {found:.2f}%", 1)
+            complain(f"--fail-if {text}: {quantity} is {found:.2f}%")
+            status = 1
     return status
 
 
@@ -183,7 +196,7 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
             if given or not sessions.totals["files"]:
                 what = f"is a session: --{given} needs a log" if given else "has no session files of an agent"
-                return complain(f"{shown(options.a)} {what}", 2)
+                raise RefusedError(f"{shown(options.a)} {what}")
             say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
             return 0
         with open_trace(options.a) as file:
@@ -193,6 +206,6 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
         try:
             replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
         except OSError as error:
-            return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
+            raise CommandError(f"cannot write {shown(options.html)}: {error.strerror}") from error
     say(json.dumps(words.as_json(options.top)) if options.json else log_text(words, options.top))
     return _status(options, report.quantity)
