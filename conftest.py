@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from browser import chromium, lab  # noqa: F401 - fixtures: imported here, they are made once for all modules
+from profiles import skip_what_waits
 
 gc.disable()  # until all tests are collected: nothing of what is imported goes, and to look for it takes a quarter
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors, and the test processes share the cores already
@@ -16,7 +18,7 @@ os.environ["MINIKV_MINE"] = os.devnull
 os.environ["MINIKV_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="minikv-"), "progress.json")
 
 # To look for doctests in the source of a chapter is to run the chapter; and adapters need the engines.
-collect_ignore = ["notebooks/src", "assets/adapters", "tests/blind"]
+collect_ignore = ["notebooks/src", "assets/adapters", "tools/tests/blind"]
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (
@@ -46,6 +48,8 @@ def is_core(path):
     """Whether a core install runs this file: most of the package, and the test files that say `pytest.mark.core`."""
     if HERE / "minikv" in path.parents:
         return path.relative_to(HERE).parts[1] not in NOT_CORE
+    if HERE / "tools" / "minikv_tools" in path.parents:
+        return path.name != "workers.py"
     tree = ast.parse(path.read_text("utf-8") if path.name.startswith("test_") else "")
     marks = [node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)]
     return any("pytest.mark.core" in ast.unparse(mark) for mark in marks)
@@ -58,10 +62,11 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest first: a process takes a whole file at a time."""
+    """What waits is skipped, and the longest go first: a process takes a whole file at a time."""
     for item in items:
         if isinstance(item, pytest.DoctestItem) and is_core(item.path):
             item.add_marker("core")
+    skip_what_waits(items)
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
@@ -102,3 +107,9 @@ def what_is_loaded_is_not_collected():
     """What earlier files have left and may be needed again is not looked at either."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def stays_frozen(monkeypatch):
+    """For many races in a test: between two of them a million objects of other files are not looked at."""
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)

@@ -12,10 +12,13 @@ __version__ = "0.1.0"
 
 _LINES = __spec__.loader.get_data(f"{__file__}i").decode().splitlines()
 _HOME_OF = {line.split()[3]: line.split()[1] for line in _LINES if line.startswith("from ")}
+_OF_THE_TOOLS = {"Explanation", "LogReport", "Plan", "assert_prefix_stable", "explain", "plan", "survey"}
 __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
+    if name in _OF_THE_TOOLS:
+        raise ImportError(f"{name} is in minikv_tools: pip install minikv-tools, then from minikv_tools import {name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'minikv' has no attribute {name!r}")
     try:

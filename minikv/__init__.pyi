@@ -88,14 +88,7 @@ from minikv.testing import explore as explore
 from minikv.tokens import PackedTokens as PackedTokens
 from minikv.tokens import common_prefix as common_prefix
 from minikv.tokens import pack as pack
-from minikv.traffic.plan import Plan as Plan
-from minikv.traffic.plan.planning import plan as plan
 from minikv.traffic.replay import Replay as Replay
 from minikv.traffic.replay import replay as replay
-from minikv.traffic.why import Explanation as Explanation
-from minikv.traffic.why import explain as explain
-from minikv.traffic.why.log import LogReport as LogReport
-from minikv.traffic.why.log import survey as survey
-from minikv.traffic.why.stable import assert_prefix_stable as assert_prefix_stable
 
 __version__: str

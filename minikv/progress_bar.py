@@ -29,7 +29,7 @@ class Progress:
     minikv bench: 0 of 2 steps done, now W1
     """
 
-    def __init__(self, stream: TextIO | None = None, command: str = "bench"):
+    def __init__(self, stream: TextIO | None = None, command: str = "minikv bench"):
         self._stream, self._command = stream or sys.stderr, command
         self._begun, self._told_at = 0, -float("inf")
         is_quiet = not self._stream.isatty()
@@ -54,4 +54,4 @@ class Progress:
         if bar.disable and now - self._told_at >= SECONDS:
             self._told_at = now
             of = f"{bar.n} of {bar.total}" if bar.total else bar.n
-            print(f"minikv {self._command}: {of} steps done, now {what}", file=self._stream, flush=True)
+            print(f"{self._command}: {of} steps done, now {what}", file=self._stream, flush=True)

@@ -13,3 +13,4 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
+TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text("utf-8"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minikv import cli
 from minikv.traffic import TraceError, exports, open_traffic
 from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, located, open_trace
-from minikv.traffic.why.places import read_prompt
+from minikv_tools.why.places import read_prompt
 
 pytestmark = pytest.mark.core
 

@@ -11,7 +11,7 @@ from model_shapes import REFUSED, SHAPES, delta
 
 from minikv import KVLayers, KVShape, asset, bytes_per_token
 from minikv.sizing import size_text
-from minikv.traffic.plan import Terms
+from minikv_tools.plans import Terms
 
 pytestmark = pytest.mark.core
 

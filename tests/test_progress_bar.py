@@ -57,7 +57,7 @@ def test_on_a_terminal_a_bar_says_the_step_and_the_total_and_is_gone_at_the_end(
 
 def test_steps_that_were_done_before_count_and_the_command_is_named():
     stream = io.StringIO()
-    with Progress(stream, command="sweep") as tick:
+    with Progress(stream, command="minikv sweep") as tick:
         tick.expect(9, done=4)
         tick("a trace")
     assert stream.getvalue() == "minikv sweep: 4 of 9 steps done, now a trace\n"

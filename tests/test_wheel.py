@@ -58,7 +58,7 @@ def test_the_wheel_carries_each_asset_that_is_read_and_no_other(wheel):
 def test_the_wheel_brings_the_command_and_the_plugin_of_pytest(wheel):
     (points,) = wheel.parent.glob("minikv-*.dist-info/entry_points.txt")
     assert points.read_text("utf-8").split() == [
-        "[console_scripts]", "minikv", "=", "minikv.cli:main", "[pytest11]", "minikv", "=", "minikv.pytest_plugin",
+        "[console_scripts]", "minikv", "=", "minikv.cli:main", "[pytest11]", "minikv", "=", "minikv_tools.pytest_plugin",
     ]  # fmt: skip
 
 

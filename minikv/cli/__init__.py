@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = "minikv") -> int:
     """Run the command; returns its exit status: 0 done, 1 it failed, 2 the call or its input is wrong, 130 interrupted.
 
     Without `argv` the arguments are those of this process, which ends afterwards.
@@ -21,10 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from minikv.cli.command import run
 
-        return run(argv)
+        return run(argv, program)
     except KeyboardInterrupt:
         if argv is None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends now: a second press changes nothing
         if sys.stderr is not None:
-            print("minikv: interrupted", file=sys.stderr)
+            print(f"{program}: interrupted", file=sys.stderr)
         return 130

@@ -10,25 +10,38 @@ import importlib.util
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import NoReturn, TypeVar, cast
 
 from minikv import __version__
 from minikv.errors import bounded, one_line, shown
 
+# The commands by what they are for. Those of another package, such as the tools', are entry points of minikv.commands.
 COMMANDS = {
-    "lab": "open the course in JupyterLab (further options go to JupyterLab)",
-    "doctor": "what is installed, what is missing, what to do",
-    "plan": "say how much cache a trace needs: hits over memory, the bound, the ceiling, the knee",
-    "why": "why a prompt missed the cache: where it parts from another one, and what to do",
-    "replay": "send a trace through a prefix cache",
-    "sweep": "replay traces through many caches, on all cores or a cluster",
-    "trace": "make an anonymous trace, in Mooncake's format, out of a log of requests",
-    "bench": "race the cache against the textbook tree and the physical limit",
-    "verify": "say which rules of the contract a cache or a manager keeps",
-    "chat": "talk to a small model, and see what the cache serves",
-    "progress": "say which pieces and exercises of the course are solved",
-    "classroom": "judge the files of a class: who solved what, and the most frequent mistakes",
+    "course": {
+        "lab": "open the course in JupyterLab (further options go to JupyterLab)",
+        "progress": "say which pieces and exercises of the course are solved",
+        "classroom": "judge the files of a class: who solved what, and the most frequent mistakes",
+        "chat": "talk to a small model, and see what the cache serves",
+        "doctor": "what is installed, what is missing, what to do",
+    },
+    "caches": {
+        "replay": "send a trace through a prefix cache",
+        "bench": "race the cache against the textbook tree and the physical limit",
+        "verify": "say which rules of the contract a cache or a manager keeps",
+    },
+    "tools": {
+        "why": "why a prompt missed the cache: where it parts from another one, and what to do",
+        "plan": "say how much cache a trace needs: hits over memory, the bound, the ceiling, the knee",
+        "sweep": "replay traces through many caches, on all cores or a cluster",
+        "trace": "make an anonymous trace, in Mooncake's format, out of a log of requests",
+    },
+}
+TOOLS = "minikv-tools"  # the package that brings the last group, and its own command, which has these alone
+_ABOUT = {
+    "minikv": "How LLM serving engines manage their KV cache.",
+    TOOLS: "Why prompts miss the prefix cache, and how much cache traffic needs.",
 }
 _HOMES = {"progress": "classroom"}  # the module of a command that has none of its own
 # What pyproject.toml asks for with each extra.
@@ -36,14 +49,12 @@ EXTRAS = {
     "testing": ("hypothesis",),
     "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
     "serving": ("torch", "safetensors", "tokenizers"),
-    "sweep": ("joblib",),
-    "cluster": ("dask", "distributed"),
 }
 _Value = TypeVar("_Value")
 
 
-def run(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status; Ctrl-C is for the caller.
+def run(argv: Sequence[str] | None = None, program: str = "minikv") -> int:
+    """Run the command of this name and return its exit status; Ctrl-C is for the caller.
 
     >>> run(["replay", "no_such_file.jsonl"])
     2
@@ -51,13 +62,15 @@ def run(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console that has no ✓ shows a ? instead
-    parser = _parser(sys.argv[1:] if argv is None else argv)
-    options, rest = parser.parse_known_args(argv)
-    if rest and options.command != "lab":
-        parser.error(f"unknown arguments: {' '.join(rest)}")
-    options.rest = rest
+    name = program
     try:
-        if sys.stdout is None and options.command != "lab":
+        parser = _parser(sys.argv[1:] if argv is None else argv, program)
+        options, rest = parser.parse_known_args(argv)
+        name = options.command
+        if rest and name != "lab":
+            parser.error(f"unknown arguments: {' '.join(rest)}")
+        options.rest = rest
+        if sys.stdout is None and name != "lab":
             raise CommandError("cannot write the result: standard output is closed")
         status = int(options.run(options))
         flush()
@@ -65,12 +78,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         failure = error
     except OSError as error:  # of a file or a folder that the command needs
-        failure = CommandError(f"{options.command} cannot continue: {error}")
+        failure = CommandError(f"{name} cannot continue: {error}")
     if isinstance(failure, OutputError):
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not isinstance(failure.__cause__, BrokenPipeError):  # the reader of the result has gone
-        complain(str(failure))
+        complain(str(failure), program)
     return failure.status
 
 
@@ -81,21 +94,43 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(message))
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str], program: str) -> argparse.ArgumentParser:
     """All commands with their one line of help; only the module of the one that is called is imported."""
-    parser = _Parser(prog="minikv", description="How LLM serving engines manage their KV cache.")
-    parser.add_argument("--version", action="version", version=f"minikv {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    groups = {"tools": COMMANDS["tools"]} if program == TOOLS else COMMANDS
+    lines = argparse.RawDescriptionHelpFormatter
+    listed = "\n".join(_listed(groups))
+    parser = _Parser(prog=program, description=_ABOUT[program], epilog=listed, formatter_class=lines)
+    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
     called = next((word for word in arguments if not word.startswith("-")), None)
-    for name, says in COMMANDS.items():
-        lines = argparse.RawDescriptionHelpFormatter
-        command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
-        if name == called:
-            module = importlib.import_module(f"minikv.cli.{_HOMES.get(name, name)}")
-            if name != "doctor":  # it has no options
-                getattr(module, f"add_{name}")(command)
-            command.set_defaults(run=getattr(module, f"run_{name}"))
+    for group, names in groups.items():
+        for name, says in names.items():
+            command = commands.add_parser(name, description=says, formatter_class=lines)
+            if name == called:
+                module = _module_of(group, name)
+                if name != "doctor":  # it has no options
+                    getattr(module, f"add_{name}")(command)
+                command.set_defaults(run=getattr(module, f"run_{name}"), program=program, prog=command.prog)
     return parser
+
+
+def _listed(groups: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """The lines of `--help` that say what each command does."""
+    width = max(len(name) for names in groups.values() for name in names)
+    for group, names in groups.items():
+        yield f"{group} (pip install {TOOLS}):" if group == "tools" and len(groups) > 1 else f"{group}:"
+        yield from (f"    {name:<{width}}  {says}" for name, says in names.items())
+
+
+def _module_of(group: str, name: str) -> ModuleType:
+    """The module of a command; `RefusedError` where it is another package's, which is not installed."""
+    if group != "tools":
+        return importlib.import_module(f"minikv.cli.{_HOMES.get(name, name)}")
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="minikv.commands", name=name):
+        return cast(ModuleType, entry.load())
+    raise RefusedError(f"{name} is a command of {TOOLS}, which is not installed: pip install {TOOLS}")
 
 
 # -- what the commands share ------------------------------------------------------------------------------------------
@@ -144,9 +179,9 @@ def positive(text: str) -> int:
     return number
 
 
-def complain(what: str) -> None:
-    """Say what is wrong on standard error, in one line, if there is one."""
-    mention(f"minikv: {what}")
+def complain(what: str, program: str = "minikv") -> None:
+    """Say what is wrong on standard error, in one line that names the `program`, if there is one."""
+    mention(f"{program}: {what}")
 
 
 def mention(text: str) -> None:
@@ -248,8 +283,12 @@ def say(text: str) -> None:
         print(text)
 
 
-def require_packages(what: str, *packages: str) -> None:
+def require_packages(
+    what: str, *packages: str, extras: Mapping[str, Sequence[str]] = EXTRAS, distribution: str = "minikv"
+) -> None:
     """Raise `RefusedError` unless the `packages` that `what` needs are there; it says how to install the first.
+
+    `extras` has the packages that come with each extra of the `distribution`.
 
     >>> require_packages("this line", "json", "no_such_thing")
     Traceback (most recent call last):
@@ -258,16 +297,17 @@ def require_packages(what: str, *packages: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             name = "PyTorch" if package == "torch" else package
-            raise RefusedError(f"{what} needs {name}, which is not installed: {remedy(package)}")
+            found = remedy(package, extras, distribution)
+            raise RefusedError(f"{what} needs {name}, which is not installed: {found}")
 
 
-def remedy(package: str) -> str:
+def remedy(package: str, extras: Mapping[str, Sequence[str]] = EXTRAS, distribution: str = "minikv") -> str:
     """The command that installs a missing package: with the extra that it belongs to, where there is one.
 
     >>> remedy("torch"), remedy("tqdm")
     ("pip install 'minikv[serving]'", 'pip install tqdm')
     """
-    for extra, names in EXTRAS.items():
+    for extra, names in extras.items():
         if package.replace("_", "-") in names:
-            return f"pip install 'minikv[{extra}]'"
+            return f"pip install '{distribution}[{extra}]'"
     return f"pip install {package}"

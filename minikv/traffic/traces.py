@@ -76,9 +76,9 @@ class TraceSource(NamedTuple):
 
 
 class Format(Protocol):
-    """A further format, as a module: `as_lines` makes lines of JSON of a file, and `read` opens what it `recognizes`.
+    """A format of another package, which names it, such as a module, as an entry point of the group `minikv.formats`.
 
-    `EXPECTED` is what an error says that one of its lines has.
+    `EXPECTED` is what an error says that a line of it has.
     """
 
     EXPECTED: str
@@ -200,9 +200,9 @@ def _first(name: str, look: _Look, others: list[Format]) -> dict[str, Any]:
 
 
 def _other_formats() -> list[Format]:
-    from minikv.traffic import log_format
+    from importlib.metadata import entry_points
 
-    return [log_format]
+    return [entry.load() for entry in entry_points(group="minikv.formats")]
 
 
 def _of_mooncake(source: TraceSource) -> Traffic:

@@ -1,0 +1,20 @@
+"""What the extras of the tools bring, and the line that says which one is missing."""
+
+from __future__ import annotations
+
+from minikv.cli.command import TOOLS, require_packages
+
+EXTRAS = {
+    "sweep": ("joblib",),
+    "cluster": ("dask", "distributed"),
+    "tokenizer": ("tokenizers",),
+    "png": ("resvg-py",),
+}
+
+
+def require(what: str, *packages: str) -> None:
+    """Raise `RefusedError` unless the `packages` that `what` needs are there; it names the extra of the first.
+
+    >>> require("this line", "json")
+    """
+    require_packages(what, *packages, extras=EXTRAS, distribution=TOOLS)

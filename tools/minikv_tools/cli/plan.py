@@ -1,0 +1,255 @@
+"""The command `minikv plan`: how much cache does this traffic need?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterable, Iterator
+
+from minikv import __version__
+from minikv.cli.command import add_json, option, refusing, say
+from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.course.pictures.chart import Chart, below_each_other, chart_svg
+from minikv.errors import bounded
+from minikv.files import destination, replace
+from minikv.prefix.eviction import POLICIES
+from minikv.progress_bar import Progress
+from minikv.sizing import DTYPE_BITS, size_text
+from minikv.traffic import TraceRequest, Traffic, open_traffic
+from minikv.traffic.trace_tree import TraceTree
+from minikv_tools.cli.extras import require
+from minikv_tools.journal import open_journal
+from minikv_tools.plans import Plan, Terms
+from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
+from minikv_tools.plans.plan_words import GIB, PlanWords, hours
+from minikv_tools.plans.planning import make_plan, replay_policies
+from minikv_tools.plans.tiering import memory_size, read_tiers
+
+_EXAMPLES = """examples:
+  %(prog)s day.jsonl                                            hits over tokens of cache
+  %(prog)s day.jsonl --model llama-3.1-8b --memory 60GiB        over GiB, and at the memory of your cache
+  %(prog)s day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
+                                                                   80 GiB on each of two GPUs, less the weights
+  %(prog)s sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser
+  %(prog)s day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
+                                                                   what each tier adds: hits, and the prefill left
+  %(prog)s day.jsonl --policies all                             every eviction order; continues after a stop
+
+--model says which layers keep every token, a window, a chunk or a state. An unknown model or field is refused.
+A hf_quant_config.json beside the config.json is read, too.
+
+The curve is that of LRU by pages; the bound is that of an eviction order that knows the future. Both are exact.
+The knee is the size above which more memory gains less than the average of the whole curve."""
+
+
+def add_plan(plan: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv plan` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_plan(parser)
+    >>> parser.parse_args(["day.jsonl", "--model", "llama-3.1-8b", "--memory", "1kB"]).memory
+    1000
+    """
+    plan.epilog = _EXAMPLES
+    add_traffic(plan)
+    plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
+    plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
+                      help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
+    plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
+                      help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
+    plan.add_argument("--dtype", choices=DTYPE_BITS,
+                      help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
+    plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
+                      help="number format of recurrent states (default: the model's, or fp32)")  # fmt: skip
+    plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
+    plan.add_argument("--weights", choices=DTYPE_BITS, help="first subtract weights in this format from --memory")
+    plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
+                      help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
+    plan.add_argument("--warm-up", type=float, default=0.0, metavar="SHARE",
+                      help="share of the requests that fill the cache before counting starts: 0.5")  # fmt: skip
+    plan.add_argument("--policies", type=policy_names, default=(), metavar="NAMES",
+                      help=f"replay these too: all, or some of {', '.join(POLICIES)}")  # fmt: skip
+    plan.add_argument("--journal", metavar="FILE", help="where replays of --policies are kept (default TRACE.journal)")
+    plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
+    plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
+    plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
+    add_json(plan)
+
+
+@option
+def seconds_list(text: str) -> tuple[float, ...]:
+    """Return `text` as numbers, separated by commas.
+
+    >>> seconds_list("60,300")
+    (60.0, 300.0)
+    """
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise ValueError(f"{bounded(text)}: expected seconds, such as 60,300,3600") from None
+
+
+@option
+def policy_names(text: str) -> tuple[str, ...]:
+    """The policies that `text` names, each once.
+
+    >>> policy_names("lru,mru,lru")
+    ('lru', 'mru')
+    """
+    names = tuple(POLICIES) if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in POLICIES:
+            raise ValueError(f"{bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
+    return names
+
+
+def run_plan(options: argparse.Namespace) -> int:
+    """Plan as `options` say and print the plan; returns the exit status."""
+    with refusing(OSError, ValueError):
+        _require_other_files(options)
+        terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
+                                options.weights, options.ttl, options.warm_up, options.tiers)  # fmt: skip
+        if options.policies:
+            _require_replayable(options, terms)
+    if options.png:
+        require("--png", "resvg_py")
+    return with_traffic(options, lambda traffic: _plan(traffic, options, terms.on(traffic)))
+
+
+def _require_other_files(options: argparse.Namespace) -> None:
+    """Raise `ValueError` or `OSError` for a file that cannot be written, or that is the trace."""
+    for path in filter(None, (options.csv, options.png, options.html, options.journal)):
+        target = destination(path)
+        if os.path.exists(options.trace) and target.exists() and os.path.samefile(target, options.trace):
+            raise ValueError(f"{bounded(path)} is the trace, which would be overwritten")
+
+
+def _require_replayable(options: argparse.Namespace, terms: Terms) -> None:
+    """Raise `ValueError` where replays would not be of the plan's requests and memory."""
+    if terms.layers.bytes_per_sequence:
+        raise ValueError("--policies replays blocks alone: leave it out for a model with windows or states")
+    if options.trace == "-":
+        raise ValueError("--policies reads the trace once for each replay, which standard input does not allow")
+    if options.warm_up:
+        raise ValueError("--policies counts every request: leave --warm-up out")
+
+
+def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms) -> int:
+    tree = TraceTree(traffic.requests)
+    with Progress(command=options.prog) as tick:
+        plan = make_plan(tree, terms, tick, tick.expect)
+    if options.policies:
+        plan = dataclasses.replace(plan, policies=_replayed(plan, tree, traffic, options))
+    about, words = f"{traffic}. {_about(options, terms)}", PlanWords(plan)
+    _write(words, about, options)
+    say(json.dumps(plan_object(plan)) if options.json else f"{about}\n{plan!r}")
+    return 0
+
+
+def _about(options: argparse.Namespace, terms: Terms) -> str:
+    """The model and its memory, in a sentence."""
+    if terms.bytes_per_token is None:
+        return "No model was given, so sizes are in the units of the trace."
+    gpus, kept = terms.gpus, terms.layers.bytes_per_sequence
+
+    def on_gpus(size: int) -> str:
+        return f" on each of {gpus} GPUs ({size_text(size * gpus)} in all)" if gpus > 1 else ""
+
+    each = terms.bytes_per_token
+    said = f"{options.model}: {size_text(each)} of {terms.layers.dtype} per token{on_gpus(each)}"
+    if kept:
+        said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
+    if terms.memory is not None:
+        said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
+        if kept >= terms.memory:
+            said += ", but one long prompt's windows and states take more"
+        elif kept:
+            said += ", less the windows and states of prompts"
+    return said + ("." if terms.cost else ". Its FLOPs are not counted.")
+
+
+def _replayed(plan: Plan, tree: TraceTree, traffic: Traffic, options: argparse.Namespace) -> dict[str, dict[int, int]]:
+    """Replay the trace by each policy at the sizes of the table; what an earlier run did is in the journal."""
+
+    @contextlib.contextmanager
+    def requests() -> Iterator[Iterable[TraceRequest]]:
+        with open_traffic(options.trace, options.span, options.block_size, options.tokenizer) as again:
+            yield again.requests
+
+    sizes = [point.blocks for point in PlanWords(plan).shown_points()]
+    digest = hashlib.sha256()
+    for column in (tree.parents, tree.depths, tree.ends):  # all that decides what hits
+        digest.update(array("q", [len(column), *column]).tobytes())
+    work = {"minikv": __version__, "plan": traffic.format, "prompts": digest.hexdigest()}
+    journal_path = options.journal or f"{os.path.basename(options.trace)}.journal"
+    with open_journal(journal_path, work) as journal, Progress(command=options.prog) as progress:
+        return replay_policies(requests, options.policies, sizes, journal, progress)
+
+
+def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
+    if options.csv:
+        replace(options.csv, curve_csv(words.plan))
+    if options.png:
+        from minikv.course.pictures.svg import svg_to_png
+
+        replace(options.png, svg_to_png(plan_picture(words)) or b"")
+    if options.html:
+        replace(options.html, plan_page(words, about, plan_picture(words)))
+
+
+# -- the picture ------------------------------------------------------------------------------------------------------
+
+
+def plan_curves(words: PlanWords) -> Chart:
+    """The curve of the plan, to be drawn.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> list(plan_curves(PlanWords(make_plan(TraceTree(), Terms(16)))).lines)
+    ['LRU', 'bound of any eviction']
+    """
+    plan, ceiling = words.plan, words.plan.ceiling
+    scale = words.block_bytes / GIB if words.block_bytes else plan.block_size
+    lines = {
+        "LRU": [100 * point.hit_rate for point in plan.points],
+        "bound of any eviction": [100 * point.bound_rate for point in plan.points],
+    }
+    named = {"knee": plan.knee.blocks, words.memory_name: plan.at_memory and plan.at_memory.blocks}
+    named |= {tier.name: tier.blocks for tier in plan.tiers}
+    marks = {name: blocks * scale for name, blocks in named.items() if blocks}
+    axis = f"GiB of cache{words.each}" if words.block_bytes else f"{plan.unit} of cache"
+    level = (f"ceiling {words.share(ceiling.hits)}", 100 * ceiling.hit_rate)
+    sizes = [point.blocks * scale for point in plan.points]
+    return Chart("Share of blocks that hit, by size", axis, sizes, lines, " %", "x", marks, level)
+
+
+def hours_chart(words: PlanWords) -> Chart:
+    """The hours of a plan with tiers, by size, to be drawn: loading pays as long as it is below computing.
+
+    >>> from minikv_tools import plan
+    >>> tiers = plan("synthetic:chat?requests=9", "llama-3.1-8b", tiers="gpu=1GiB,host=4GiB@50GB/s")
+    >>> list(hours_chart(PlanWords(tiers)).lines)
+    ['prefill left', 'loading', 'computing what is loaded']
+    """
+    curve, times, without = plan_curves(words), words.plan.hours, words.plan.hours_without_cache
+    fields = {"prefill left": "prefill_hours", "loading": "load_hours", "computing what is loaded": "loaded_hours"}
+    lines = {name: [getattr(at, field) or None for at in times] for name, field in fields.items()}
+    marks = {name: at for name, at in curve.marks.items() if name != "knee"}
+    level = f"no cache {hours(without)}", without
+    return Chart("Hours of prefill and of loading, by size", curve.axis, curve.xs, lines, " h", "xy", marks, level)
+
+
+def plan_picture(words: PlanWords) -> str:
+    """The curve of the plan as a picture in SVG, and with tiers the hours below it.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> plan_picture(PlanWords(make_plan(TraceTree(), Terms(16)))).count("<svg")
+    1
+    """
+    charts = [plan_curves, hours_chart] if words.plan.tiers else [plan_curves]
+    return below_each_other([chart_svg(chart(words)) for chart in charts])

@@ -1,0 +1,99 @@
+"""The command `minikv sweep`: replay traces through many caches, on all cores, and continue where it was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from minikv.cli.command import CommandError, RefusedError, mention, positive, refusing, say
+from minikv.errors import shown
+from minikv.files import destination, replace
+from minikv.progress_bar import Progress
+from minikv.traffic.replay import Replay
+from minikv.traffic.traces import TraceError
+from minikv_tools.cli.extras import require
+from minikv_tools.journal import JournalError
+from minikv_tools.sweep import Sweep, sweep_csv, sweep_rows, sweep_table
+from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
+from minikv_tools.sweep.workers import BACKENDS, WorkerError
+
+_EXAMPLES = """what a CONFIG says (traces and capacities it must say):
+  traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG
+  capacities = ["10k", "20k", "unlimited"]        blocks; k is 1,000
+  page_sizes = [1, 4, 16]                         blocks in a page
+  indexes = ["radix", "hash"]                     or "all"
+  policies = "all"                                and evict_by = ["node", "page"]: of radix and window
+  backend = "loky"                                and jobs = 4, address = "tcp://10.0.0.1:8786"
+
+examples:
+  %(prog)s day.toml                           on all cores; if stopped, run the same command to continue
+  %(prog)s day.toml --csv day.csv             the figures in a file, too
+  %(prog)s day.toml --backend dask --jobs 8   on a Dask cluster, here one of this machine"""
+
+
+def add_sweep(sweep: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv sweep` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_sweep(parser)
+    >>> parser.parse_args(["day.toml", "--jobs", "4"]).jobs
+    4
+    """
+    sweep.epilog = _EXAMPLES
+    sweep.add_argument("config", help="a TOML file that says what to replay, and through what")
+    sweep.add_argument("--backend", choices=BACKENDS, help="of joblib, in place of the config's (default loky)")
+    sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
+    sweep.add_argument("--address", help="of a Dask or Ray cluster (default: one is started on this machine)")
+    sweep.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
+    sweep.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
+    sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
+
+
+def run_sweep(options: argparse.Namespace) -> int:
+    """Do the runs of the config that are not done yet, and print what all of them found; returns the exit status."""
+    if sys.version_info < (3, 11):
+        require(options.prog, "tomli")
+    try:
+        with refusing(ValueError):
+            config = _config_of(options)
+            require(f"the backend {config.backend}", *BACKENDS[config.backend])
+            if options.csv:
+                destination(options.csv)
+            sweep = Sweep(config)
+    except OSError as error:
+        raise RefusedError(f"cannot use {shown(str(error.filename))}: {error.strerror}") from error
+    for note in sweep.notes:
+        mention(note)
+    try:
+        with refusing(TraceError), refusing(WorkerError, error=CommandError):
+            found = _results_of(sweep, options)
+    except JournalError as error:
+        raise RefusedError(f"{error}; remove it, or name another with --journal") from error
+    return _report(sweep, found, options)
+
+
+def _config_of(options: argparse.Namespace) -> SweepConfig:
+    """The config, with what the options say in place of what it says."""
+    config = read_sweep_config(options.config)
+    backend = options.backend or config.backend
+    address = options.address or (config.address if backend == config.backend else None)
+    return dataclasses.replace(config, backend=backend, address=address, jobs=options.jobs or config.jobs)
+
+
+def _results_of(sweep: Sweep, options: argparse.Namespace) -> list[Replay]:
+    journal = options.journal or f"{options.config}.journal"
+    try:
+        with Progress(command=options.prog) as progress:
+            return sweep.run(journal, progress)
+    except KeyboardInterrupt:
+        mention(f"stopped; what is done is in {shown(journal)}, and the same command continues from there")
+        raise
+
+
+def _report(sweep: Sweep, found: list[Replay], options: argparse.Namespace) -> int:
+    rows = sweep_rows(sweep.runs, found)
+    if options.csv:
+        replace(options.csv, sweep_csv(rows))
+    say(json.dumps(rows) if options.json else sweep_table(sweep.runs, found))
+    return 0

@@ -1,0 +1,83 @@
+"""The command `minikv trace`, which makes an anonymous trace out of a log."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator
+
+from minikv import files
+from minikv.cli.command import RefusedError, say
+from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.errors import shown
+from minikv.traffic.mooncake import write_trace
+from minikv.traffic.trace_file import TraceRequest
+from minikv.traffic.traces import Traffic
+from minikv_tools.logs import anonymous
+
+_EXAMPLES = """examples:
+  %(prog)s log.jsonl -o trace.jsonl               a trace that can be shown to others
+  %(prog)s log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
+  %(prog)s synthetic:chat -o chat.jsonl           generated traffic, the same every time"""
+_GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
+_MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
+where everything up to the end of the block is the same, and nothing of a prompt can be told from it."""
+
+
+def add_trace(trace: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv trace` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_trace(parser)
+    >>> parser.parse_args(["log.jsonl", "-o", "trace.jsonl"]).output
+    'trace.jsonl'
+    """
+    trace.description, trace.epilog = f"{trace.description}\n\n{_MORE}", _EXAMPLES
+    add_traffic(trace)
+    trace.add_argument("-o", "--output", metavar="FILE",
+                     help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
+    trace.add_argument("--salt", metavar="TEXT", help="the salt of the hashes that become ids (default: random)")
+
+
+def run_trace(options: argparse.Namespace) -> int:
+    """Write the trace as `options` say; returns the exit status."""
+    output = options.output
+    try:
+        if output is not None:
+            files.destination(output)
+            if os.path.exists(output) and os.path.exists(options.trace) and os.path.samefile(output, options.trace):
+                raise RefusedError(f"{shown(output)} is the log itself: name another file for the trace")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RefusedError(f"cannot write {shown(output)}: {why}") from error
+
+    def use(traffic: Traffic) -> int:
+        sizes = array("q")  # the blocks of each request
+        lines = write_trace(_counted(traffic.requests, sizes), traffic.block_size, traffic.unit, traffic.timed)
+        if output is None:
+            for line in lines:
+                say(line.decode().rstrip("\n"))
+            return 0
+        files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
+        blocks = f"{sum(sizes):,} blocks of {traffic.block_size} {traffic.unit}"
+        say(f"{shown(output)}: {len(sizes):,} requests, {blocks}")
+        return 0
+
+    salt = None if options.salt is None else options.salt.encode(errors="surrogateescape")
+    return with_traffic(options, use, salt)
+
+
+def _counted(requests: Iterable[TraceRequest], sizes: array[int]) -> Iterator[TraceRequest]:
+    """The anonymous requests; `sizes` gets the blocks of each when it comes."""
+    for request in anonymous(requests):
+        sizes.append(len(request.blocks))
+        yield request
+
+
+def _packed(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, packed as gzip does; the same for the same lines."""
+    packer = zlib.compressobj(wbits=_GZIP)
+    for line in lines:
+        yield packer.compress(line)
+    yield packer.flush()

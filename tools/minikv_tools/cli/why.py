@@ -1,0 +1,211 @@
+"""The command `minikv why`: where two prompts begin to differ, or which places break the prefix of a log's prompts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+
+from minikv.cli.command import (
+    CommandError,
+    RefusedError,
+    add_json,
+    complain,
+    option,
+    positive,
+    refusing,
+    say,
+    using,
+)
+from minikv.cli.traffic import behind_bar
+from minikv.errors import bounded, shown
+from minikv.files import destination, replace
+from minikv.traffic.trace_file import open_trace
+from minikv_tools.cli.extras import require
+from minikv_tools.exports import request_lines
+from minikv_tools.logs import Units, units_of
+from minikv_tools.why import HYBRID, explain, explanation_text
+from minikv_tools.why.changes import KINDS, KINDS_TEXT
+from minikv_tools.why.log import survey
+from minikv_tools.why.log_report import LogWords, Price, log_page, log_text
+from minikv_tools.why.places import read_prompt
+from minikv_tools.why.sessions import read_sessions, session_text
+
+_MOST_BLOCK = 2**31 - 1
+_OF_LOGS = ("html", "price", "by", "fail-if")  # options that go with a log
+_QUANTITIES = ("lost", "hits", "shared")
+_MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
+_ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
+much of B a cache that has A reuses, and what to do. For models of Anthropic and OpenAI, the dated rules of their APIs
+apply: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request are used, too.
+Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
+model. "lost" is what would not be computed if only this cause were fixed in the whole log, "of all" its share of all
+prompts, "hits then" the hit rate of the fixed log. Fixed means: a clock, an id, a number, a user's block is always the
+same text; tools, passages and keys come in one order; what many messages share comes before what differs; no message
+is dropped from a history or changed in it.
+Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
+prompt may be a list of token ids.
+The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
+_KINDS = """Kinds of change: the name, what it means, what to do. A harmless change is not a fault of the prompt.
+"differs by user" is found in logs only.
+
+"""
+_EXAMPLES = """examples:
+  %(prog)s log.jsonl                                the places that break the prefix, worst first
+  %(prog)s log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
+  %(prog)s monday.json tuesday.json                 two request bodies: where they differ, and why
+  %(prog)s log.jsonl:17 log.jsonl:18                two lines of a log
+  %(prog)s ~/.claude/projects                       sessions of coding agents: where the cache was lost, and the price
+  %(prog)s log.jsonl --by metadata.route            how much is lost for each value of that field
+  %(prog)s log.jsonl --price 3,0.30,3.75            what it costs, at these prices per million tokens
+  %(prog)s log.jsonl --fail-if 'lost > 2%%'          for CI: status 1 if more than that is lost
+  %(prog)s a.json b.json --fail-if 'shared < 90%%'   the same for two prompts
+  %(prog)s a.txt b.txt --tokenizer ~/Qwen3-8B       two prompts as text, counted in the tokens of a model
+  %(prog)s a.json b.json --blocks 16,784            what a hybrid model with blocks of 16 and 784 would reuse"""
+
+
+def add_why(why: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv why` to its parser.
+
+    >>> parser = argparse.ArgumentParser(); add_why(parser)
+    >>> parser.parse_args(["a.json", "b.json", "--blocks", "16,784"]).blocks
+    (16, 784)
+    """
+    why.epilog = _EXAMPLES
+    why.description = _ABOUT
+    why.add_argument(
+        "a",
+        metavar="A",
+        help="a file with a prompt or a request, or FILE:LINE of a log; alone: a log, or a session "
+        "file of Claude Code or Codex, or a folder of them",
+    )
+    why.add_argument("b", metavar="B", nargs="?", help="the prompt that missed, named like A")
+    why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
+    why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
+                     help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
+    why.add_argument(
+        "--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change and what to do"
+    )
+    add_json(why)
+    _add_log_options(why)
+
+
+def _add_log_options(why: argparse.ArgumentParser) -> None:
+    why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="exit with status "
+                     "1 if QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or what a kind of change "
+                     "loses; of a pair: shared, as a share of B. May be given more than once")  # fmt: skip
+    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: say what is "
+                     "lost in money, at the prices of a million tokens as input, read from the cache, written to it, "
+                     "and written for one hour. Computed tokens cost the last price given, or IN")  # fmt: skip
+    why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
+                     "entries, such as model or metadata.route")  # fmt: skip
+    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: most places shown (default 10)")
+    why.add_argument("--html", metavar="FILE", help="of a log: also write the report to this file, as one HTML page")
+    why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
+
+
+@option
+def limit(text: str) -> tuple[str, str, str, float]:
+    """`text` as a limit: itself, the quantity, the sign, and the number in percent.
+
+    >>> limit("tools reordered>0.5%")
+    ('tools reordered>0.5%', 'tools reordered', '>', 0.5)
+    """
+    found = re.fullmatch(r" *([A-Za-z -]+?) *([<>]) *(\d{1,3}(?:\.\d{1,9})?) *%? *", text)
+    if not found:
+        raise ValueError(f"{bounded(text)} is not a limit, such as 'lost > 2%'")
+    if found[1] not in (*_QUANTITIES, *KINDS):
+        raise ValueError(f"{bounded(found[1])} is none of {', '.join(_QUANTITIES)} and the kinds of change (--kinds)")
+    return text.strip(), found[1], found[2], float(found[3])
+
+
+@option
+def prices(text: str) -> Price:
+    """`text` as prices per million tokens.
+
+    >>> prices("3,0.30,3.75")
+    Price(input=3.0, cached=0.3, write=3.75, write_1h=None)
+    """
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?(,\d{1,9}(\.\d{1,9})?){1,3}", text):
+        raise ValueError(f"{bounded(text)} is not a list of two to four prices, such as 3,0.30,3.75")
+    values = [float(part) for part in text.split(",")]
+    if values[1] > min(values) or values[2:] != sorted(values[2:]):
+        raise ValueError(f"{bounded(text)}: CACHED must not be above the others, nor WRITE above WRITE_1H")
+    return Price(*values)
+
+
+@option
+def block_sizes(text: str) -> tuple[int, ...]:
+    """`text` as sizes of blocks.
+
+    >>> block_sizes("16,784")
+    (16, 784)
+    """
+    if not re.fullmatch(r"\s*[0-9]+\s*(,\s*[0-9]+\s*){0,7}", text):
+        raise ValueError(f"{text[:60]!r} is not a list of block sizes, such as 16,784")
+    sizes = tuple(int(part[:12]) for part in text.split(","))
+    if not all(1 <= size <= _MOST_BLOCK for size in sizes):
+        raise ValueError(f"{text[:60]!r}: a block holds from 1 to {_MOST_BLOCK} tokens")
+    return sizes
+
+
+def run_why(options: argparse.Namespace) -> int:
+    """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
+    for name in _OF_LOGS[:3] if options.b is not None else ():
+        if getattr(options, name):
+            raise RefusedError(f"--{name} needs one log, not two prompts")
+    for text, quantity, *_ in options.fail_if:
+        if (quantity == "shared") == (options.b is None):
+            what = "a log" if options.b is None else "a pair"
+            raise RefusedError(f"--fail-if {text}: {what} has no {quantity!r}")
+    if options.tokenizer is not None:
+        require("--tokenizer", "tokenizers")
+    with refusing(OSError, ValueError, ModuleNotFoundError):
+        unit = units_of(options.tokenizer)
+        if options.html:
+            destination(options.html)  # what is wrong with it is said before the work begins
+    with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
+        return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
+
+
+def _run_pair(options: argparse.Namespace, unit: Units) -> int:
+    bodies = []
+    for name in (options.a, options.b):
+        with using(name):
+            bodies.append(read_prompt(name))
+    found = explain(bodies[0], bodies[1], unit, options.blocks)
+    say(json.dumps(found.as_json()) if options.json else explanation_text(found))
+    return _status(options, lambda _: found.shared / max(1, found.lengths[1]))
+
+
+def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
+    """The exit status: 1 where a limit is broken, and a line for each that is."""
+    status = 0
+    for text, quantity, sign, percent in options.fail_if:
+        found = 100 * share(quantity)
+        if found > percent if sign == ">" else found < percent:
+            complain(f"--fail-if {text}: {quantity} is {found:.2f}%", options.program)
+            status = 1
+    return status
+
+
+def _run_log(options: argparse.Namespace, unit: Units) -> int:
+    with using(options.a):
+        if (sessions := read_sessions(options.a)) is not None:
+            given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
+            if given or not sessions.totals["files"]:
+                what = f"is a session: --{given} needs a log" if given else "has no session files of an agent"
+                raise RefusedError(f"{shown(options.a)} {what}")
+            say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
+            return 0
+        with open_trace(options.a) as file:
+            report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by)
+    words = LogWords(report, unit, options.price, options.by)
+    if options.html:
+        try:
+            replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
+        except OSError as error:
+            raise CommandError(f"cannot write {shown(options.html)}: {error.strerror}") from error
+    say(json.dumps(words.as_json(options.top)) if options.json else log_text(words, options.top))
+    return _status(options, report.quantity)

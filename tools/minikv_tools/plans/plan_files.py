@@ -1,0 +1,93 @@
+"""A plan as data and as a page: one object for programs, its curve for spreadsheets, its report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from minikv.traffic.tables import csv_text
+from minikv_tools.plans import Plan
+from minikv_tools.plans.plan_words import PlanWords, hours
+from minikv_tools.report import document, escape, facts, section_html
+
+_STYLE = ".curve svg { min-width: 30rem; }"
+_OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes", "rate", "break_even_rate")
+_NOT_SAID = ("longest_prompt", "cost")
+
+
+def plan_object(plan: Plan) -> dict[str, Any]:
+    """The plan as an object of JSON: shares from 0 to 1, sizes in blocks, in the trace's units and in bytes.
+
+    With several `gpus`, names that end in `_per_gpu` are of one of them.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> plan_object(make_plan(TraceTree(), Terms(16)))["ceiling"]["hits"]
+    0
+    """
+    found = _plain(replace(plan, layers=()), plan)
+    found["layers" if plan.gpus == 1 else "layers_per_gpu"] = [group._asdict() for group in plan.layers]
+    found["policies"] = {
+        name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
+        for name, sizes in plan.policies.items()
+    }
+    unsaid = _NOT_SAID if plan.tiers else (*_NOT_SAID, "tiers", "hours")
+    return {key: value for key, value in found.items() if key not in unsaid}
+
+
+def _plain(of: Any, plan: Plan) -> dict[str, Any]:
+    """The fields of a part of the plan; where a model is split, the names of bytes say that they are those of a GPU."""
+    names = {name: f"{name}_per_gpu" for name in _OF_EACH_GPU} if plan.gpus > 1 else {}
+    return asdict(of, dict_factory=lambda pairs: {names.get(name, name): value for name, value in pairs})
+
+
+def curve_csv(plan: Plan) -> str:
+    """The curve as CSV, a line for each size; each policy has a column, which is empty where it was not replayed.
+
+    With tiers, a line also has the hours at its size, and the name of the tier that is as large.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> curve_csv(make_plan(TraceTree(), Terms(16))).splitlines()[1]
+    '1,16,,0,0.0,0,0.0,,0,,0'
+    """
+    replayed, times = plan.policies.items(), {at.blocks: asdict(at) for at in plan.hours}
+    for at in times.values():
+        at["tier"] = ", ".join(tier.name for tier in plan.tiers if tier.blocks == at["blocks"])
+    return csv_text([
+        _plain(point, plan) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
+        | times.get(point.blocks, {})
+        for point in plan.points
+    ])  # fmt: skip
+
+
+def plan_page(words: PlanWords, about: str, picture: str) -> str:
+    """The page; `about` says which trace it is, and for which model; `picture` is its curve in SVG.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> words = PlanWords(make_plan(TraceTree(), Terms(16)))
+    >>> "How much cache does this traffic need?" in plan_page(words, "day.jsonl", "<svg></svg>")
+    True
+    """
+    body = [f"<p>{escape(about)}</p>", f"<p>{escape(words.summary())}</p>", facts(_figures(words))]
+    body.append(
+        f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{picture}</div>'
+        "<figcaption>The share of all blocks that hit, by the size of the cache, on a logarithmic scale. The table "
+        "below has figures.</figcaption></figure>"
+    )
+    return document("How much cache does this traffic need?", [*body, *map(section_html, words.sections())], _STYLE)
+
+
+def _figures(words: PlanWords) -> list[tuple[str, str, str]]:
+    """The figures that matter most."""
+    plan, figures = words.plan, []
+    if point := plan.at_memory:
+        best = f"LRU with {words.size(point.blocks)}; at most {words.share(point.bound)} with any eviction"
+        figures.append((f"hits with {words.memory_name}", words.share(point.hits), best))
+    figures.append(("knee", words.size(plan.knee.blocks), f"LRU hits {words.share(plan.knee.hits)} there"))
+    unlimited = f"unlimited memory: {words.size(plan.ceiling.blocks)}"
+    if plan.tiers:
+        last, without = plan.tiers[-1], f"and loading; without a cache {hours(words.plan.hours_without_cache)}"
+        figures.append((f"prefill left with {last.name}", hours(last.prefill_hours), without))
+    return [*figures, ("ceiling", words.share(plan.ceiling.hits), unlimited)]

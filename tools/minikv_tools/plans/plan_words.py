@@ -1,0 +1,299 @@
+"""A plan in words and tables: the sections that a terminal and a page both show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minikv.sizing import size_text
+from minikv_tools.plans import Plan, PlanPoint
+from minikv_tools.plans.planning import KNEE
+from minikv_tools.report import ReportPart, text_lines
+
+GIB = 2**30
+_DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
+
+
+def plan_text(plan: Plan) -> str:
+    """The whole report on a plan, as lines for a terminal.
+
+    >>> from minikv_tools import plan
+    >>> plan_text(plan("synthetic:chat?requests=9")).splitlines()[0][:11]
+    '9 requests '
+    """
+    words = PlanWords(plan)
+    return "\n".join([words.summary(), *text_lines(list(words.sections()))])
+
+
+class PlanWords:
+    """The report on `plan` in words.
+
+    >>> from minikv_tools.plans import Terms
+    >>> from minikv_tools.plans.planning import TraceTree, make_plan
+    >>> words = PlanWords(make_plan(TraceTree(), Terms(16)))
+    >>> [section.title for section in words.sections()]
+    ['Hits by size', 'Ceiling, knee and bound', 'Conversations']
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan, self.unit = plan, plan.unit
+        self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
+        self.each = " per GPU" if plan.gpus > 1 else ""
+        self._memory = plan.at_memory and plan.at_memory.blocks
+        self.memory_name = "gpu" if plan.tiers else "--memory"
+
+    def size(self, blocks: int) -> str:
+        """A size in GiB where that is known, else in the trace's units."""
+        return f"{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
+
+    def units(self, blocks: int) -> str:
+        """A size in the trace's units.
+
+        >>> from minikv_tools.plans import Terms
+        >>> from minikv_tools.plans.planning import TraceTree, make_plan
+        >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
+        '16.0k bytes'
+        """
+        return f"{count(blocks * self.plan.block_size)} {self.unit}"
+
+    def share(self, hits: int) -> str:
+        """`hits` as a share of the counted blocks."""
+        return percent(self.plan.rate(hits))
+
+    def summary(self) -> str:
+        """The contents of the trace, in one sentence."""
+        plan = self.plan
+        warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
+        during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
+        many = f"{plan.requests:,} request{'' if plan.requests == 1 else 's'}"
+        mean = plan.prompt_tokens / plan.requests if plan.requests else 0
+        return (
+            f"{many}{during}{warm}; prompts of {count(plan.prompt_tokens)} {self.unit}, {count(mean)} on "
+            f"average, {count(plan.longest_prompt)} {self.unit} at most; "
+            f"{self.units(plan.distinct_blocks)} are different."
+        )
+
+    def sections(self) -> Iterator[ReportPart]:
+        """The sections, in the order in which they are shown; one without anything to say is left out."""
+        if len(self.plan.layers) > 1:
+            yield self._layers()
+        yield self._curve()
+        yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
+        if self.plan.tiers:
+            yield self._tiers()
+        if self.plan.policies:
+            yield self._policies()
+        if self.plan.time_to_live:
+            yield self._lifetimes()
+        yield ReportPart("Conversations", tuple(self._conversations()))
+        if self.plan.prefixes:
+            yield self._prefixes()
+
+    def shown_points(self) -> list[PlanPoint]:
+        """The points of the table: those that have a name, and from there doublings and halvings."""
+        plan = self.plan
+        sizes = [point.blocks for point in plan.points]
+        shown = {self._memory or sizes[len(sizes) // 2]}
+        for size in sorted(sizes):
+            if size >= _DOUBLE * max(shown):
+                shown.add(size)
+        for size in sorted(sizes, reverse=True):
+            if size <= min(shown) / _DOUBLE:
+                shown.add(size)
+        shown |= {plan.knee.blocks, plan.lru_reaches_ceiling_at_blocks, *(tier.blocks for tier in plan.tiers)}
+        return [point for point in plan.points if point.blocks in shown]
+
+    def name(self, point: PlanPoint) -> str:
+        """The name of a point, if it has one."""
+        plan = self.plan
+        reach = plan.lru_reaches_ceiling_at_blocks
+        names = {self.memory_name: self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
+        names |= {tier.name: tier.blocks for tier in plan.tiers}
+        return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
+
+    def _layers(self) -> ReportPart:
+        plan, prefix = self.plan, self.plan.smallest_prefix
+        rows = tuple(
+            (str(group.layers), f"{group.keeps}{f' of {group.window:,} tokens' if group.window else ''}",
+             f"{group.per_token:,}" if group.per_token and not group.window else "",
+             size_text(group.per_sequence) if group.per_sequence else "", group.convention)
+            for group in plan.layers
+        )  # fmt: skip
+        said = []
+        if plan.bytes_per_sequence:
+            said.append(
+                f"Each prompt keeps windows and states of its own, {size_text(plan.bytes_per_sequence)}{self.each} at "
+                "most. All sizes below include them. They stay cached as long as the blocks of the prompt, and a "
+                "prompt that continues another shares its window."
+            )
+        if prefix > 1:
+            said.append(
+                f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
+                "makes its blocks so large. Hits are counted as if there were a state wherever a prompt can continue."
+            )
+        elif plan.bytes_per_sequence:
+            said.append("Any prefix of whole blocks can be reused.")
+        head = ("layers", "each keeps", f"bytes per token{self.each}", f"per prompt{self.each}", "convention")
+        return ReportPart("What the layers keep", tuple(said), head, rows, words=("each keeps", "convention"))
+
+    def _curve(self) -> ReportPart:
+        memory = [f"memory{self.each}"] if self.block_bytes else []
+        flops = ["FLOPs saved"] if self.plan.prefill_flops else []
+        units = [] if self.plan.bytes_per_sequence else [self.unit]  # where only blocks take memory
+        head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
+        rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
+        marked = tuple(at for at, row in enumerate(rows) if row[-1])
+        what = "The share of all blocks that hit: with LRU by pages, and the bound for every eviction order."
+        return ReportPart("Hits by size", (what,), head, rows, marked, words=("note",))
+
+    def _cells(self, point: PlanPoint) -> Iterator[str]:
+        """A row of the curve, up to its note."""
+        plan = self.plan
+        if self.block_bytes:
+            yield gib(point.blocks * self.block_bytes)
+        if point.tokens is not None:
+            yield count(point.tokens)
+        yield self.share(point.hits)
+        yield self.share(point.bound)
+        yield percent(point.hits / max(1, plan.ceiling.hits))
+        yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.prompt_tokens))})"
+        if plan.prefill_flops:
+            yield percent((point.flops_saved or 0) / plan.prefill_flops)
+
+    def _findings(self) -> Iterator[str]:
+        plan, bend, reach = self.plan, self.plan.knee, self.plan.lru_reaches_ceiling_at_blocks
+        yield (
+            f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
+            f"({self.size(plan.ceiling.blocks)}); LRU reaches that with {self.size(reach)}."
+        )
+        yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
+        if point := plan.at_memory:
+            yield (
+                f"{self.memory_name}, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no eviction "
+                f"order could hit more than {self.share(point.bound)} there."
+            )
+            if point.requests_too_large:
+                yield f"{point.requests_too_large:,} requests are larger than that: they are served without the cache."
+        if plan.cost and (flops := plan.prefill_flops):
+            saved = plan.ceiling.flops_saved or 0
+            yield (
+                f"Prefill: {flops:.2e} FLOPs without a cache, {percent(saved / flops)} less at the ceiling; "
+                f"{plan.cost.active / 1e9:.1f} billion parameters are active per token."
+            )
+
+    def _tiers(self) -> ReportPart:
+        """The worth of each tier, below the hours without any of them."""
+        plan, (gpu, *links) = self.plan, self.plan.tiers
+        rows = [("none", *[""] * 7, hours(plan.hours_without_cache))]
+        for tier in plan.tiers:
+            least, found = tier.break_even_tokens, (self.share(tier.hits), count(tier.tokens_loaded))
+            worth = "never" if least is None else f"from {least:,} on"
+            link = count(tier.rate) + "B/s", worth, *found, hours(tier.load_hours)
+            cells = link if tier in links else ("", "", found[0], "", "")
+            size = gib(tier.bytes), count(tier.blocks * plan.block_size)
+            rows.append((tier.name, *size, *cells, hours(tier.prefill_hours)))
+        said = ["Each tier evicts pages, the least recently used first, and also holds what the tiers before it hold. "
+            "A row has the hits that the tier adds, and the prefill that is left with this tier and those before it.",
+            f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. Times are calculated, not measured: no load waits "
+            "for another, or runs while the model computes."]  # fmt: skip
+        if links:
+            even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
+            said.append(
+                f"At {even}, loading a token takes as long as computing it. Whatever is slower to load is computed."
+            )
+        head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
+                f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
+        return ReportPart("Tiers", tuple(said), head, tuple(rows), words=("tier",))
+
+    def _policies(self) -> ReportPart:
+        sizes = sorted({size for hits in self.plan.policies.values() for size in hits})
+        rows = tuple(
+            (name, *(self.share(hits[size]) if size in hits else "" for size in sizes))
+            for name, hits in self.plan.policies.items()
+        )
+        what = "Each order of eviction, by pages, in a replay of the whole trace."
+        return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
+
+    def _lifetimes(self) -> ReportPart:
+        plan, head, rows = self.plan, ["dropped after", "hits, unlimited memory", "of all hits lost"], []
+        for life in plan.time_to_live:
+            lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
+            row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
+            rows.append((*row, *([self.share(life.hits_at_memory or 0)] if self._memory else [])))
+        head += [f"hits at {self.memory_name}"] if self._memory else []
+        what = "A block is dropped this long after its last use, even if there is room for it."
+        return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
+
+    def _conversations(self) -> Iterator[str]:
+        plan, all_hits, own = self.plan, max(1, self.plan.ceiling.hits), self.plan.ceiling.own_conversation_hits
+        if own is None:
+            yield "The trace names no conversations."
+        else:
+            yield (
+                f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
+                f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."
+            )
+            if own == plan.ceiling.hits:
+                yield "No block of one conversation is found by another: the trace may not show what they share."
+        yield (
+            f"{plan.continuing_requests:,} requests continue a whole earlier prompt, as a conversation's next turn "
+            f"does. They get {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
+        )
+
+    def _prefixes(self) -> ReportPart:
+        plan, size = self.plan, self.plan.block_size
+        rows = tuple(
+            (f"{prefix.blocks * size:,}", f"{prefix.requests:,}", count(prefix.tokens_saved),
+             percent(prefix.saved / max(1, plan.ceiling.hits)), f"{prefix.first + 1:,}",
+             f"{prefix.conversations:,}" if prefix.conversations else "-")
+            for prefix in plan.prefixes
+        )  # fmt: skip
+        head = (f"{self.unit} long", "requests with it", f"{self.unit} it saves", "of all hits", "first in request",
+                "conversations")  # fmt: skip
+        what = (
+            f"{plan.shared_prefixes:,} prefixes begin more than one prompt. These would save the most if they stayed "
+            "cached. Each row counts only what the rows above it do not save already."
+        )
+        return ReportPart("Prefixes worth most", (what,), head, rows)
+
+
+def hours(number: float) -> str:
+    """Hours, with as many digits as matter.
+
+    >>> hours(141.234), hours(0.4567), hours(0.00019), hours(0)
+    ('141.2 h', '0.457 h', '0.00019 h', '0 h')
+    """
+    digits = 1 if number >= 1 else 3 if number >= 0.1 else 6  # as many as the figures have
+    return f"{number:,.{digits}f}".rstrip("0").removesuffix(".") + " h"
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it.
+
+    >>> percent(0.36643)
+    '36.6 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, with as many digits as matter.
+
+    >>> gib(80 * 2**30), gib(10**9), gib(5 * 2**42)
+    ('80 GiB', '0.931 GiB', '20,480 GiB')
+    """
+    number = size / GIB
+    digits = 0 if number >= 1000 else 1 if number >= 1 else 3
+    return f"{number:,.{digits}f}".removesuffix(".0") + " GiB"
+
+
+def count(number: float) -> str:
+    """A number of tokens or FLOPs, short where it is large.
+
+    >>> count(9_999), count(655_360), count(3.2e9), count(2.5e18)
+    ('9,999', '655.4k', '3.2G', '2.5E')
+    """
+    if number < 10_000:
+        return f"{number:,.0f}"
+    letters = "kMGTPE"
+    power = next((power for power in range(1, len(letters)) if number < 999.95 * 1000**power), len(letters))
+    return f"{number / 1000**power:,.1f}{letters[power - 1]}"

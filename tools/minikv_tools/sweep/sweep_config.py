@@ -1,0 +1,164 @@
+"""The configuration of a sweep, from a TOML file; the whole file is checked before anything runs.
+
+traces = ["day.jsonl", "sessions.jsonl.gz"]     files, from the folder of this file; or synthetic:chat and the like
+capacities = ["10k", "20k", 1e6, "unlimited"]   blocks; k is 1,000
+page_sizes = [1, 4, 16]                         blocks in a page (default 1)
+indexes = ["radix", "hash"]                     or "all" (default radix)
+policies = "all"                                of radix and window (default lru)
+evict_by = ["node", "page"]                     of radix and window (default node)
+span_hours = 8                                  sessions without start times begin evenly over these hours
+block_size = 16                                 tokens, for traces that do not say it
+backend = "loky"                                or threading, sequential, dask, ray
+jobs = 4                                        at once (default: as many as there are cores)
+address = "tcp://10.0.0.1:8786"                 of a cluster of Dask or Ray
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from minikv.errors import bounded
+from minikv.prefix import INDEXES
+from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix import EVICT_BY
+from minikv.traffic.replay import read_capacity
+from minikv.traffic.synthetic import SYNTHETIC
+from minikv.traffic.traces import SPAN_HOURS
+from minikv.untrusted import float_field, int_field, read_text, refusal
+from minikv_tools.sweep.workers import BACKENDS, CLUSTERS
+
+_MOST_BYTES = 2**20
+_MOST_VALUES = 1000  # of one list
+_LONGEST = 1000  # characters of a text
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """The runs of a sweep: every combination of traces, capacities, page sizes, indexes, policies and ways to evict.
+
+    `traces` are as they were written, and `folder` is where the files among them are. A capacity of `None` is
+    unlimited. `policies` and `evict_by` are empty where nothing was said of them.
+    """
+
+    folder: Path
+    traces: tuple[str, ...]
+    capacities: tuple[int | None, ...]
+    page_sizes: tuple[int, ...] = (1,)
+    indexes: tuple[str, ...] = ("radix",)
+    policies: tuple[str, ...] = ()
+    evict_by: tuple[str, ...] = ()
+    span_hours: float = SPAN_HOURS
+    block_size: int | None = None
+    backend: str = "loky"
+    jobs: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.address is not None and self.backend not in CLUSTERS:
+            raise ValueError(f"address is {bounded(self.address)}: the backend {self.backend!r} is not a cluster")
+
+    def path(self, trace: str) -> str:
+        """Return where the trace of that name is: a path, or the name of synthetic traffic.
+
+        >>> SweepConfig(Path("data"), ("day.jsonl",), (10,)).path("synthetic:chat")
+        'synthetic:chat'
+        """
+        return trace if trace.startswith(SYNTHETIC) else str(self.folder / trace)
+
+
+def read_sweep_config(path: str | Path) -> SweepConfig:
+    """The sweep that the TOML file `path` describes.
+
+    `ValueError` names the file, the key, the value and the rule that it breaks; `OSError` says why the file cannot be
+    read. No trace is opened.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "day.toml"
+    >>> _ = path.write_text('traces = "day.jsonl"\\ncapacities = ["10k", "unlimited"]')
+    >>> read_sweep_config(path).capacities
+    (10000, None)
+    """
+    text = read_text(Path(path), _MOST_BYTES)
+    try:
+        return _config(Path(path).parent, _toml(text))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _toml(text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits is a ValueError, too
+        raise refusal("it is not TOML", error) from None
+
+
+def _config(folder: Path, found: dict[str, Any]) -> SweepConfig:
+    for key in found:
+        if key not in _READ:
+            raise ValueError(f"there is no key {bounded(key)} in a sweep: expected {', '.join(_READ)}")
+    for key in ("traces", "capacities"):
+        if key not in found:
+            raise ValueError(f"there is no {key}: a sweep needs traces and capacities")
+    return SweepConfig(folder, **{key: _READ[key](key, value) for key, value in found.items()})
+
+
+def _each(read: Callable[[str, Any], _Value], known: Iterable[str] = ()) -> Callable[[str, Any], tuple[_Value, ...]]:
+    """Return a reader of lists, each value by `read`; one value is a list of it, "all" is every known value."""
+
+    def values(name: str, value: Any) -> tuple[_Value, ...]:
+        if value == "all" and known:
+            value = list(known)
+        if not isinstance(value, list):
+            return (read(name, value),)
+        if not 1 <= len(value) <= _MOST_VALUES:
+            raise ValueError(f"{name} has {len(value)} values: expected 1 to {_MOST_VALUES}")
+        found = [read(f"{name}[{at}]", item) for at, item in enumerate(value)]
+        for at, item in enumerate(found):
+            if item in found[:at]:
+                raise ValueError(f"{name}[{at}] is {bounded(value[at])}, which {name}[{found.index(item)}] is, too")
+        return tuple(found)
+
+    return values
+
+
+def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
+    def name_of(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name} is {bounded(value)}: expected one of {', '.join(known)}")
+        return value
+
+    return name_of
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= _LONGEST or not value.isprintable():
+        raise ValueError(f"{name} is {bounded(value)}: expected a text of 1 to {_LONGEST} printable characters")
+    return value
+
+
+def _number(rule: str) -> Callable[[str, Any], int]:
+    return lambda name, value: int_field(name, value, rule)
+
+
+_READ: dict[str, Callable[[str, Any], Any]] = {
+    "traces": _each(_text),
+    "capacities": _each(read_capacity),
+    "page_sizes": _each(_number("a page has at least 1 block")),
+    "indexes": _each(_one_of(INDEXES), INDEXES),
+    "policies": _each(_one_of(POLICIES), POLICIES),
+    "evict_by": _each(_one_of(EVICT_BY), EVICT_BY),
+    "span_hours": lambda name, value: float_field(name, value, least=0, most=1e6),
+    "block_size": _number("a block has at least 1 token"),
+    "backend": _one_of(BACKENDS),
+    "jobs": _number("at least 1 run at once"),
+    "address": _text,
+}

@@ -1,0 +1,298 @@
+"""Two prompts, and why the second reuses no more of the first: the place, the kind of change, the reuse."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from minikv.errors import whole_number
+from minikv_tools.bodies import Body
+from minikv_tools.logs import Units, units_for
+from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
+from minikv_tools.why.histories import PLACED
+from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
+from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
+from minikv_tools.why.texts import PromptChange, shared_length
+
+PAGES = (1, 16, 64)  # tokens
+BLOCK = 16  # tokens: vLLM's default
+HYBRID = (784,)  # tokens: the block of a hybrid model in vllm-project/vllm#54607, whose prompts of 240 never hit
+
+
+class Reused(NamedTuple):
+    """The reuse of one kind of cache, in tokens or bytes, and why it is no more than that."""
+
+    cache: str
+    reused: int
+    why: str = ""
+
+
+def reused_by_each(
+    shared: int, length: int, blocks: Sequence[int] = HYBRID, scale: int = 1, apart: str = ""
+) -> list[Reused]:
+    """Return the reuse of each kind of cache for a prompt of `length`, of which `shared` was computed before.
+
+    Both count in units of which a token has `scale`. `blocks` are the sizes of the blocks of a hybrid model's groups in
+    tokens: it reuses whole multiples of them all. `apart` says why the two prompts do not meet in one cache, if so.
+
+    >>> [row.reused for row in reused_by_each(100, 300)]
+    [100, 96, 64, 96, 0]
+    >>> reused_by_each(1600, 1700, blocks=[16, 784])[4]
+    Reused(cache='hybrid model, blocks of 784 (the least common multiple of 16 and 784)', reused=1568, why='')
+    """
+    common = math.lcm(*(whole_number("blocks", size, 1, "a block holds at least 1 token") for size in blocks))
+    known = min(shared, max(0, length - scale))  # the last token is computed again: it gives the next one
+    kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size)
+             for size in PAGES]  # fmt: skip
+    kinds.append((f"full blocks of {BLOCK}, less the last token (vLLM)", known, BLOCK))
+    several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
+    kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common))
+    return [_reuse(*kind, length, scale, apart) for kind in kinds]
+
+
+def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: str) -> Reused:
+    if apart:
+        return Reused(cache, 0, apart)
+    unit = size * scale
+    found = shared // unit * unit
+    if length < unit:
+        return Reused(cache, 0, "the prompt is shorter than one block")
+    return Reused(cache, found, "what is shared does not fill a block" if shared and not found else "")
+
+
+_WIDTH = 100
+_LITTLE = 200  # tokens in common that no provider would keep anyway
+_COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
+
+    `also` is a second kind: the effect of the first on the provider's cache, or the change in the prompts if the cache
+    decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
+    `unit`, of which a token has `scale`; `apart` names the fields that give the two requests different caches; `image`:
+    one has an image; `provider` is what the provider's rules predict. Its repr says all of it in words.
+
+    >>> print(str(explain("It is 14:05.", "It is 14:06."))[:25])
+    A date or a time changed.
+    """
+
+    change: PromptChange
+    spots: tuple[Spot | None, Spot | None]
+    lengths: tuple[int, int]
+    shared: int
+    unit: str
+    scale: int
+    caches: tuple[Reused, ...]
+    apart: tuple[str, ...] = ()
+    image: bool = False
+    also: PromptChange | None = None
+    provider: Prediction | None = None
+    bill: str = ""
+
+    def __repr__(self) -> str:
+        return explanation_text(self)
+
+    @property
+    def kind(self) -> ChangeKind:
+        """The meaning of the kind of change, and what to do about it."""
+        return KINDS[self.change.kind]
+
+    @property
+    def remedies(self) -> list[str]:
+        """The advice, the most important first."""
+        changed, detail = self.change
+        placed = (kind for kind, where in PLACED.items() if detail.startswith(where))
+        first = next(placed, changed)
+        advice = {changed: first}
+        late = "breakpoint on what changes"
+        if self.also and not (first in PLACED and self.also.kind == late):
+            advice[self.also.kind] = self.also.kind
+        found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
+        if changed in ("clock", "random id", "number"):
+            found.sort(key=lambda kind: kind != late)
+        remedies = [KINDS[advice[kind]].remedy for kind in found]
+        if len(found) == 1:
+            return remedies
+        return [f"({kind}) {remedy}" for kind, remedy in zip(found, remedies)]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what else to know: blocks that do not fill, tokens that are cut otherwise, images."""
+        found, kind, rest = [], self.change.kind, self.lengths[0] - self.shared
+        blocks, hybrid = self.caches[3:5]
+        again = self.shared - blocks.reused
+        if kind == "extended" and rest > 0:
+            found.append(f"The tokenizer cuts the last {rest:,} {self.unit} of A differently where text follows: "
+                         "they are not shared.")  # fmt: skip
+        if kind in _COMPLETE and not blocks.why and again > 0:
+            found.append(f"A cache with full blocks of {BLOCK} computes the last {again:,} {self.unit} again: "
+                         "a block boundary, not a change.")  # fmt: skip
+        if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
+            found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
+        if self.provider:
+            rules = RULES[self.provider.rules]
+            price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
+            found.append(f"Rules of {rules['title']}: {rules['source']}, read on {rules['read']}.{price}")
+        if self.bill:
+            found.append(self.bill)
+        if self.image:
+            found.append("An image counts as a short hash here, not as the tokens that a model makes of it.")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, texts cut short."""
+        return {
+            "kind": self.change.kind,
+            "says": self.kind.says,
+            "detail": self.change.detail,
+            "harmless": self.kind.harmless,
+            "remedy": " ".join(self.remedies),
+            "also": self.also._asdict() if self.also else None,
+            "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
+            "a": spot_json(self.spots[0]),
+            "b": spot_json(self.spots[1]),
+            "unit": self.unit,
+            "lengths": list(self.lengths),
+            "shared": self.shared,
+            "apart": list(self.apart),
+            "notes": self.notes,
+            "caches": [row._asdict() for row in self.caches],
+        }
+
+
+def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
+    """Compare two prompts: why does the second find no more of the first in a cache?
+
+    Each is a text, a list of token ids or of messages, a request body, or an entry of a log that holds one. They are
+    counted in bytes, or in the tokens of `units`; `blocks` are the sizes of a hybrid model's blocks in tokens.
+    `TypeError` and `ValueError` say why something is not a prompt.
+
+    >>> found = explain("It is 14:05.", "It is 14:06.")
+    >>> found.change.kind, str(found.spots[0]), found.shared
+    ('clock', 'prompt, after 10 characters', 10)
+    """
+    one, two = as_body(one), as_body(two)
+    units = units_for(units or Units(), one, two)
+    change = change_between(one, two)
+    at = shared_length(one.text, two.text)
+    first, second = units.packed([one.text]), units.packed([two.text])
+    shared = shared_length(first, second) // units.width
+    lengths = len(first) // units.width, len(second) // units.width
+    names = one.namespace.keys() | two.namespace.keys()
+    apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
+    why = f"another {', '.join(apart)}: another namespace" if apart else ""
+    caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
+    predictions = _predictions(one, two, shared, lengths[1], units)
+    elsewhere = apart or change.kind == "history at the server"
+    provider = predictions[0] if provider_of(one, two) and not elsewhere else None
+    caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
+    change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
+    image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
+    spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
+    return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
+                       provider, bill)  # fmt: skip
+
+
+def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
+    """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
+    age, scale = 0.0, 0.0
+    if one.time is not None and two.time is not None:
+        age = max(age, two.time - one.time) / 1000
+    if two.usage and two.usage.prompt:
+        scale = length / two.usage.prompt
+    exact = units.scale / 4 < scale < units.scale * 4
+    if not exact:  # the prompt has images, or the bill is for another prompt
+        scale, exact = units.scale, units.scale == 1
+    pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
+    key = provider_of(one, two)
+    if key:
+        return [predict(key, pair)]
+    if two.namespace.get("model"):
+        return []
+    keys = ["openai before", "openai"]
+    if any(piece.place.part == "prompt" for piece in two.pieces):
+        keys.pop()
+    return [predict(key, pair) for key in keys]
+
+
+def _row(found: Prediction) -> Reused:
+    why = "unsure: " * found.unsure + found.kind + f"; writes {found.written:,}" * bool(found.written)
+    return Reused(found.title, found.read, why.removeprefix("; "))
+
+
+def _headline(
+    change: PromptChange, beside: PromptChange, found: Prediction | None, little: bool
+) -> tuple[PromptChange, PromptChange | None]:
+    """Return the kind that decides, and the other one: a harmless change is none where the cache misses."""
+    kind, harmless = change.kind, KINDS[change.kind].harmless and not (change.kind == "conversation" and little)
+    changed = None if change in (beside, PromptChange("nothing")) else change
+    if found is None:
+        fault = None if KINDS[beside.kind].harmless or not changed else beside
+        return (fault, changed) if fault and harmless else (change, None if KINDS[kind].harmless else fault)
+    if found and kind == "extended" and not (found.read or found.kind):
+        return PromptChange("too short for the cache"), change
+    if found.kind in ("", kind):
+        names = {*change.detail.split(", ")}
+        free = kind == "template settings" and (names.isdisjoint(RULES[found.rules]["from"]) or not found.kind)
+        return PromptChange("settings", change.detail) if free else change, None
+    cache = PromptChange(found.kind, found.detail)
+    short = little and found.kind == "too short for the cache" and kind != "extended"
+    decides = kind in ("nothing", "settings") or not (found.unsure or short)
+    return (cache, changed) if harmless and decides else (change, cache)
+
+
+def explanation_text(found: Explanation) -> str:
+    """The findings, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
+
+    >>> print(explanation_text(explain("Hi", "Hi")).splitlines()[0])
+    Nothing changed.
+    """
+    lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
+    lines += [*textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH), ""] if found.also else [""]
+    lines += [*differing_places(found), *_lengths(found), "", *_caches(found), ""]
+    for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
+        lines += textwrap.wrap(paragraph, _WIDTH)
+    return "\n".join(lines)
+
+
+def _said(change: PromptChange) -> str:
+    return f"{KINDS[change.kind].says.rstrip('.')}{f' ({change.detail})' if change.detail else ''}."
+
+
+def differing_places(found: Explanation) -> Iterator[str]:
+    """Return where the two differ, and the text around that place in both."""
+    one, two = found.spots
+    spot = one or two
+    if spot is None:
+        return
+    if one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at):
+        yield f"  where    {one}"
+    else:
+        yield f"  where A  {one or 'its end'}"
+        yield f"  where B  {two or 'its end'}"
+    yield f"  shared   {shown_before(spot)}"
+    yield f"  then A   {shown_after(one)}"
+    yield f"  then B   {shown_after(two)}"
+    yield ""
+
+
+def _lengths(found: Explanation) -> Iterator[str]:
+    """How long the prompts are, and how much of the second is shared."""
+    first, second = found.lengths
+    counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
+    yield f"  A        {first:>12,} {found.unit}{counted}"
+    yield f"  B        {second:>12,} {found.unit}"
+    yield f"  shared   {found.shared:>12,} {found.unit}, {found.shared / max(1, second):.1%} of B"
+
+
+def _caches(found: Explanation) -> Iterator[str]:
+    """Return the reuse of each kind of cache for the second prompt."""
+    width = max(len(row.cache) for row in found.caches)
+    yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit:>12}"
+    for row in found.caches:
+        yield f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip()

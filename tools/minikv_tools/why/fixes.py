@@ -1,0 +1,294 @@
+"""The hit rate of a log with one cause fixed: its prompts are replayed with that cause's text made constant.
+
+`rewrites` fixes a cause in one item. This module fixes a cause in a whole prompt:
+
+    history      nothing is dropped from it or inserted: the new messages come after all that was sent
+    namespace    two namespaces are one
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from minikv.traffic.trace_tree import PrefixTree
+from minikv_tools.why.breaks import HISTORY, REGION
+from minikv_tools.why.changes import KINDS, ChangeKind
+from minikv_tools.why.places import Spot, shown_after, shown_before
+from minikv_tools.why.rewrites import ALL, Ends, Items, Rewrites, tools_text, without_tools
+from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
+
+_BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
+_MOST_KEPT = 2**12  # items of a history in which nothing is dropped
+_BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
+_OFTEN = 3  # conversations that begin with each of the few values that differ by user
+
+Savings = dict[Cause, tuple[int, int]]
+
+
+def _root(root: str) -> bytes:
+    return packed([hash(root) % 2**64])
+
+
+@dataclass
+class Share:
+    """Prompts and what a cache finds of them, in bytes: now, and with some causes fixed.
+
+    The fix saves `lost` bytes, which are computed now. It sends `extra` bytes more, of a history that is kept, and
+    reads them from the cache.
+
+    >>> Share(requests=2, size=100, reused=20, lost=50).after
+    0.7
+    """
+
+    requests: int = 0
+    size: int = 0
+    reused: int = 0
+    lost: int = 0
+    extra: int = 0
+
+    def add(self, *counts: int) -> None:
+        """Count more requests: their number, their bytes, what is reused of them, lost, and sent besides."""
+        for name, count in zip(("requests", "size", "reused", "lost", "extra"), counts):
+            setattr(self, name, getattr(self, name) + count)
+
+    def figures(self) -> dict[str, float]:
+        """The counts, and the hit rates before and after the fix."""
+        return {**vars(self), "hits": self.hits, "hits_after": self.after}
+
+    @property
+    def hits(self) -> float:
+        """The hit rate."""
+        return self.reused / max(1, self.size)
+
+    @property
+    def after(self) -> float:
+        """The hit rate after the fix."""
+        return (self.reused + self.lost + self.extra) / max(1, self.size + self.extra)
+
+
+@dataclass
+class BreakingPlace:
+    """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
+
+    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only
+    when others that the same prompts have are fixed as well: several causes in one prompt hide each other. `lines` and
+    `spots` are those of the two longest requests that part there.
+    """
+
+    place: str
+    kind: str
+    breaks: int = 0
+    most: int = -1
+    latest: int = -1
+    lines: tuple[int, int] = (0, 0)
+    spots: tuple[Spot | None, Spot | None] = (None, None)
+    fixed: Share = field(default_factory=Share)
+    joint: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Bytes that are computed again because of it, and would not be without it."""
+        return self.fixed.lost
+
+    @property
+    def most_lost(self) -> int:
+        """Bytes that are lost by it, alone or with others."""
+        return self.lost + self.joint
+
+    @property
+    def about(self) -> ChangeKind:
+        """The meaning of the kind of change, and what to do about it."""
+        return KINDS[self.kind]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, texts cut short."""
+        spot = next(filter(None, self.spots), None)
+        return {
+            "place": self.place,
+            "kind": self.kind,
+            "breaks": self.breaks,
+            "lost": self.lost,
+            "lost_with_others": self.joint,
+            "hits_after": self.fixed.after,
+            "lines": self.lines,
+            "says": self.about.says,
+            "remedy": self.about.remedy,
+            "before": shown_before(spot),
+            "after": [*map(shown_after, self.spots)],
+        }
+
+
+Gains = defaultdict[Cause, defaultdict[str, Share]]
+
+
+def best_fix(gains: Gains) -> tuple[dict[Cause, int], Cause]:
+    """Sum up what the fix of each cause saves in all groups of requests, and find the best: `ALL` if none saves more.
+
+    >>> gains = defaultdict(lambda: defaultdict(Share)); gains[ALL][""].add(0, 0, 0, 5); best_fix(gains)
+    ({('', ''): 5}, ('', ''))
+    """
+    lost = {cause: sum(share.lost for share in groups.values()) for cause, groups in gains.items()}
+    return lost, max(lost, key=lambda cause: (lost[cause], cause == ALL), default=ALL)
+
+
+def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
+    """The bytes of items, and of so many of their symbols from the first on."""
+    size = found = 0
+    for ends in parts:
+        size += int(ends[-1])
+        found += int(ends[max(0, min(symbols, len(ends) - 1))])
+        symbols -= len(ends) - 1
+    return size, found
+
+
+class ReplayedRequest(NamedTuple):
+    """A request as it is replayed: its namespace, its items, of which `lead` are no messages, and its bytes.
+
+    `begins`: it has no answer of the model yet.
+    """
+
+    root: bytes
+    items: tuple[int, ...]
+    lead: int
+    reused: int
+    size: int
+    group: str
+    begins: bool
+
+
+class Fixes:
+    """Learns from breaks what each cause is, and replays all prompts with it fixed."""
+
+    def __init__(self) -> None:
+        self.rewrites = Rewrites()
+        self._requests: list[ReplayedRequest] = []
+        self._dropped: tuple[Cause, int, list[str]] | None = None  # by the next request
+        self._roots: defaultdict[Cause, dict[bytes, bytes]] = defaultdict(dict)  # namespaces that are joined to another
+        self._histories: dict[int, tuple[Cause, tuple[int, ...]]] = {}
+
+    def add(self, root: str, items: Items, reused: int, size: int, group: str, continues: int | None) -> None:
+        """Put in the next request, in bytes; `continues` is the number of the one that it continues."""
+        texts = tools_text(items), *(item.text for item in without_tools(items))
+        ids = tuple(self.rewrites.id(text) for text in texts if text)
+        lead = len(ids) - sum(item.part in ("messages", "prompt") for item in items)
+        begins = all(item.name != "assistant" for item in items)
+        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins))
+        if self._dropped:
+            cause, like, new = self._dropped
+            self._keep(cause, like, list(map(self.rewrites.id, new)))
+        elif continues in self._histories:
+            self._keep(self._histories[continues][0], continues, ids[len(self._requests[continues].items) :])
+        self._dropped = None
+
+    def _keep(self, cause: Cause, like: int, new: Sequence[int]) -> None:
+        """The latest request has all that `like` has with nothing dropped, and then its `new` items."""
+        request, before = self._requests[-1], self._requests[like]
+        _, sent = self._histories.setdefault(like, (cause, before.items))
+        kept = sent[before.lead :][-_MOST_KEPT:]
+        history = *request.items[: request.lead], *kept, *new
+        self._histories[len(self._requests) - 1] = cause, history
+
+    def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items], like: int
+              ) -> tuple[Items, Items] | None:  # fmt: skip
+        """Learn from where two prompts part what `cause` is; what is left of the two after it, or `None`.
+
+        `origins` are the two as they are, `like` is the number of the earlier one.
+        """
+        if cause[1] in HISTORY:
+            sent, again = (Counter(item.text for item in side) for side in (right, left))
+            self._dropped = cause, like, list((sent - again).elements())
+            return None
+        return self.rewrites.learn(cause, left, right, origins)
+
+    def join(self, cause: Cause, one: str, two: str) -> None:
+        """Learn that two namespaces are one once `cause` is fixed."""
+        for key in (cause, ALL):
+            first, second = (self._joined(key, _root(root)) for root in (one, two))
+            if first != second:
+                self._roots[key][second] = first
+
+    def _joined(self, cause: Cause, root: bytes) -> bytes:
+        known = self._roots.get(cause, {})
+        while root in known:
+            root = known[root]
+        return root
+
+    def by_user(self) -> set[Cause]:
+        """The causes whose text is one of a few values, each of which comes again and again."""
+        seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
+        for request in self._requests:
+            for item in request.items if request.begins else ():
+                for cause, begin, end, _ in self.rewrites.regions(item):
+                    if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
+                        value = slice(SYMBOL_BYTES * begin, SYMBOL_BYTES * end)
+                        seen[cause][self.rewrites.items[item][value]] += 1
+        found = set()
+        for cause, counts in seen.items():
+            often = sum(count >= _OFTEN for count in counts.values())
+            if often >= max(_OFTEN, len(counts) / 2):
+                found.add(cause)
+        return found
+
+    def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:
+        """Each request, the causes that it has, and what the fix of each cause saves in it, and that of `ALL`.
+
+        That is the bytes that are no longer computed, and those that are sent besides. A request without a cause is
+        replayed with those that have it where they begin alike, as it may then share more with them.
+        """
+        self.rewrites.relabel(renamed)
+        trees, begins = defaultdict[Cause, PrefixTree](functools.partial(PrefixTree, SYMBOL_BYTES)), self._begins()
+        for number, request in enumerate(self._requests):
+            saved, mine = Savings(), self._causes_in(number)
+            reused = self._whole_symbols(request) if begins else 0
+            for cause, known in begins.items():
+                if cause in (ALL, *mine) or self._begin(number, cause) in known:
+                    parts = [self.rewrites.fixed(item, cause) for item in self._sent(number, cause)]
+                    root = self._joined(cause, request.root)
+                    found, _ = trees[cause].insert(root + b"".join([data for data, _ in parts]))
+                    size, hits = _bytes_of([ends for _, ends in parts], found // SYMBOL_BYTES - 1)
+                    extra = size - request.size if cause in (ALL, *mine) else 0
+                    hits = max(hits, request.reused) if hits >= reused else hits
+                    saved[cause] = hits - request.reused - extra, extra
+            yield request, mine, saved
+
+    def _whole_symbols(self, request: ReplayedRequest) -> int:
+        """The bytes that are reused of a request, without those of the last symbol if it is not reused whole."""
+        left = request.reused
+        for item in request.items:
+            ends = self.rewrites.fixed(item, None)[1]
+            if left < ends[-1]:
+                return request.reused - left + int(ends[ends.searchsorted(left, "right") - 1])
+            left -= int(ends[-1])
+        return request.reused - left
+
+    def _begins(self) -> dict[Cause, set[bytes]]:
+        """Of each cause: what the requests that have it begin with once it is fixed."""
+        found = defaultdict[Cause, set[bytes]](set)
+        for number in range(len(self._requests)):
+            for cause in self._causes_in(number):
+                found[cause].add(self._begin(number, cause))
+        return {**found, ALL: set()} if found else {}
+
+    def _causes_in(self, number: int) -> set[Cause]:
+        request = self._requests[number]
+        found = set(self._histories.get(number, ())[:1])
+        for cause, known in self._roots.items():
+            if cause != ALL and request.root in known:
+                found.add(cause)
+        for item in request.items:
+            found.update(self.rewrites.causes_of.get(item, ()))
+        return found
+
+    def _sent(self, number: int, cause: Cause) -> tuple[int, ...]:
+        """The items of a request with the changes of its history fixed, if they are of that cause."""
+        why, items = self._histories.get(number, (None, ()))
+        return items if why and cause in (ALL, why) else self._requests[number].items
+
+    def _begin(self, number: int, cause: Cause) -> bytes:
+        """The namespace and the first symbols of a request once a cause is fixed."""
+        first = b"".join([self.rewrites.fixed(item, cause)[0] for item in self._sent(number, cause)[:1]])
+        return self._joined(cause, self._requests[number].root) + first[:_BEGIN]

@@ -1,0 +1,270 @@
+"""A log of requests: which places break the prefix, how much text is computed again for it, and what they look like."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from os import PathLike, fspath
+from typing import Any
+
+from minikv.files import FileName
+from minikv.traffic.trace_tree import PrefixTree
+from minikv_tools.bodies import Body
+from minikv_tools.exports import RequestLog, log_lines
+from minikv_tools.logs import ABSENT, Units, conversation_of, field_of
+from minikv_tools.usage import read_usage
+from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
+from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
+from minikv_tools.why.rewrites import ALL
+from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
+from minikv_tools.why.texts import common_run, shared_length
+
+LARGEST_TREE = 2**30  # bytes of text that is not shared
+_SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
+_CAUSES = 24  # places that are looked for in one request
+
+
+@dataclass(repr=False)
+class LogReport(Share):
+    """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
+
+    `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
+    model, and `billed` the tokens of each that were read from the cache; `lost` is what an unlimited one would read
+    besides. `log` has its name, and the lines that were left out of it; `unread` says that it had more text than is
+    held, and the length of a token is measured in the `sample`. Its repr is the report.
+
+    >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
+    0.25
+    """
+
+    log: RequestLog = field(default_factory=lambda: RequestLog("log"))
+    continued: int = 0
+    unread: bool = False
+    sample: str = ""
+    places: list[BreakingPlace] = field(default_factory=list)
+    groups: dict[str, Share] = field(default_factory=dict)
+    billed: dict[str, Share] = field(default_factory=dict)
+    trees: dict[str, PrefixTree] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        from minikv_tools.why.log_report import LogWords, log_text
+
+        return log_text(LogWords(self, Units()), 10)
+
+    def quantity(self, name: str) -> float:
+        """`lost`, `hits`, or what a kind of change loses, alone and with others, as a share of all prompts."""
+        kind = sum(place.most_lost for place in self.places if place.kind == name) / max(1, self.size)
+        return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The same as plain values, with the `top` places and groups that lose the most."""
+        log = self.log
+        return {
+            "log": log.name,
+            "requests": self.requests,
+            "bytes": self.size,
+            "reused": self.reused,
+            "lost": self.lost,
+            "hits": self.hits,
+            "hits_after": self.after,
+            "continued": self.continued,
+            "other_lines": log.others,
+            "other_reasons": dict(log.reasons),
+            "unread": self.unread,
+            "malformed": log.malformed,
+            "first_malformed": log.first,
+            "places": [place.as_json() for place in self.places[:top]],
+            "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
+            "billed": {name: one.figures() for name, one in self.billed.items()},
+        }
+
+
+def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "") -> LogReport:
+    """Read a log of requests, and find where each one parts from the one that it continues or is most like.
+
+    `log` is the name of a file, or the entries: objects, or lines of JSON. `by` is a field of the entries, with dots
+    between its names, by which the totals are told apart. Raises `TraceError` where no line holds a request, or none
+    has that field, and where more than one line in a hundred cannot be read.
+
+    >>> log = [{"prompt": f"It is 14:0{n}. Be brief. Say {n * n * n} words."} for n in range(4)]
+    >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
+    [('prompt', 'clock', 3), ('prompt', 'number', 3)]
+    """
+    name = fspath(log) if isinstance(log, (str, PathLike)) else name
+    work = _Survey(name, by)
+    for entry, body in work.report.log.requests(log_lines(log)):
+        work.take(entry, body)
+        if work.report.size - work.report.reused > LARGEST_TREE:
+            work.report.unread = True
+            break
+    return work.close()
+
+
+class _Survey:
+    """The work of `survey`, request by request."""
+
+    def __init__(self, name: str, by: str):
+        self.report, self._by, self._named = LogReport(log=RequestLog(name)), by, False
+        self._received: dict[str, tuple[str, float]] = {}  # by SGLang: the cache of each, and the share that it reuses
+        self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
+        self._first: dict[int, int] = {}  # by what prompts begin with: the latest one
+        self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
+        self._places: dict[Cause, BreakingPlace] = {}
+
+    def take(self, entry: dict[str, Any], body: Body | None) -> None:
+        """One request of the log, or the end of one."""
+        rid = str(entry.get("rid", ""))
+        if body is None:
+            if came := self._received.pop(rid, None):
+                self._bill(entry, *came)
+            return
+        report, conversation = self.report, conversation_of(entry)
+        turn = LoggedRequest(report.requests, report.log.line, body)
+        text = turn.text.encode("utf-8", "surrogatepass")
+        reused, latest = self._insert(text, turn)
+        report.add(1, len(text), reused)
+        report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
+        share = turn.apart, reused / max(1, len(text))
+        self._received.update({rid: share} if rid else {})
+        self._bill(entry, *share)
+        before = self._turns.before(turn, conversation)
+        begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
+        keys = [hash(tuple(begin)) for begin in begins]
+        others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
+        self._compare(before or next(filter(None, others), None), turn, reused)
+        self._first.update(dict.fromkeys(keys, turn.number))
+        group = field_of(entry, self._by) if self._by else ""
+        self._named = self._named or group != ABSENT
+        self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
+        self._turns.add(turn, conversation)
+
+    def _bill(self, entry: dict[str, Any], apart: str, share: float) -> None:
+        """Count the bill of a request, of which a cache without a limit would reuse `share`."""
+        if (usage := read_usage(entry)) and usage.read is not None:
+            more = round(share * usage.prompt) - usage.read
+            self.report.billed.setdefault(apart, Share()).add(1, usage.prompt, usage.read, more)
+
+    def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
+        """Put a prompt into its tree; the bytes that it shares with earlier ones, and the latest that shares them."""
+        tree = self.report.trees.setdefault(turn.apart, PrefixTree())
+        latest = self._latest.setdefault(turn.apart, [-1])
+        shared, node = tree.insert(text)
+        found = latest[node] if shared else None
+        latest += [turn.number] * (len(tree.parents) - len(latest))
+        for passed in tree.path(tree.ends[-1]):
+            latest[passed] = turn.number
+        return shared, found
+
+    def _compare(self, like: LoggedRequest | None, turn: LoggedRequest, reused: int) -> None:
+        """Find the causes by which a request parts from an earlier one: after the first, as if it were fixed."""
+        left, right = origins = (like.items if like else []), turn.items
+        if like:
+            self._apart(like, turn, reused)
+        if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
+            self.report.continued += len(turn.text) > len(like.text)
+            return
+        for depth in range(_CAUSES):
+            same = common_run([item.text for item in left], [item.text for item in right])
+            left, right = left[same:], right[same:]
+            if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
+                return
+            found = self._breaks.between(left, right) if left and right else None
+            new = right and (not found or found.new)
+            if new and self._tail(turn, len(turn.items) - len(right), depth, reused):
+                return
+            if not found or not like:
+                return
+            if not found.harmless or not depth:
+                self._note(found, like, turn, depth)
+            rest = None if found.harmless else self._fixes.learn(found[:2], left, right, origins, like.number)
+            if rest is None:
+                return
+            left, right = rest
+
+    def _apart(self, one: LoggedRequest, two: LoggedRequest, reused: int) -> None:
+        """Count what both requests begin with, if the later one could not reuse it in its namespace."""
+        if one.root == two.root:
+            return
+        shared = two.text[: shared_length(one.text, two.text)]
+        if len(shared.encode("utf-8", "surrogatepass")) >= reused + LEAST:
+            fields = sorted(one.body.namespace.items() ^ two.body.namespace.items())
+            names = dict.fromkeys(name for name, _ in fields)
+            cause = ", ".join(names), "namespace"
+            self._note(Break(*cause, (None, None)), one, two, 0)
+            self._fixes.join(cause, one.root, two.root)
+
+    def _tail(self, turn: LoggedRequest, at: int, depth: int, reused: int) -> bool:
+        """Whether an item that is new has text that was sent before, after a place where it parts from that."""
+        two = full = turn.items[at]
+        found = self._turns.earlier(full)
+        other = self._turns.get(found[0]) if found else None
+        if not found or not other or other.messages(found[1]) != turn.messages(at):
+            return False
+        self._apart(other, turn, reused)
+        left = one = other.items[found[1]]
+        self._fixes.rewrites.follow(one, full)
+        for deeper in range(depth, _CAUSES):
+            if (change := tail_change(left, two)) is None:
+                return deeper > depth
+            spot = change.spots[1]
+            cause = general_place(spot.place if spot else full.pieces[-1].place), change.kind
+            self._note(Break(*cause, change.spots), other, turn, deeper)
+            self._fixes.rewrites.learn_hidden(cause, change, (one, full), (left, two))
+            if not change.rest:
+                break
+            left, two = change.rest
+        return True
+
+    def _note(self, found: Break, one: LoggedRequest, two: LoggedRequest, depth: int) -> None:
+        """Count a break, and keep the longest prompt in which it is the first."""
+        place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
+        place.breaks += place.latest != two.number
+        place.latest = two.number
+        if (size := 0 if depth else len(two.text)) > place.most:
+            place.most, place.lines, place.spots = size, (one.line, two.line), found.spots
+
+    def close(self) -> LogReport:
+        """The findings, with the places that lose the most first."""
+        report = self.report
+        report.log.close(report.requests, "" if self._named else self._by)
+        del self._turns  # which holds the most
+        self._replay(self._renamed())
+        for place in self._places.values():
+            place.fixed.add(report.requests, report.size, report.reused, 0, 0)
+        report.groups = dict(sorted(report.groups.items(), key=lambda group: (-group[1].lost, group[0])))
+        found = self._places.values()
+        report.places = sorted(found, key=lambda place: (-place.most_lost, -place.breaks, place.place, place.kind))
+        return report
+
+    def _renamed(self) -> dict[Cause, Cause]:
+        """Put together what is one cause: a block that differs by user, and a client that ends all lines otherwise."""
+        renamed = {cause: (cause[0], "differs by user") for cause in self._fixes.by_user()}
+        for kind in SPREAD:
+            places = sorted((-place.breaks, cause) for cause, place in self._places.items() if cause[1] == kind)
+            renamed.update((cause, places[0][1]) for _, cause in places[1:])
+        for cause, new in renamed.items():
+            one, two = self._places.pop(cause), self._places.setdefault(new, BreakingPlace(*new))
+            two.breaks += one.breaks
+            if one.most > two.most:
+                two.most, two.lines, two.spots = one.most, one.lines, one.spots
+        return renamed
+
+    def _replay(self, renamed: dict[Cause, Cause]) -> None:
+        """Count what each cause loses, alone and with the others of its prompts; a fix that loses more is none."""
+        gains: Gains = defaultdict(lambda: defaultdict(Share))
+        for request, causes, saved in self._fixes.replay(renamed):
+            self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused)
+            for cause, gain in saved.items():
+                gains[cause][request.group].add(0, 0, 0, *gain)
+            every = saved.get(ALL, _NOTHING)[0]
+            joint = every - max((saved[cause][0] for cause in causes), default=every)
+            for cause in causes:
+                self._places[cause].joint += max(0, joint)
+        lost, best = best_fix(gains)
+        for cause, groups in gains.items():
+            for name, share in groups.items() if lost[cause] >= 0 else ():
+                totals = [self.report.groups[name], self.report] if cause == best else []
+                for total in [*totals, *([self._places[cause].fixed] if cause != ALL else [])]:
+                    total.add(0, 0, 0, share.lost, share.extra)

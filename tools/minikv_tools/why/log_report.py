@@ -1,0 +1,295 @@
+"""The report of a log, as lines for a terminal and as one HTML file.
+
+Both have its figures and the places that break the prefix, worst first. The page also has the tree of the prompts:
+what many of them begin with, and where they begin to differ.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from minikv.traffic.tables import aligned
+from minikv.traffic.trace_tree import ROOT, PrefixTree
+from minikv_tools.logs import Units
+from minikv_tools.report import MARK, ReportPart, document, escape, facts, section_html
+from minikv_tools.why.fixes import BreakingPlace, Share
+from minikv_tools.why.log import LogReport
+from minikv_tools.why.places import shown_after, shown_before, shown_text
+
+_WIDTH = 100
+_HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
+_SHORT = 16  # bytes
+_REASONS = 4  # for which lines are left out
+_JOINT = 0.005  # of all prompts: what several causes lose together for it to be shown
+_LEAST = 0.02  # of all that is shared: what must be shared in a branch for it to be drawn
+_STYLE = f"""
+.tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
+.tree {{ padding-left: 0; }}
+.tree ul {{ border-left: 2px solid var(--rule); }}
+.tree li {{ padding: .3rem 0 0 .5rem; max-width: none; }}
+.tree .bar {{ display: block; width: 10rem; height: .4rem; margin: .1rem 0; background: var(--soft); }}
+.tree .bar span {{ display: block; height: 100%; background: {MARK}; }}
+.tree code {{ display: block; white-space: pre-wrap; }}
+"""
+
+
+class Price(NamedTuple):
+    """The cost of a million tokens: as input, read from the cache, and written to it, where a provider charges that."""
+
+    input: float
+    cached: float
+    write: float | None = None
+    write_1h: float | None = None
+
+    @property
+    def computed(self) -> tuple[str, float]:
+        """The name and the price of what is computed: all of it is written where that has a price."""
+        given = ("WRITE_1H", self.write_1h), ("WRITE", self.write)
+        return next(((name, price) for name, price in given if price is not None), ("IN", self.input))
+
+
+class LogWords:
+    """Words about a report, whose sizes are shown in `units`: with a tokenizer in tokens, as long as in its sample.
+
+    `price` says what is lost in money, and `by` is the field that the groups of the report are values of.
+
+    >>> from minikv_tools.why.log import survey
+    >>> words = LogWords(survey([b'{"prompt": "Hi"}']), Units())
+    >>> words.size(2), words.unit
+    ('2', 'bytes')
+    """
+
+    def __init__(self, report: LogReport, units: Units, price: Price | None = None, by: str = ""):
+        units = Units(ids=True) if report.log.ids else units
+        self.report, self.unit, self.price, self._by, self._bytes = report, units.unit, price, by, 1.0
+        self._scale = units.scale  # units in a token
+        if units.scale == 1 and report.sample:
+            size = len(report.sample.encode("utf-8", "surrogatepass"))
+            self._bytes = size / max(1, units.count(report.sample))
+
+    def size(self, count: float) -> str:
+        """A number of bytes in the unit."""
+        return f"{round(count / self._bytes):,}"
+
+    def share(self, count: float) -> str:
+        """A number of bytes as a share of all prompts."""
+        return f"{count / max(1, self.report.size):.1%}"
+
+    def money(self, share: Share) -> float:
+        """The money that a fix saves."""
+        if not self.price:
+            return 0.0
+        saved = (self.price.computed[1] - self.price.cached) * share.lost - self.price.cached * share.extra
+        return saved / (self._bytes * self._scale) / 1e6
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The report as plain values, with what everything costs where there is a price."""
+        found, report = self.report.as_json(top), self.report
+        if self.price:
+            groups = ((found["groups"][name], report.groups[name]) for name in found["groups"])
+            places = zip(found["places"], (place.fixed for place in report.places))
+            for said, share in ((found, report), *places, *groups):
+                said["costs"] = self.money(share)
+        return found
+
+    def sentences(self) -> Iterator[str]:
+        """The totals: read, reusable, and lost."""
+        report, log = self.report, self.report.log
+        yield f"{log.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
+        if self._bytes != 1.0 and not log.ids:
+            yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes are estimates."
+        yield (f"An unlimited cache reuses {report.hits:.1%} of these {self.unit}; "
+               f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
+        fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
+        yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
+        if self.price:
+            token = f", with {self._scale} bytes per token" if self._scale > 1 else ""
+            prices = f"{self.price.computed[0]} for what is computed, CACHED for what would be read"
+            yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
+        if log.others:
+            reasons = [f"{count:,} {reason}" for reason, count in log.reasons.most_common(_REASONS)]
+            rest = ["and others"] * (len(log.reasons) > _REASONS)
+            yield f"{_many(log.others, 'line')} without a request left out: {'; '.join(reasons + rest)}."
+        if log.malformed:
+            yield f"{_many(log.malformed, 'malformed line')} left out. The first: {log.first}."
+        if report.unread:
+            yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
+
+    def places(self, top: int) -> ReportPart:
+        """The `top` places that lose the most, as a table; with what is lost by several causes of the same prompts."""
+        places, words = self.report.places[:top], ("place", "kind of change")
+        joint = ("with others",) if any(place.joint >= _JOINT * self.report.size for place in places) else ()
+        head = (f"lost {self.unit}", "of all", *joint, "hits then", *self._prices("costs"), "breaks", *words)
+        rows = tuple(
+            (*(lost := self._lost(place.fixed))[:2], *(f"+{self.share(place.joint)}" for _ in joint), *lost[2:],
+             f"{place.breaks:,}", place.place or "the end", place.kind)
+            for place in places
+        )  # fmt: skip
+        says = () if rows else ("Nowhere: no prefix is broken.",)
+        if joint:
+            says = (
+                'Each row is for one cause alone. The column "with others" has what comes back only when other '
+                "causes in the same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
+            )
+        return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
+
+    def groups(self, top: int) -> ReportPart | None:
+        """The `top` values of the field that lose the most, as a table, or `None` where no field was asked for."""
+        if not self._by:
+            return None
+        head = (self._by, "requests", self.unit, "hits", "lost", "hits then", *self._prices("costs"))
+        rows = tuple(
+            (shown_text(name), f"{share.requests:,}", self.size(share.size), f"{share.hits:.1%}",
+             f"{share.lost / max(1, share.size):.1%}", *self._lost(share)[2:])
+            for name, share in islice(self.report.groups.items(), top)
+        )  # fmt: skip
+        return ReportPart(f"By {self._by}", (), head, rows, words=(self._by,))
+
+    def billed(self) -> ReportPart | None:
+        """The tokens that were billed beside those that an unlimited cache would read, or `None` without a bill."""
+        head = ("model", "requests", "tokens billed", "read from the cache", "an unlimited cache")
+        rows = tuple(
+            (name or "no model", f"{share.requests:,}", f"{share.size:,}", f"{share.hits:.1%}", f"{share.after:.1%}")
+            for name, share in sorted(self.report.billed.items())
+        )
+        says = "Less is read from the cache if entries expire, requests change machines, or a prompt is too short."
+        return ReportPart("What was billed", (says,), head, rows, words=("model",)) if rows else None
+
+    def _lost(self, fixed: Share) -> tuple[str, ...]:
+        money = self._prices(f"{self.money(fixed):,.2f}")
+        return self.size(max(0, fixed.lost)), self.share(max(0, fixed.lost)), f"{fixed.after:.1%}", *money
+
+    def _prices(self, text: str) -> tuple[str, ...]:
+        return (text,) if self.price else ()
+
+    def telling(self, top: int) -> list[BreakingPlace]:
+        """Those of the `top` places about which something can be done."""
+        return [
+            place for place in self.report.places[:top] if not place.about.harmless and place.lost + place.joint > 0
+        ]
+
+
+def _many(count: int, what: str, end: str = "s") -> str:
+    return f"{count:,} {what}{'' if count == 1 else end}"
+
+
+def _sides(place: BreakingPlace) -> tuple[tuple[str, str], ...]:
+    """The text around a place in the two requests that lost the most there, with its names."""
+    before = next((spot for spot in place.spots if spot), None)
+    after = zip(place.lines, place.spots)
+    return (("both", shown_before(before)), *((f"line {line}", shown_after(spot)) for line, spot in after))
+
+
+def log_text(words: LogWords, top: int) -> str:
+    """The findings in a log: sentences, the `top` places as a table, and what to do about each.
+
+    >>> from minikv_tools.why.log import survey
+    >>> print(log_text(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3).splitlines()[0])
+    log: 1 request, 2 bytes of prompts.
+    """
+    lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
+    table = words.places(top)
+    for part in (words.billed(), words.groups(top)):
+        if part:
+            lines += ["", *aligned([part.head, *part.rows], part.left)]
+            lines += [line for sentence in part.sentences for line in textwrap.wrap(sentence, _WIDTH)]
+    if table.rows:
+        lines += ["", *aligned([table.head, *table.rows], table.left)]
+        lines += [line for sentence in table.sentences for line in textwrap.wrap(sentence, _WIDTH)]
+        if left := len(words.report.places) - len(table.rows):
+            lines.append(f"and {left:,} more places (--top)")
+    for number, place in enumerate(words.telling(top), start=1):
+        lines += ["", f"{number}. {place.place}: {place.about.says}"]
+        lines += [f"   {name:<12} {text}" for name, text in _sides(place)]
+        lines += textwrap.wrap(place.about.remedy, _WIDTH, initial_indent="   ", subsequent_indent="   ")
+    return "\n".join(lines)
+
+
+def log_page(words: LogWords, top: int, depth: int) -> str:
+    """The page: the `top` places, and the tree drawn `depth` levels deep.
+
+    >>> from minikv_tools.why.log import survey
+    >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3, 3)
+    True
+    """
+    report = words.report
+    sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
+    figures = facts([
+        ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
+        ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
+        ("lost at breaks", words.share(report.lost), sized[2]),
+        ("reused with all fixed", f"{report.after:.1%}", "of what is sent then"),
+    ])  # fmt: skip
+    parts = [part for part in (words.billed(), words.groups(top), words.places(top)) if part]
+    for number, place in enumerate(words.telling(top), start=1):
+        says, head = (place.about.says, place.about.remedy), ("in", "text")
+        parts.append(ReportPart(f"{number}. {place.place}", says, head, _sides(place), words=head))
+    what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
+    tree = section_html(ReportPart("What the prompts begin with", (what,)))
+    for apart, prompts in sorted(report.trees.items(), key=lambda pair: (-len(pair[1].ends), pair[0])):
+        tree += (f"<h3>{escape(apart or 'no model')}</h3>" if len(report.trees) > 1 else "") + tree_html(prompts, depth)
+    about = f"<p>{escape(' '.join(words.sentences()))}</p>"
+    return document("Why do these prompts miss?", [about, figures, *map(section_html, parts), tree], _STYLE)
+
+
+def tree_html(tree: PrefixTree, depth: int) -> str:
+    """The tree as a list of lists: at most `depth` levels, and the branches in which much is shared.
+
+    >>> tree = PrefixTree(); _ = tree.insert(b"Be brief. Why?"), tree.insert(b"Be brief. How?")
+    >>> "2 prompts, 10 bytes" in tree_html(tree, 3), "+2 branches" in tree_html(tree, 3)
+    (True, True)
+    """
+    return f'<ul class="tree">{_Drawing(tree).branches(ROOT, depth)}</ul>'
+
+
+class _Drawing:
+    """The branches to draw, by what is shared in each: what a cache reuses in a node and below it.
+
+    Each prompt but the first has the bytes of a node again.
+    """
+
+    def __init__(self, tree: PrefixTree):
+        self._tree, self._counts = tree, tree.requests_through()
+        self._shared = [(count - 1) * len(edge) for count, edge in zip(self._counts, tree.edges)]
+        for node in reversed(tree.top_down()):
+            self._shared[tree.parents[node]] += self._shared[node]
+        self._least = max(1.0, _LEAST * self._shared[ROOT])
+
+    def branches(self, node: int, depth: int) -> str:
+        """The items of a list, one for each drawn branch below `node`, `depth` levels deep; the others are counted."""
+        below = list(self._below(node))
+        drawn = [(child, text) for child, text in below if depth and self._shared[child] >= self._least]
+        drawn.sort(key=lambda branch: (-self._counts[branch[0]], branch[1]))
+        items = "".join(self._branch(child, text, depth - 1) for child, text in drawn)
+        if rest := len(below) - len(drawn):
+            items += f"<li>+{_many(rest, 'more branch' if drawn else 'branch', 'es')}</li>"
+        return items
+
+    def _below(self, node: int, before: bytes = b"") -> Iterator[tuple[int, bytes]]:
+        """The branches below `node` and their texts; a short one that ends in a word is joined to those below it."""
+        for child in self._tree.children(node):
+            text, further = before + self._tree.edges[child], self._tree.children(child)
+            inside = text[-1:].isalnum() and any(self._tree.edges[one][:1].isalnum() for one in further)
+            if inside and len(text) < _SHORT:
+                yield from self._below(child, text)
+            else:
+                yield child, text
+
+    def _branch(self, node: int, text: bytes, depth: int) -> str:
+        count = self._counts[node]
+        inner = f"<ul>{self.branches(node, depth)}</ul>" if self._tree.children(node) else ""
+        part = 100 * count / max(1, self._counts[ROOT])
+        bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
+        size = f"{_many(count, 'prompt')}, {_many(len(text), 'byte')}"
+        return f"<li>{size}{bar}<code>{escape(_ends(text))}</code>{inner}</li>"
+
+
+def _ends(text: bytes) -> str:
+    """The beginning and the end of a text: prompts part where it ends."""
+    if len(text) <= _HEAD + _TAIL:
+        return shown_text(text.decode("utf-8", "replace"))
+    head, tail = text[: 4 * _HEAD].decode("utf-8", "replace"), text[-4 * _TAIL :].decode("utf-8", "replace")
+    return f"{shown_text(head[:_HEAD])} … {shown_text(tail[-_TAIL:])}"

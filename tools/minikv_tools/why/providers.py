@@ -1,0 +1,292 @@
+"""The part of a second request that the API of a provider reads from its cache, by dated rules.
+
+A request writes the prefix of its prompt that ends at each of its breakpoints. The next request reads the longest such
+prefix that ends where it looks:
+
+    Anthropic                  at each `cache_control`, and at the 19 blocks before it
+    OpenAI since GPT-5.6       at explicit breakpoints, and at the ends of messages of the user and of tools
+    OpenAI before GPT-5.6      no breakpoints: every 128 tokens, from 1,024 on
+
+To find why a request reads less than it shares, one rule after the other is left out: the first one without which the
+request reads more is the cause. The rules are in `providers.json`, each set with its source and the date of that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minikv.untrusted import read_json
+from minikv_tools.bodies import Body, Place
+from minikv_tools.usage import Usage
+from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
+
+RULES = read_json(Path(__file__).with_name("providers.json"))
+_UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
+_TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
+_FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
+_GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|\bo[134]\b|codex")
+_CAUSES = ("too short for the cache", "cache expired", "cache lifetime changed", "template settings",
+           "breakpoint too far", "breakpoint moved")  # fmt: skip  # that hide an entry, as they are taken away in turn
+
+
+class Prediction(NamedTuple):
+    """How much a provider reads for the second request and writes, in units of the prompt, and why it is not more.
+
+    `rules` is a key of `RULES`, and `kind` a key of `KINDS`, empty where the provider reads what is shared. `unsure`:
+    it may read it, but a length is too near to the least one to tell, or an age to a lifetime.
+    """
+
+    rules: str
+    read: int
+    written: int = 0
+    kind: str = ""
+    detail: str = ""
+    unsure: bool = False
+
+    @property
+    def title(self) -> str:
+        """The provider, and the day of its rules."""
+        return f"{RULES[self.rules]['title']} (rules of {RULES[self.rules]['read']})"
+
+
+def provider_of(*bodies: Body) -> str | None:
+    """The rules for requests, by their model, else by the fields that only one provider has; `None` for any other.
+
+    >>> from minikv_tools.bodies import read_body
+    >>> [provider_of(read_body({"model": m, "prompt": "Hi"})) for m in ("claude-opus-5", "gpt-5.6-sol", "gpt-4o", "m")]
+    ['anthropic', 'openai', 'openai before', None]
+    """
+    model, pieces = " ".join(map(_model, bodies)), [piece for body in bodies for piece in body.pieces]
+    if "claude" in model:
+        return "anthropic"
+    if found := _GPT.search(model):
+        since = (5, 6) <= (int(found[1] or 0), int(found[2] or 0)) < (30,)  # gpt-35 is Azure's name for GPT-3.5
+        return "openai" if since else "openai before"
+    marks, settings = {piece.mark for piece in pieces} - {""}, {name for body in bodies for name in body.settings}
+    if "30m" in marks or "prompt_cache_options" in settings:
+        return "openai"
+    if model.strip():
+        return None
+    if marks or "cache_control" in settings or any(piece.place.part == "system" for piece in pieces):
+        return "anthropic"
+    return "openai before" if "prompt_cache_key" in settings else None
+
+
+def of_model(table: Mapping[str, Any], model: str) -> Any:
+    """The entry with the longest name that is in the name of the model.
+
+    >>> of_model({"": 128, "gpt-5-5": 2048}, "openai/gpt-5.5")
+    2048
+    """
+    model = re.sub(r"[.@_]", "-", model.lower())
+    return table[max((name for name in table if name in model), key=len)]
+
+
+def _model(body: Body) -> str:
+    return body.namespace.get("model", "").lower()
+
+
+@dataclass(frozen=True)
+class RequestPair:
+    """Two requests to one provider, the second of `length` units, of which the first has `shared` too.
+
+    `count` says how many units a text has; a token has `scale` of them, exactly or about. `age` is the seconds from the
+    first request to the second, 0 where they are not known.
+    """
+
+    one: Body
+    two: Body
+    shared: int
+    length: int
+    count: Callable[[str], int] = len
+    scale: float = 1
+    exact: bool = True
+    age: float = 0
+
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Those settings among `names` that differ between the requests."""
+        return [name for name in names if self.one.settings.get(name) != self.two.settings.get(name)]
+
+
+def predict(key: str, pair: RequestPair) -> Prediction:
+    """Predict what a provider reads for the second of two requests, after it has answered the first; `key` of `RULES`.
+
+    >>> from minikv_tools.bodies import read_body
+    >>> body = read_body({"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hi"}]})
+    >>> predict("anthropic", RequestPair(body, body, 28, 28)).kind
+    'too short for the cache'
+    """
+    if key != "anthropic" and pair.changed(["prompt_cache_key"]):
+        return Prediction(key, 0, 0, "cache key changed")
+    return _Api(key, pair).predict()
+
+
+def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
+    """Compare a prediction for a prompt of `length` units with its bill; empty where the bill says nothing of a cache.
+
+    >>> compared(Prediction("anthropic", read=4000), Usage(prompt=1200, read=1000), 4800)
+    'The bill agrees: of 1,200 tokens 1,000 were read, and about 1,000 were expected.'
+    """
+    if found is None or bill is None or bill.read is None or not length:
+        return ""
+    expected = found.read * bill.prompt / length
+    said = f"of {bill.prompt:,} tokens {bill.read:,} were read, and about {expected:,.0f} were expected."
+    if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
+        return f"The bill agrees: {said}"
+    why = ("an earlier request than A wrote what was read" if bill.read > expected else "A had not begun to answer, "
+           "its entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
+    return f"The bill differs: {said} Perhaps {why}."
+
+
+def _images(body: Body) -> int:
+    return sum("image" in piece.place.field for piece in body.pieces)
+
+
+class _Api:
+    """Two requests to an API: its blocks and breakpoints, and where the first one wrote."""
+
+    def __init__(self, key: str, pair: RequestPair):
+        self.key, self.pair, self.rules = key, pair, RULES[key]
+        self.least = self._of_model("least")
+        self.low, self.high = self._limits()
+        levels = self.rules["from"]
+        self.lost = pair.changed(levels)
+        if "images" in levels and _images(pair.one) != _images(pair.two):
+            self.lost.append("images")
+        self.level = min((levels[name] for name in self.lost), default=3)
+        if "step" in self.rules:
+            first = self.blocks = self._steps()
+        else:
+            first = prompt_blocks(pair.one, pair.count)
+            self.blocks = prompt_blocks(pair.two, pair.count)
+        latest = self.rules.get("latest")
+        self.before = breakpoints(pair.one, first, latest)
+        self.marks = breakpoints(pair.two, self.blocks, latest)
+        self.written = {}
+        for number, ttl in self.before.items():
+            self.written[first[number].end] = ttl, first[number].place
+
+    def _limits(self) -> tuple[float, float]:
+        """The length from which the API may cache a prompt, and the length from which it certainly does."""
+        if any(_FILE.search(piece.text[:24]) for piece in self.pair.two.pieces):
+            return 0, 0  # nobody knows how many tokens an attached file has
+        margin = 0 if self.pair.exact else _UNSURE
+        low, high = self.least
+        return (1 - margin) * low * self.pair.scale, (1 + margin) * high * self.pair.scale
+
+    def _steps(self) -> list[PromptBlock]:
+        """A block for each step of the text that both requests share; at least one."""
+        step = int(self._of_model("step") * self.pair.scale)
+        kept = self._of_model("kept")
+        if self.pair.one.settings.get("prompt_cache_retention") == "in_memory":
+            kept = "1h"
+        ends = [step, *range(2 * step, self.pair.shared + 1, step)]
+        return [PromptBlock(end, Place("tools"), "", kept) for end in ends]
+
+    def _of_model(self, rule: str) -> Any:
+        return of_model(self.rules[rule], _model(self.pair.two))
+
+    def predict(self) -> Prediction:
+        """Predict what is read and written, with the cause where it is not enough."""
+        if refused := self._refused(self.before) or self._refused(self.marks):
+            return Prediction(self.key, 0, 0, "breakpoints refused", refused)
+        if self.pair.length < self.low:
+            return Prediction(self.key, 0, 0, _CAUSES[0], self._about(self.pair.length))
+        ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
+        end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
+        if not (self.before and ends):
+            where = "in the first request" if ends else "in the second request" if self.before else ""
+            return Prediction(self.key, 0, end, "no breakpoint", where)
+        read = max(self._found(0), default=0)
+        kind, detail = self._cause(read)
+        size = self.pair.shared if "step" in self.rules else read or ends[-1][0]
+        late = read > 0 and self.pair.age > self.rules["surely"].get(self.written[read][0], self.pair.age)
+        if unsure := not kind and (self.low <= size < self.high or late):
+            short = size < self.high
+            kind, detail = _CAUSES[not short], f"perhaps: {self._about(size) if short else self._later()}"
+        return Prediction(self.key, read, max(0, end - read), kind, detail, unsure)
+
+    def _refused(self, marks: Mapping[int, str]) -> str:
+        """Why the API refuses a request with these breakpoints."""
+        kept = [self.rules["ttl"].get(ttl, 0) for ttl in marks.values()]
+        if len(kept) > self.rules["most"]:
+            return f"{len(kept)} breakpoints, at most {self.rules['most']}"
+        return "a longer lifetime comes after a shorter one" if kept != sorted(kept, reverse=True) else ""
+
+    def _found(self, free: int) -> dict[int, int]:
+        """Where prefixes end that were written and are found, with their blocks, the first `free` causes left out."""
+        found = {}
+        for number, ttl in self._looked_at(_CAUSES[free:]):
+            block = self.blocks[number]
+            kept, _ = self.written.get(block.end, ("", None))
+            gone = self.pair.age > self.rules["ttl"].get(kept, math.inf)
+            hidden = block.end < self.low, gone, ttl not in ("", kept), block.level >= self.level
+            if kept and block.end <= self.pair.shared and not any(hidden[free:]):
+                found[block.end] = number
+        return found
+
+    def _looked_at(self, causes: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """The blocks at which the API looks for what was written, and for which lifetime."""
+        blocks, back = self.blocks, self.rules["back"] if _CAUSES[4] in causes else len(self.blocks)
+        if self.key == "anthropic" and causes:
+            for number, ttl in self.marks.items():
+                yield from ((found, ttl) for run in self._positions(number)[:back] for found in run)
+        else:
+            ends = endings(self.pair.two, blocks)
+            for number, block in enumerate(blocks):
+                if not causes or block.mark or number in ends[-back:] or (number in ends and block.level == 1):
+                    yield number, ""
+
+    def _positions(self, number: int) -> list[list[int]]:
+        """The blocks from one back to the first, as the API counts them: one by one, but a run of calls as one."""
+        if self.key != "anthropic":
+            ends = endings(self.pair.two, self.blocks)
+            return [[end] for end in reversed(ends) if end <= number]
+
+        def run_of(block: int) -> str | int:
+            kind = self.blocks[block].kind
+            return kind if kind in RUNS else block
+
+        runs = groupby(range(number, -1, -1), run_of)
+        return [[*run] for _, run in runs]
+
+    def _cause(self, read: int) -> tuple[str, str]:
+        """Why much less is read than is shared, or two empty texts where it is not so."""
+        for free, cause in enumerate(("", *_CAUSES)):
+            size = max(found := self._found(free), default=0)
+            if self.pair.shared - size < self.least[0] * self.pair.scale:
+                detail = self._detail(cause, size, found[size]) if free else ""
+                return "image added" if detail == "images" else cause, detail
+        stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
+        late = [place for end, (_, place) in self.written.items() if end not in stable]
+        if not late:
+            return "breakpoint too early", f"the last one is at {[*self.written.values()][-1][1]}"
+        before = f"the last block that both share is {stable[max(stable)]}" if stable else "no whole block is shared"
+        return "breakpoint on what changes", f"it is at {late[0]}; {before}"
+
+    def _detail(self, cause: str, size: int, number: int) -> str:
+        """More about a cause that hid what was written up to a block."""
+        (kept, place), last = self.written[size], max(self.marks)
+        back = [number in run for run in self._positions(last)].index(True) + 1 if cause == _CAUSES[4] else 0
+        return {
+            "too short for the cache": self._about(size),
+            "cache expired": f"{self._later()}, kept for {kept}",
+            "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
+            "template settings": ", ".join(self.lost),
+            "breakpoint too far": f"{place} is position {back} counted back; {self.rules['back']} are looked at",
+            "breakpoint moved": f"from {place} to {self.blocks[last].place}",
+        }[cause]
+
+    def _about(self, size: float) -> str:
+        least = " to ".join(f"{length:,}" for length in sorted(set(self.least)))
+        return f"about {size / self.pair.scale:,.0f} tokens; at least {least} needed"
+
+    def _later(self) -> str:
+        minutes = self.pair.age / 60
+        return f"{minutes:,.0f} minutes later" if minutes < 120 else f"{minutes / 60:,.0f} hours later"

@@ -1,0 +1,282 @@
+"""The changes that causes make to the items of prompts, learned from breaks, and each item with a cause fixed.
+
+clock, id, number, text    the symbols that change there become one constant symbol, in each item that has the place
+order                      what both items have comes in the order of the first, or before what they do not share
+tools, other items         the item is the one that was sent first; all tools are one item
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minikv_tools.why.breaks import REGION
+from minikv_tools.why.histories import PromptItem, normal_item
+from minikv_tools.why.symbols import (
+    BEGINS_LINE,
+    CHANGED,
+    LENGTH,
+    SPREAD,
+    TELLING,
+    Cause,
+    Region,
+    TailChange,
+    Unit,
+    arranged,
+    first_region,
+    head_key,
+    packed,
+    parts_in,
+    size_of,
+    symbols_of,
+)
+from minikv_tools.why.texts import NORMAL, common_run
+
+Items = Sequence[PromptItem]
+Pair = tuple[PromptItem, PromptItem]
+Ends = np.ndarray[Any, np.dtype[np.int64]]
+Span = tuple[Cause, int, int, bool]
+ALL: Cause = ("", "")  # all causes together
+_VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
+_CACHED = 2**14  # items
+_WIDER = 4  # symbols by which a text may be longer than others at its place
+_NONE = np.zeros(1, np.uint64)
+_MARK = symbols_of(CHANGED)[0]
+
+
+def tools_text(items: Items) -> str:
+    """All tools of a prompt, as one text."""
+    return "".join(item.text for item in items if item.part == "tools")
+
+
+def without_tools(items: Items) -> Items:
+    """The items of a prompt that are no tools."""
+    return [item for item in items if item.part != "tools"]
+
+
+def _model(model: bytes, data: bytes) -> bytes:
+    return model
+
+
+def _in_order(model: bytes, data: bytes, lead: int | None = None) -> bytes:
+    ranks = {unit: number for number, unit in enumerate(parts_in(model, False))}
+    return arranged(ranks, data, False, lead)
+
+
+class ChangingPlaces:
+    """The places in items at which text changes, each known by the symbols before it.
+
+    >>> slots, data = ChangingPlaces(), packed(symbols_of("It is 14:05. Be brief."))
+    >>> slots.add(("prompt", "clock"), Region(head_key(0, symbols_of("It is ")[0]), width=1))
+    >>> slots.regions(data)
+    [(('prompt', 'clock'), 1, 2, False)]
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Cause, int, int]] = {}  # the cause, and the most that changes
+        self._heads = set[int]()  # the last of the symbols before
+
+    def add(self, cause: Cause, region: Region) -> None:
+        """Learn a place; the first cause at it stays."""
+        first, width, lines = self._known.get(region.key, (cause, 0, 0))
+        self._known[region.key] = first, max(width, region.width), max(lines, region.lines)
+        self._heads.add(region.key[1])
+
+    def relabel(self, renamed: Mapping[Cause, Cause]) -> None:
+        """Give causes other names."""
+        self._known = {
+            key: (renamed.get(cause, cause), width, lines) for key, (cause, width, lines) in self._known.items()
+        }
+
+    def regions(self, data: bytes) -> list[Span]:
+        """Where in an item text changes, the cause, and whether that is a line with nothing else, which is left out."""
+        symbols = array("Q", data)
+        found = list[Span]()
+        last = end = 0
+        for at, symbol in enumerate(() if self._heads.isdisjoint(symbols) else symbols, start=1):
+            symbol = symbol if at > end else _MARK
+            slot = self._known.get(head_key(last, symbol)) if symbol in self._heads else None
+            last = symbol
+            if slot:
+                cause, width, lines = slot
+                end = at + width
+                places = range(at, min(end + _WIDER, len(symbols)))
+                begins = [place for place in places if symbols[place] & BEGINS_LINE]
+                if symbol & BEGINS_LINE and len(begins) > lines:
+                    found.append((cause, at - 1, begins[lines], True))
+                else:
+                    found.append((cause, at, end, False))
+        return found
+
+
+class Rewrites:
+    """Learns what each cause changes in items, which are known by the hash of their text.
+
+    >>> rewrites = Rewrites()
+    >>> item = rewrites.id("It is 14:05.")
+    >>> data, ends = rewrites.fixed(item, ALL)
+    >>> ends.tolist()
+    [0, 6, 11, 12]
+    """
+
+    def __init__(self) -> None:
+        self.items: dict[int, bytes] = {}
+        self.slots = ChangingPlaces()
+        self._whole: defaultdict[Cause, dict[int, bytes]] = defaultdict(dict)
+        self._ranks: defaultdict[Cause, dict[Unit, int]] = defaultdict(dict)  # of lines
+        self._lines = set[int]()  # of each of them the longest symbol
+        self._shared: defaultdict[Cause, Counter[Unit]] = defaultdict(Counter)  # lines that come after what differs
+        self.causes_of = dict[int, set[Cause]]()  # of items, once all is learned
+        self._cached = functools.lru_cache(_CACHED)(self._fix)
+
+    def id(self, text: str) -> int:
+        """The item of a text."""
+        if (key := hash(text)) not in self.items:
+            self.items[key] = packed(symbols_of(text))
+            for cause in [cause for cause in self._whole if cause[1] in SPREAD]:
+                self._normalize(cause, key, text, NORMAL[cause[1]](text))
+        return key
+
+    def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items]) -> tuple[Items, Items]:
+        """Learn from where two prompts part what `cause` is; what is left of the two after it.
+
+        `origins` are the two as they are.
+        """
+        if "tools" in (left[0].part, right[0].part):
+            one, two = (self.id(tools_text(items)) for items in origins)
+            self._rewrite(cause, one, two, _model)
+            return without_tools(left), without_tools(right)
+        one, two = (self.id(all[-len(some)].text) for all, some in zip(origins, (left, right)))
+        found = first_region(left[0], right[0]) if cause[1] in _VALUES else None
+        if found:
+            self.slots.add(cause, found)
+            return [found.rest[0], *left[1:]], [found.rest[1], *right[1:]]
+        self._rewrite(cause, one, two, _model)
+        return left[1:], right[1:]
+
+    def learn_hidden(self, cause: Cause, found: TailChange, whole: Pair, rest: Pair) -> None:
+        """Learn from two messages what `cause` is, after which the later one has text of the earlier one.
+
+        `rest` is what is left of the two `whole` messages after other causes.
+        """
+        one, two = (self.id(item.text) for item in whole)
+        if found.region:
+            self.slots.add(cause, found.region)
+        elif cause[1] == "order" and not self._ranked(cause, one, two):
+            self._rewrite(cause, one, two, _in_order)
+        elif cause[1] == "shared text last" and not self._counted(cause, one, two):
+            rests = [symbols_of(item.text) for item in rest]
+            for a, b, item, symbols in zip((two, one), (one, two), whole, rests):
+                lead = len(symbols_of(item.text)) - len(symbols) + common_run(*rests)
+                self._rewrite(cause, a, b, functools.partial(_in_order, lead=lead))
+        elif cause[1] in NORMAL:
+            for item in whole:
+                self._normalize(cause, self.id(item.text), item.text, normal_item(item, cause[1]).text)
+
+    def follow(self, one: PromptItem, two: PromptItem) -> None:
+        """Change `two` as `one` is changed already by the causes that are about whole messages."""
+        first, second = self.id(one.text), self.id(two.text)
+        for cause in [cause for cause, known in self._whole.items() if first in known and second not in known]:
+            if cause[1] == "order":
+                self._rewrite(cause, first, second, _in_order)
+            elif cause[1] in NORMAL:
+                self._normalize(cause, second, two.text, normal_item(two, cause[1]).text)
+
+    def _lines_in(self, *items: int) -> list[list[Unit]]:
+        return [parts_in(self._whole[ALL].get(item, self.items[item]), True) for item in items]
+
+    def _ranked(self, cause: Cause, one: int, two: int) -> bool:
+        """Rank the lines of two items that come in another order in the second; whether there are such lines."""
+        sides = self._lines_in(one, two)
+        same = common_run(*sides)
+        both = set(sides[0][same:]).intersection(sides[1][same:])
+        left, right = ([unit for unit in side[same:] if unit in both] for side in sides)
+        for unit in left[: len(left) - common_run(left[::-1], right[::-1])]:
+            self._rank(cause, unit)
+        return left != right
+
+    def _counted(self, cause: Cause, one: int, two: int) -> bool:
+        """Count the lines that two items share, if they are most of what both have after they part."""
+        left, right = self._lines_in(one, two)
+        known, begin = set(left), set(right[: common_run(left, right)])
+        both, last = list[Unit](), 0
+        for unit in right:
+            size = size_of(array("Q", unit[0]))
+            if unit in known and size >= TELLING:
+                both.append(unit)
+                last += 0 if unit in begin else size
+        first, second = (array("Q", self.items[item]) for item in (one, two))
+        rest = second[common_run(first, second) :]
+        if 2 * last < size_of(set(first).intersection(rest)):
+            return False
+        self._shared[cause].update(both)
+        return True
+
+    def _rank(self, cause: Cause, unit: Unit) -> None:
+        self._ranks[cause].setdefault(unit, len(self._ranks[cause]))
+        symbols = array("Q", unit[0])
+        self._lines.add(max(symbols[1:] or symbols, key=LENGTH.__and__))
+
+    def _in_rank(self, cause: Cause, data: bytes) -> bytes:
+        """An item with the lines that have a rank in their order; those that are shared come before all others."""
+        return arranged(self._ranks[cause], data, True, 1 if cause in self._shared else None)
+
+    def _rewrite(self, cause: Cause, one: int, two: int, rewrite: Callable[[bytes, bytes], bytes]) -> None:
+        """Change item `two` as `one` tells, with one cause fixed, and with all that are known so far."""
+        for key in (cause, ALL) if two not in self._whole[cause] else ():
+            known = self._whole[key]
+            known[two] = rewrite(known.get(one, self.items[one]), known.get(two, self.items[two]))
+
+    def _normalize(self, cause: Cause, item: int, text: str, normal: str) -> None:
+        if normal != text:
+            self._whole[cause][item] = self._whole[ALL][item] = packed(symbols_of(normal))
+
+    def relabel(self, renamed: Mapping[Cause, Cause]) -> None:
+        """Give causes other names; then all is learned."""
+        self.slots.relabel(renamed)
+        for cause, new in renamed.items():
+            self._whole[new].update(self._whole.pop(cause, {}))
+        for cause, shared in self._shared.items():
+            for unit, _ in shared.most_common():
+                self._rank(cause, unit)
+        self.causes_of = self._causes()
+
+    def regions(self, item: int) -> list[Span]:
+        """Where in an item text changes, as `ChangingPlaces.regions`."""
+        return self.slots.regions(self.items[item])
+
+    def fixed(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
+        """The symbols of an item with one cause fixed, with all or none, and the bytes of text of the first 0, 1, …"""
+        mine = self.causes_of.get(item)
+        return self._cached(item, cause if mine and (cause in mine or cause == ALL) else None)
+
+    def _fix(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
+        data = self._whole[cause].get(item, self.items[item]) if cause else self.items[item]
+        for why in self._ranks if cause else ():
+            data = self._in_rank(why, data) if cause in (ALL, why) else data
+        symbols = np.frombuffer(data, np.uint64)
+        sizes = np.concatenate([_NONE, symbols & np.uint64(LENGTH)])
+        if cause:
+            symbols, kept = symbols.copy(), np.ones(len(sizes), bool)
+            for why, begin, end, out in self.slots.regions(data):
+                if cause in (ALL, why):
+                    symbols[begin:end], kept[begin + 1 : end + 1] = 0, not out
+            data, sizes = symbols[kept[1:]].tobytes(), sizes[kept]
+        return data, sizes.cumsum(dtype=np.int64)
+
+    def _causes(self) -> dict[int, set[Cause]]:
+        """Of each item that has causes: which."""
+        found = dict[int, set[Cause]]()
+        for item, data in self.items.items():
+            causes = {cause for cause, known in self._whole.items() if item in known and cause != ALL}
+            if not self._lines.isdisjoint(array("Q", data)):
+                causes.update(why for why in self._ranks if self._in_rank(why, data) != data)
+            causes.update(cause for cause, *_ in self.slots.regions(data))
+            if causes:
+                found[item] = causes
+        return found

@@ -1,0 +1,273 @@
+"""`minikv plan` as a user meets it: its tables and files, its refusals, and that killed work goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from traffic import CUTS
+
+from minikv import asset, cli
+
+pytestmark = pytest.mark.core
+
+MOONCAKE = str(CUTS / "mooncake.jsonl")
+LLAMA = ["--model", "llama-3.1-8b", "--memory", "60GiB"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def plan(capsys, *options, trace=MOONCAKE):
+    try:
+        status = cli.main(["plan", trace, *options])
+    except SystemExit as ended:  # argparse refuses an option
+        status = ended.code
+    return status, *capsys.readouterr()
+
+
+def test_it_says_all_there_is_to_say(capsys):
+    status, out, err = plan(capsys, *LLAMA, "--ttl", "60,3600")
+    assert status == 0
+    for title in ("Hits by size", "Ceiling, knee and bound", "Time to live", "Conversations", "Prefixes worth most"):
+        assert f"\n{title}\n" in out
+    assert "llama-3.1-8b: 128 KiB of bf16 per token; the cache may use 60 GiB: 491,520 tokens." in out
+    assert "format mooncake, blocks of 512 tokens" in err
+    assert max(map(len, out.splitlines())) < 320
+
+
+def test_without_a_model_it_counts_tokens(capsys):
+    status, out, _ = plan(capsys)
+    assert status == 0
+    assert "No model was given" in out
+    assert "GiB" not in out
+
+
+def test_one_json_object(capsys):
+    found = json.loads(plan(capsys, *LLAMA, "--json")[1])
+    assert found["at_memory"]["blocks"] == 60 * 2**30 // (2**17 * 512)
+    assert found["ceiling"]["hit_rate"] == found["points"][-1]["hit_rate"]
+
+
+def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
+    two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
+    assert two["bytes_per_token_per_gpu"] == 2**16
+    less = json.loads(plan(capsys, *LLAMA, "--weights", "bf16", "--json")[1])
+    assert less["memory"] == 60 * 2**30 - 2 * 8_030_261_248
+
+
+def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_path):
+    status, out, _ = plan(capsys, *LLAMA, "--tp", "2", "--policies", "lru", "--html", "plan.html", "--csv", "plan.csv")
+    assert status == 0
+    bare = re.compile(r"[\d,.]+ GiB(?! (?:per GPU|of cache per GPU|on each of 2 GPUs|on 2 GPUs|in all))")
+    assert all(line.startswith("    ") for line in out.splitlines() if bare.search(line))  # a row of the table
+    page = (tmp_path / "plan.html").read_text("utf-8")
+    assert not bare.search(re.sub(r"<t[hd][^>]*>[\d,.]+ GiB</t[hd]>", "", page))
+    assert "memory per GPU" in out
+    assert "memory per GPU" in page
+    assert "60 GiB on each of 2 GPUs (120 GiB in all)" in out
+    assert "--memory, 60 GiB per GPU: LRU hits" in out
+    assert ",bytes_per_gpu," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
+
+
+def config_with(**fields):
+    return json.loads(asset("configs/qwen3-8b.json").read_text("utf-8")) | fields
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["", "text_config"])
+def test_what_is_not_known_of_a_model_is_refused_by_name(inside, capsys, tmp_path):
+    config = config_with(attention_window_size=4096)
+    (tmp_path / "config.json").write_text(json.dumps({"text_config": config} if inside else config), "utf-8")
+    status, out, err = plan(capsys, "--model", "config.json")
+    assert (status, out) == (2, "")
+    said = "attention_window_size in config.json is 4096: what it means for the cache of qwen3 is not known"
+    assert err.splitlines() == [f"minikv: {said}"]
+
+
+def test_a_model_for_translation_is_refused_by_name(capsys, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "t5", "num_layers": 6}', "utf-8")
+    said = "minikv: model_type in config.json is 't5': what its layers keep is not known\n"
+    assert plan(capsys, "--model", "config.json")[1:] == ("", said)
+    (tmp_path / "config.json").write_text('{"num_layers": 6}', "utf-8")
+    assert "config.json has no model_type: it does not look like" in plan(capsys, "--model", "config.json")[2]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("qwen3-next-80b-a3b", "24 KiB of bf16 per token and 73.69 MiB per prompt"),
+        ("gemma-3-12b", "64 KiB of bf16 per token and 320 MiB per prompt"),
+        ("gpt-oss-120b", "36 KiB of bf16 per token and 4.5 MiB per prompt"),
+        ("deepseek-v3", "68.62 KiB of bf16 per token; "),
+        ("nemotron-nano-9b-v2", "16 KiB of bf16 per token and 136.9 MiB per prompt"),
+        ("llama-4-scout", "48 KiB of bf16 per token and 1.125 GiB per prompt"),
+    ],
+)
+def test_bytes_of_models_whose_layers_differ(model, said, capsys):
+    assert f"{model}: {said}" in plan(capsys, "--model", model, "--memory", "60GiB")[1]
+
+
+def test_what_the_layers_keep_is_a_table_with_conventions(capsys, tmp_path):
+    status, out, _ = plan(capsys, "--model", "qwen3-next-80b-a3b", "--memory", "60GiB", "--html", "plan.html")
+    page = (tmp_path / "plan.html").read_text("utf-8")
+    for said in ("What the layers keep", "73.69 MiB", "sums in fp32, as in SGLang; vLLM takes the type of the model",
+                 "The smallest prefix that vLLM reuses has 1,056 tokens", "Its FLOPs are not counted."):  # fmt: skip
+        assert said in out
+        assert said in page
+    assert status == 0
+    half = plan(capsys, "--model", "qwen3-next-80b-a3b", "--state-dtype", "bf16", "--tp", "2", "--json")[1]
+    found = json.loads(half)
+    assert (found["gpus"], found["smallest_prefix"]) == (2, 544)
+    assert found["bytes_per_sequence_per_gpu"] == found["layers_per_gpu"][1]["state"] == 18 * (2**20 + 49_152)
+
+
+def test_all_that_is_in_the_cache_counts_in_its_size(capsys):
+    """Windows of 320 MiB for each of 150 prompts; the largest of them cannot be in 1 GiB."""
+    windows = json.loads(plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB", "--json")[1])
+    plain = json.loads(plan(capsys, "--json")[1])
+    assert windows["at_memory"]["requests_too_large"] > 0
+    assert windows["at_memory"]["tokens"] is None  # that depends on the prompts
+    assert "16,384 tokens, less the windows" in plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB")[1]
+    less = plan(capsys, "--model", "gemma-3-12b", "--memory", "100MiB")[1]
+    assert "1,600 tokens, but one long prompt's windows and states take more." in less
+    in_blocks = windows["ceiling"]["bytes"] - plain["ceiling"]["tokens"] * 65_536
+    assert 0.9 * 150 * 320 * 2**20 < in_blocks <= 150 * 320 * 2**20 + 512 * 65_536
+    assert windows["ceiling"]["hits"] == plain["ceiling"]["hits"]
+
+
+def test_a_model_without_a_layer_that_keeps_all_tokens_has_no_curve(capsys, tmp_path):
+    config = {"model_type": "mistral", "sliding_window": 4096}  # 7B v0.1, by its class
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    status, _, err = plan(capsys, "--model", "config.json")
+    assert (status, err) == (
+        2,
+        "minikv: no layer of 'config.json' keeps every token, only 512 MiB per prompt: there is no curve\n",
+    )
+
+
+def test_keys_and_values_are_of_the_type_that_the_checkpoint_says(capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config_with()), "utf-8")
+    beside = {"producer": {"name": "modelopt"}, "quantization": {"kv_cache_quant_algo": "FP8"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(beside), "utf-8")
+    assert "72 KiB of fp8 per token" in plan(capsys, "--model", "config.json")[1]
+    assert "144 KiB of bf16 per token" in plan(capsys, "--model", ".", "--dtype", "bf16")[1]
+
+
+def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):
+    assert plan(capsys, "--csv", "curve.csv", "--html", "report.html")[0] == 0
+    assert len(list(csv.DictReader((tmp_path / "curve.csv").open()))) > 5
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("resvg_py")
+    assert plan(capsys, "--png", "curve.png")[0] == 0
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    status, _, err = plan(capsys, "--png", "curve.png")
+    assert (status, err) == (
+        2,
+        "minikv: --png needs resvg_py, which is not installed: pip install 'minikv-tools[png]'\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--memory", "60GiB"], "memory needs a model"),
+        (["--tp", "2"], "tp needs a model, which is not given"),
+        (["--state-dtype", "bf16"], "state_dtype needs a model, which is not given"),
+        (["--weights", "bf16"], "weights needs a model, which is not given"),
+        (["--model", "llama-3.1-8b", "--memory", "60"], "argument --memory: '60': expected a number and its unit"),
+        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is less than a block of 512 tokens takes"),
+        (["--model", "no-such-model"], "'no-such-model' is no config.json, no folder with one, and none of the models"),
+        (["--model", "no/such/folder"], "'no/such/folder' is no config.json, no folder with one, and none of"),
+        ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
+        ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
+        (
+            ["--model", "qwen3-next-80b-a3b", "--memory", "9GiB", "--weights", "fp8"],
+            "of which parameters and FLOPs are not counted",
+        ),
+        (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
+        (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are taken off the memory, which is not given"),
+        (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
+        (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
+        (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
+        (["--policies", "best"], "argument --policies: 'best': expected all, or some of lru"),
+        (["--policies", "all", "--warm-up", "0.5"], "leave --warm-up out"),
+        (["--csv", "no/such/folder.csv"], "Its folder does not exist"),
+        (["--html", MOONCAKE], "is the trace, which would be overwritten"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(options, said, capsys, tmp_path):
+    status, out, err = plan(capsys, *options)
+    assert (status, out) == (2, "")
+    assert said in err.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"prompt": "one"}\n' * 3, "utf-8")
+    status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=str(log))
+    assert status == 2
+    assert "is counted in bytes, a model in tokens: add --tokenizer FOLDER" in err
+    status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
+    assert (status, "says nothing of time" in err) == (2, True)
+
+
+def test_policies_of_standard_input_are_refused(capsys):
+    assert "which standard input does not allow" in plan(capsys, "--policies", "lru", trace="-")[2]
+
+
+def test_policies_are_replayed_and_lru_is_the_curve(capsys):
+    found = json.loads(plan(capsys, "--policies", "lru,mru", "--json")[1])
+    hits = {point["blocks"]: point["hits"] for point in found["points"]}
+    assert set(found["policies"]) == {"lru", "mru"}
+    assert all(row["hits"] == hits[row["blocks"]] for row in found["policies"]["lru"])
+
+
+def test_another_trace_s_journal_is_refused(capsys):
+    plan(capsys, "--policies", "lru", "--journal", "kept.journal")
+    status, _, err = plan(capsys, "--policies", "lru", "--journal", "kept.journal", trace=str(CUTS / "miniswe.jsonl"))
+    assert status == 2
+    assert "is a journal of other work" in err
+
+
+def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one(capsys, tmp_path):
+    day = tmp_path / "day.jsonl"
+
+    def replayed(last):
+        lines = [{"timestamp": 0, "input_length": 512 * len(ids), "output_length": 1, "hash_ids": ids}
+                 for ids in ([1, 2], [3, 4], last)]  # fmt: skip
+        day.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+        return plan(capsys, "--policies", "lru", trace=str(day))
+
+    assert replayed([1, 2, 5])[0] == 0
+    status, _, err = replayed([3, 4, 5])  # as many nodes, of the same depths
+    assert (status, "is a journal of other work" in err) == (2, True)
+
+
+SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def test_killed_and_started_again_it_gives_the_same_table(capsys, tmp_path):
+    command = [sys.executable, "-m", "minikv", "plan", MOONCAKE, "--policies", "all", "--json"]
+    journal = tmp_path / "mooncake.jsonl.journal"
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
+        time.sleep(0.002)
+    running.send_signal(SIGKILL)
+    running.wait()
+    assert journal.read_bytes().count(b"\n") > 3
+    again = plan(capsys, "--policies", "all", "--json")[1]
+    journal.unlink()
+    assert again == plan(capsys, "--policies", "all", "--json")[1]

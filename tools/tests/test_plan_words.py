@@ -1,0 +1,88 @@
+"""What is said of a plan: numbers as people read them, the points that are shown, and each section."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from traffic import trace
+
+from minikv.tokens import pack
+from minikv.traffic import TraceRequest
+from minikv.traffic.trace_tree import TraceTree
+from minikv_tools.plans import Terms
+from minikv_tools.plans.plan_words import PlanWords
+from minikv_tools.plans.planning import make_plan
+from minikv_tools.plans.prefill_cost import PrefillCost
+from minikv_tools.report import text_lines
+
+pytestmark = pytest.mark.core
+
+PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
+
+
+def words(conversations=None, policies=None, **terms):
+    plan = make_plan(TraceTree(trace(*PROMPTS, conversations=conversations)), Terms(512, **terms))
+    return PlanWords(replace(plan, policies=policies or {}))
+
+
+def text(**options):
+    found = words(**options)
+    return "\n".join([found.summary(), *text_lines(list(found.sections()))])
+
+
+def test_without_a_model_sizes_are_in_the_units_of_the_trace():
+    said = text(unit="bytes")
+    assert "GiB" not in said
+    assert "2,560 bytes" in said
+    assert "FLOPs" not in said
+
+
+def test_with_a_model_they_are_in_gib_and_the_memory_is_named():
+    said = text(bytes_per_token=2**20, memory=2**30, cost=PrefillCost(100, 80, 4))
+    assert "--memory, 1 GiB: LRU hits" in said
+    assert "FLOPs saved" in said
+    assert "[" not in said
+
+
+def test_the_ceiling_the_knee_and_what_a_knee_is_are_said():
+    said = text()
+    assert "Ceiling: 57.1 % of the blocks hit" in said or "Ceiling: 76.2 %" in said
+    assert "Knee: " in said
+    assert "more memory gains less than the average of the whole curve" in said
+
+
+def test_requests_that_do_not_fit_are_said():
+    assert "6 requests are larger than that" in text(bytes_per_token=1, memory=512)
+
+
+def test_the_longest_prompt_is_counted_in_tokens_not_in_whole_blocks():
+    tree = TraceTree([TraceRequest(0, 7, 1, pack([1]))])
+    assert "7 on average, 7 tokens at most" in PlanWords(make_plan(tree, Terms(512))).summary()
+
+
+def test_a_time_to_live_is_a_row():
+    said = text(lifetimes=(2, 3600))
+    assert "  2 s" in said
+    assert "3600 s" in said
+
+
+def test_conversations_are_told_apart_or_not():
+    assert "The trace names no conversations." in text()
+    said = text(conversations=[0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
+    assert "come from others (3 conversations)" in said
+
+
+def test_each_policy_is_a_row_of_the_sizes_of_the_table():
+    shown = {point.blocks: 3 for point in words().shown_points()}
+    (section,) = [one for one in words(policies={"lru": shown, "mru": shown}).sections() if one.title == "Policies"]
+    assert [row[0] for row in section.rows] == ["lru", "mru"]
+    assert len(section.head) == 1 + len(shown)
+
+
+def test_the_table_has_every_named_point_and_every_other_one():
+    found = words(bytes_per_token=1, memory=3 * 512)
+    shown = [point.blocks for point in found.shown_points()]
+    assert {3, found.plan.knee.blocks, found.plan.lru_reaches_ceiling_at_blocks} <= set(shown)
+    named = [found.name(point) for point in found.shown_points()]
+    assert sum("--memory" in name for name in named) == sum("knee" in name for name in named) == 1

@@ -1,0 +1,65 @@
+"""Capacities, memory and numbers as people write and read them; one line for what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv.traffic.replay import read_capacity
+from minikv_tools.plans.plan_words import count, gib, hours, percent
+from minikv_tools.plans.tiering import memory_size
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (gib(2**30), "1 GiB"), (gib(1.5 * 2**30), "1.5 GiB"), (gib(2**50), "1,048,576 GiB"), (gib(2**20), "0.001 GiB"),
+        (gib(1000 * 2**30), "1,000 GiB"), (gib(10 * 2**30), "10 GiB"),
+        (count(0), "0"), (count(9999), "9,999"), (count(10_000), "10.0k"), (count(1e15), "1.0P"),
+        (count(999_949), "999.9k"), (count(999_999), "1.0M"), (count(2e21), "2,000.0E"),
+        (hours(0.99996), "1 h"), (hours(0.000001), "0.000001 h"), (percent(0), "0.0 %"), (percent(1), "100.0 %"),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_read_them(found, expected):
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1B", 1), ("80GiB", 80 * 2**30), ("80 GiB", 80 * 2**30), ("1.5TB", 15 * 10**11), ("500MiB", 500 * 2**20),
+     ("2kB", 2000), ("2KiB", 2048), (" 1PiB ", 2**50), ("1099511627776B", 2**40)],
+)  # fmt: skip
+def test_units_count_by_1024_with_an_i_and_by_1000_without(text, size):
+    assert memory_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "80", "GiB", "-1GiB", "0B", "1e3GiB", "80 gib", "9" * 12 + "PiB", "8" * 99 + "B", "٣GiB"]
+)
+def test_any_other_memory_is_refused_in_one_bounded_line(text):
+    with pytest.raises(ValueError, match="expected a number and its unit") as error:
+        memory_size(text)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1), ("20000", 20000), ("20k", 20_000), ("1.5k", 1500), ("0.001k", 1), ("2M", 2_000_000), ("1e6", 10**6),
+     ("1E+3", 1000), ("1.25e2", 125), ("5.", 5), (7, 7), (1e6, 10**6), (2**63 - 1, 2**63 - 1), ("unlimited", None)],
+)  # fmt: skip
+def test_a_capacity_is_read(text, number):
+    assert read_capacity("capacity", text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "-5", "1.5", "10K", "10 k", "k", "1e-3", "0x10", "1_000", "nan", "inf", "٣", "1e99",
+     "1e999999999", "1" * 5000, "9" * 19,
+     0, -1, 1.5, 2**63, float("nan"), float("inf"), True, None, [1], "Unlimited", "1,000", 10**5000],
+    ids=lambda text: repr(text)[:12] if not isinstance(text, int) or text < 2**64 else "huge",
+)  # fmt: skip
+def test_any_other_capacity_is_refused_in_one_bounded_line(text):
+    with pytest.raises(ValueError, match=r"^capacities\[1\] is .*: expected a whole number of at least 1") as caught:
+        read_capacity("capacities[1]", text)
+    assert len(str(caught.value)) < 200

@@ -1,0 +1,339 @@
+"""Tiers of memory in a plan: by hand, against pages that really move, and in every form in which a plan is shown."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from test_report import Tags
+from traffic import CUTS, random_prompts, trace
+from two_tiers import SESSIONS, SHARED, arrivals, bought, served, sessions_in
+
+from minikv import cli
+from minikv.tokens import PackedTokens
+from minikv.traffic import TraceRequest, reuse
+from minikv.traffic.reuse import ReuseBySize
+from minikv.traffic.trace_tree import TraceTree
+from minikv_tools import plan
+from minikv_tools.cli.plan import hours_chart, plan_picture
+from minikv_tools.plans import Terms
+from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
+from minikv_tools.plans.plan_words import PlanWords
+from minikv_tools.plans.planning import make_plan
+from minikv_tools.plans.prefill_cost import PrefillCost
+from minikv_tools.plans.tiering import SPEED, Tier, Tiering, read_tiers
+
+pytestmark = pytest.mark.core
+
+COST = PrefillCost(total=100, active=80, per_pair=4)
+MOONCAKE = str(CUTS / "mooncake.jsonl")
+
+
+def planned(*prompts, tiers="gpu=1024B@100FLOP/s,host=2048B@1B/s,disk=2560B@1B/s", cost=COST, **terms):
+    levels = read_tiers(tiers)
+    more = {"bytes_per_token": 1, "memory": levels[0].bytes, "cost": cost, "tiers": levels, **terms}
+    return make_plan(TraceTree(trace(*prompts)), Terms(512, **more))
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_tier_finds_what_those_before_it_do_not():
+    """[1 2] is back after [3] and [4 5]: its first block has place 4, its second 5; 5 follows 4 at once."""
+    found = planned([1, 2], [3], [4, 5], [4, 5], [1, 2])
+    assert [(tier.name, tier.blocks, tier.hits) for tier in found.tiers] == [
+        ("gpu", 2, 2),
+        ("host", 4, 1),
+        ("disk", 5, 1),
+    ]
+    assert [tier.tokens_loaded for tier in found.tiers] == [0, 512, 512]
+    assert [round(tier.load_hours * 3600) for tier in found.tiers] == [0, 512, 512]
+    total = 4 * COST.flops(1024) + COST.flops(512)
+    saved = [COST.flops(1024), COST.flops(512), COST.flops(1024) - COST.flops(512)]
+    left = [(total - sum(saved[: at + 1])) / 100 / 3600 for at in range(3)]
+    assert [tier.prefill_hours for tier in found.tiers] == pytest.approx(left, abs=1e-6)
+    assert found.hours_without_cache == total / 100 / 3600
+    assert sum(tier.hits for tier in found.tiers) == found.ceiling.hits
+    assert found.tiers[1].hit_rate == round(1 / 9, 6)
+
+
+@pytest.mark.parametrize(("rate", "is_loaded"), [(0.625, False), (0.626, True)])
+def test_what_takes_no_less_to_load_than_to_compute_is_computed(rate, is_loaded):
+    """A token takes 160 FLOPs, or 1.6 seconds, and so it does over a link of 0.625 bytes per second."""
+    tiers = Tier("gpu", 512, 100), Tier("host", 4096, rate)
+    host = planned([1], [2], [1], tiers=tiers, cost=PrefillCost(100, 80, 0)).tiers[1]
+    assert (host.hits, host.tokens_loaded) == (1, 512 if is_loaded else 0)
+    assert (host.load_hours > 0) == is_loaded
+    assert host.break_even_tokens == (1 if is_loaded else None)
+    assert host.break_even_rate == 0.625
+
+
+def test_a_request_that_the_gpu_cannot_hold_uses_no_tier():
+    found = planned([1, 2, 3], [1], [1, 2, 3], tiers="gpu=1024B,host=4096B@1B/s")
+    assert [tier.hits for tier in found.tiers] == [0, 0]
+
+
+def test_the_hours_at_a_size_fill_one_tier_after_the_other_and_the_last_has_the_rest():
+    found = planned([1, 2], [3], [4, 5], [4, 5], [1, 2])
+    hours = {at.blocks: at for at in found.hours}
+    assert [hours[tier.blocks].prefill_hours for tier in found.tiers] == [tier.prefill_hours for tier in found.tiers]
+    assert [at.blocks for at in found.hours] == [point.blocks for point in found.points]
+    assert hours[5].load_hours == pytest.approx(1024 / 3600, abs=1e-6)
+    assert hours[5].loaded_hours == pytest.approx((COST.flops(1024)) / 100 / 3600, abs=1e-6)
+    assert hours[2].load_hours == hours[2].loaded_hours == 0
+    alone = planned([1, 2], [3], [1, 2], tiers="gpu=1024B@100FLOP/s")
+    assert [at.load_hours for at in alone.hours] == [0.0] * len(alone.hours)
+    assert alone.hours[-1].prefill_hours < alone.tiers[0].prefill_hours
+
+
+def test_several_gpus_compute_and_load_together_and_a_warm_up_is_not_counted():
+    one, two = (planned([1], [2], [1], gpus=gpus) for gpus in (1, 2))
+    assert two.tiers[1].prefill_hours == pytest.approx(one.tiers[1].prefill_hours / 2, abs=1e-6)
+    assert planned([1], [2], [1], [2], warm_up=0.75, tiers="gpu=512B,host=1024B@1B/s").tiers[1].hit_rate == 1.0
+
+
+# -- pages that move ---------------------------------------------------------------------------------------------------
+
+
+def compared(requests, gpu, host, block=64, token_bytes=4, link=50e9, speed=SPEED, cost=COST, sizes=None):
+    """What `Tiering` says of two tiers, and what pages that move do: hit shares, hours of prefill and of loading."""
+    if sizes is None:
+        sizes = ReuseBySize(tree_of(requests))
+    inputs = np.array(sizes.tree.inputs, np.int64)
+    tiers = Tier("gpu", gpu, speed), Tier("host", host, link)
+    model, every = (block, token_bytes, cost, 1), np.full(len(requests), True)
+    tiering = Tiering(tiers, [gpu, host], *model, sizes, inputs, every, sum(map(cost.flops, inputs.tolist())))
+    near, far = tiering.points()
+    found = list(served([path for path, _ in requests], gpu, host))
+    moved = bought(requests, found, block, (2 * cost.active, cost.per_pair), token_bytes, link, speed)
+    return (near.hit_rate, far.hit_rate, far.prefill_hours, far.load_hours), moved
+
+
+def tree_of(requests):
+    return TraceTree(
+        TraceRequest(0, tokens, 1, PackedTokens(path.astype(np.uint32).tobytes())) for path, tokens in requests
+    )
+
+
+@given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 12), st.sampled_from([1, 30, 1e9]))
+@example(1, 2, 3, 30)
+def test_it_is_what_pages_that_move_do(seed, gpu, more, link):
+    names: dict[tuple[int, ...], int] = {}
+    prompts = random_prompts(seed, most=30)
+    requests = [
+        (np.array([names.setdefault(tuple(prompt[: at + 1]), len(names)) for at in range(len(prompt))], np.int64),
+         max(0, 16 * len(prompt) - seed % 16))
+        for prompt in prompts
+    ]  # fmt: skip
+    if not names:
+        return
+    ours, moved = compared(requests, gpu, gpu + more, block=16, link=link, speed=5000)
+    assert ours == pytest.approx(moved, abs=1e-6)
+
+
+@pytest.mark.parametrize(("gpu", "host"), [(6700, 9000), (7000, 30000)])
+def test_on_some_sessions_of_agents_too(gpu, host):
+    ours, moved = compared(arrivals(sessions_in(CUTS / "agents.jsonl"), hours=0.2), gpu, host)
+    assert ours == pytest.approx(moved, abs=1e-6)
+    assert ours[1] > 0.1
+
+
+LLAMA_70B = PrefillCost(70_600_000_000, 70_600_000_000, 4 * 80 * 64 * 128)
+PAIRS = [(1.4, 3), (1.4, 6.5), (1.4, 26), (1, 2), (1, 4), (1, 8), (2, 4), (2, 8), (4, 8), (4, 16)]  # millions of tokens
+BLOCK, EACH, LINK = 64, 327_680, 8 * 50e9
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not SESSIONS.exists(), reason="needs the trace of 692 sessions: MINIKV_SHARED names its folder")
+def test_on_all_sessions_at_ten_pairs_of_sizes():
+    """Eight GPUs as one, with the rates of `prototypes/tiers.py`, which keeps one chain for each session."""
+    spec = importlib.util.spec_from_file_location("tiers", SHARED / "prototypes" / "tiers.py")
+    chains = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(chains)
+    requests = arrivals(sessions_in(SESSIONS))
+    assert len(requests) == 42_906
+    sizes, events = ReuseBySize(tree_of(requests)), chains.arrivals(sessions_in(SESSIONS))
+    for gpu, host in PAIRS:
+        near, far = (int(millions * 1e6) // BLOCK for millions in (gpu, host))
+        ours, moved = compared(requests, near, far, BLOCK, EACH, LINK, 8 * SPEED, LLAMA_70B, sizes)
+        assert ours == pytest.approx(moved, abs=1e-6)
+        theirs = chains.two_tiers(events, near * BLOCK, far * BLOCK)
+        assert ours[:2] == pytest.approx(theirs[:2], abs=0.002)
+        hours = [seconds / 3600 for seconds in theirs[2:]]
+        assert ours[2:] == pytest.approx(hours[:2], abs=0.005 * hours[2])
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tiers", "said"),
+    [
+        ("gpu=60GiB,host=1TiB", "host has no rate: expected one, such as host=1TiB@50GB/s"),
+        ("gpu=60GiB,host=1TiB@50", "host is at '50': expected a rate and its unit, such as 50GB/s"),
+        ("gpu=60GiB,host=1TiB@50Gb/s", "host is at '50Gb/s': expected a rate and its unit, such as 50GB/s"),
+        ("gpu=60GiB,host=1TiB@0GB/s", "host is at '0GB/s': expected a rate"),
+        ("gpu=60GiB@", "gpu is at '': expected a rate and its unit, such as 400TFLOP/s"),
+        ("gpu=60GiB@400TB", "gpu is at '400TB': expected a rate and its unit, such as 400TFLOP/s"),
+        ("gpu=60GiB,host=1TiB@50GB", "host is at '50GB': expected a rate and its unit, such as 50GB/s"),
+        ("gpu=60GiB@400TB/s", "gpu is at '400TB/s': expected a rate and its unit, such as 400TFLOP/s"),
+        ("gpu=60", "gpu is '60': expected a number and its unit"),
+        ("gpu=0GiB", "gpu is '0GiB': expected a number and its unit"),
+        ("gpu=60GiB,ssd=1TiB@5GB/s", "'ssd' is not a tier: expected gpu, host, disk"),
+        ("60GiB", "'60GiB' is not a tier"),
+        ("gpu=60GiB,", "'' is not a tier"),
+        ("host=1TiB@50GB/s", "tiers are host: expected gpu, then host or disk or both, each once"),
+        ("gpu=1GiB,disk=8TiB@1GB/s,host=9TiB@1GB/s", "tiers are gpu, disk, host: expected gpu, then host or disk"),
+        ("gpu=1GiB,gpu=2GiB", "tiers are gpu, gpu: expected"),
+        ("gpu=60GiB,host=60GiB@50GB/s", "host is 60 GiB: expected more than gpu, 60 GiB"),
+    ],
+)
+def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsys):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        read_tiers(tiers)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tiers", tiers])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tiers", "error", "said"),
+    [
+        ([], ValueError, "tiers are none: expected gpu"),
+        ([Tier("gpu", 0)], ValueError, "gpu is 0: a tier has at least 1 byte"),
+        ([Tier("gpu", 1.5)], TypeError, "gpu is 1.5"),
+        ([Tier("gpu", 1), Tier("host", 2)], ValueError, "host has no rate"),
+        ([Tier("gpu", 1), Tier("host", 2, float("nan"))], ValueError, "the rate of host is nan: expected a number"),
+        ([Tier("gpu", 1), Tier("host", 2, 10**400)], ValueError, "the rate of host is 1000"),
+        ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
+        ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
+        ([("gpu", 1)], TypeError, "is not a tier: expected a Tier"),
+        (Tier("gpu", 1), TypeError, "tiers is Tier.*: expected a text or a sequence of Tier"),
+    ],
+)
+def test_tiers_as_objects_are_checked_as_well(tiers, error, said):
+    with pytest.raises(error, match=said):
+        read_tiers(tiers)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "tiers needs a model, which is not given"),
+        ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
+        ({"model": "gemma-3-12b"}, "tiers counts blocks alone: leave it out for a model with windows or states"),
+    ],
+)
+def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        plan(MOONCAKE, tiers="gpu=60GiB,host=1TiB@50GB/s", **options)
+
+
+# -- how it is shown ---------------------------------------------------------------------------------------------------
+
+TIERS = "gpu=1GiB,host=4GiB@50GB/s,disk=8GiB@10GB/s"
+
+
+def test_a_text_and_objects_say_the_same_and_the_gpu_is_the_memory():
+    found = plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS)
+    tiers = Tier("gpu", 2**30), Tier("host", 2**32, 50e9), Tier("disk", 2**33, 10e9)
+    assert plan(MOONCAKE, "llama-3.1-8b", tiers=tiers) == found
+    assert found.at_memory.blocks == found.tiers[0].blocks
+    assert found.at_memory.hits == found.tiers[0].hits
+
+
+def test_without_tiers_nothing_is_said_of_them():
+    found = plan(MOONCAKE, "llama-3.1-8b", "1GiB")
+    assert (found.tiers, found.hours, found.hours_without_cache) == ((), (), 0.0)
+    assert not {"tiers", "hours"} & set(plan_object(found))
+    assert "hours" not in curve_csv(found)
+    assert "Tiers" not in str(found)
+    assert "--memory" in str(found)
+
+
+def test_every_form_has_the_tiers(tmp_path, capsys):
+    files = {kind: str(tmp_path / f"plan.{kind}") for kind in ("csv", "html", "png")}
+    options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
+    status = cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tp", "2", "--tiers", TIERS, *options])
+    said, found = capsys.readouterr().out, plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS, tp=2)
+    assert status == 0
+    assert str(found) in said
+    assert "loading a token takes as long as computing it" in said
+    page = (tmp_path / "plan.html").read_text("utf-8")
+    (section,) = [one for one in PlanWords(found).sections() if one.title == "Tiers"]
+    assert [row[0] for row in section.rows] == ["none", "gpu", "host", "disk"]
+    for row in section.rows:
+        assert all(cell in page for cell in row)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "plan.csv").read_text("utf-8"))))
+    by_name = {row["tier"]: row for row in rows if row["tier"]}
+    assert {name: float(row["prefill_hours"]) for name, row in by_name.items()} == {
+        tier.name: tier.prefill_hours for tier in found.tiers
+    }
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(json.dumps(plan_object(found)))
+    assert [tier["bytes_per_gpu"] for tier in told["tiers"]] == [2**30, 2**32, 2**33]
+    assert [tier["rate_per_gpu"] for tier in told["tiers"]] == [SPEED, 50e9, 10e9]
+    assert told["tiers"][1]["break_even_rate_per_gpu"] > 1e9
+    assert len(told["hours"]) == len(told["points"])
+
+
+def test_the_picture_has_both_charts_with_a_mark_for_each_tier():
+    words = PlanWords(plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS))
+    chart = hours_chart(words)
+    assert list(chart.marks) == ["gpu", "host", "disk"]
+    assert list(chart.marks.values()) == [1, 4, 8]
+    assert chart.lines["loading"][0] is None
+    page = plan_page(words, "day.jsonl", plan_picture(words))
+    assert plan_picture(words) in page
+    seen = Tags(page)
+    assert seen.open == []
+
+
+def test_what_the_weights_take_is_no_part_of_the_gpu():
+    found = plan(MOONCAKE, "llama-3.1-8b", tiers="gpu=20GiB,host=25GiB@50GB/s", weights="bf16")
+    assert found.tiers[0].bytes == found.memory < 2**33
+    assert found.tiers[0].blocks == found.at_memory.blocks
+
+
+@pytest.mark.parametrize("rate", [Fraction(10**10, 3), np.int64(10**10), np.float32(10**10)])
+def test_a_rate_of_any_kind_of_number_can_be_written_as_json(rate):
+    found = plan(MOONCAKE, "llama-3.1-8b", tiers=[Tier("gpu", 2**30), Tier("host", 2**31, rate)])
+    assert json.loads(json.dumps(plan_object(found)))["tiers"][1]["rate"] == float(rate)
+
+
+def test_tiers_of_as_many_blocks_are_all_named_in_the_csv():
+    found = planned([1, 2], [3], [1, 2], tiers="gpu=1024B,host=1025B@1B/s,disk=2048B@1B/s")
+    rows = {row["blocks"]: row["tier"] for row in csv.DictReader(io.StringIO(curve_csv(found)))}
+    assert (rows["2"], rows["4"], rows["3"]) == ("gpu, host", "disk", "")
+
+
+def test_tiers_take_no_more_passes_over_the_trace(monkeypatch):
+    passes, pass_over = [], reuse.reuse_in
+    monkeypatch.setattr(reuse, "reuse_in", lambda *of: passes.append(of) or pass_over(*of))
+    chat = "synthetic:chat?requests=60", "llama-3.1-8b"  # most sizes are smaller than some request
+    plan(*chat, "1GiB")
+    without = len(passes)
+    plan(*chat, tiers="gpu=1GiB,host=4GiB@50GB/s")
+    assert 10 < len(passes) - without <= without + 1
+
+
+@pytest.mark.parametrize("tiers", ["gpu=1024B", "gpu=1024B,host=9999B@1B/s,disk=999999B@1B/s"])
+def test_the_steps_are_not_more_than_were_said(tiers):
+    levels, said, done = read_tiers(tiers), [], []
+    terms = Terms(512, bytes_per_token=1, memory=1024, cost=COST, tiers=levels)
+    make_plan(TraceTree(trace([1, 2], [3], [4, 5], [1, 2])), terms, done.append, said.append)
+    assert len(done) in {said[0] - 1, said[0]}  # the knee may be a size that is there anyway
+
+
+def test_a_link_that_never_pays_is_said_to():
+    words = PlanWords(planned([1], [2], [1], tiers="gpu=512B,host=1024B@1B/s", cost=PrefillCost(1, 1, 0)))
+    (section,) = [one for one in words.sections() if one.title == "Tiers"]
+    assert section.rows[2][4] == "never"

@@ -1,0 +1,134 @@
+"""What a cause costs, and the hit rate without it, against the log really rewritten with that one cause fixed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted_causes import CAUSES, hit_rate, planted_causes
+
+from minikv_tools.why.log import survey
+
+pytestmark = pytest.mark.core
+
+
+@functools.lru_cache(3)
+def surveyed(requests, seed):
+    return survey(json.dumps(entry).encode() for entry in planted_causes(requests, seed))
+
+
+@functools.cache
+def found_in(requests, seed, *without):
+    return hit_rate(planted_causes(requests, seed, without))
+
+
+def place_of(report, cause):
+    """The place where a cause is found: the request ids and those of the runs are of one kind."""
+    found = [place for place in report.places if place.kind == CAUSES[cause]]
+    if cause in ("run", "request"):
+        found = [place for place in found if place.place.startswith("prompt") == (cause == "run")]
+    return found[0]
+
+
+def compared(requests, seed, cause, share):
+    """Compare what is lost, and the hit rate after the fix, with those of the log without the cause."""
+    hits, size = found_in(requests, seed)
+    hits_then, size_then = found_in(requests, seed, cause)
+    report = surveyed(requests, seed)
+    found = place_of(report, cause)
+    lost = (size - hits) - (size_then - hits_then)
+    assert found.lost == pytest.approx(lost, rel=0.1, abs=share * size)
+    assert found.fixed.after == pytest.approx(hits_then / size_then, abs=0.02)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_planted_cause_is_found_and_costs_what_the_log_without_it_saves(cause):
+    compared(800, 0, cause, share=0.002)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_planted_cause_costs_within_a_tenth_what_the_log_without_it_saves(cause, seed):
+    compared(3000, seed, cause, share=0.0005)
+
+
+def test_all_causes_together_cost_what_the_log_without_them_saves():
+    hits, size = found_in(800, 0)
+    hits_then, size_then = found_in(800, 0, *CAUSES)
+    report = surveyed(800, 0)
+    assert report.lost == pytest.approx((size - hits) - (size_then - hits_then), rel=0.03)
+    assert report.after == pytest.approx(hits_then / size_then, abs=0.01)
+
+
+WORDS = ("14:05", "14:06", "a", "b", "call_8f3a", "\n", "x. ", "2026-11-22", "é", "[1]", "a few longer words. ")
+texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+messages = st.builds(dict, role=st.sampled_from(["user", "assistant", "tool", "system"]), content=texts)
+tools = st.builds(dict, name=st.sampled_from("abc"), description=texts)
+requests = st.one_of(
+    st.builds(dict, prompt=texts, session_id=st.sampled_from(["s", "t", ""])),
+    st.builds(dict, messages=st.lists(messages, max_size=5), model=st.sampled_from("mn"), system=texts,
+              tools=st.lists(tools, max_size=3), session_id=st.sampled_from(["s", "t", ""])),
+)  # fmt: skip
+
+
+@given(st.lists(requests, min_size=1, max_size=12))
+def test_no_fix_saves_more_than_is_computed(entries):
+    report = survey(json.dumps(entry).encode() for entry in entries)
+    assert all(0 <= place.lost <= report.lost for place in report.places)
+    assert report.lost <= report.size - report.reused
+    assert 0 <= report.hits <= 1
+    assert 0 <= report.after <= 1
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=2, max_size=8))
+def test_a_log_in_which_each_prompt_continues_the_one_before_loses_nothing(talks):
+    talk, entries = [], []
+    for words in talks:
+        talk += [
+            {"role": "user", "content": " ".join(WORDS[word] for word in words)},
+            {"role": "assistant", "content": "Yes."},
+        ]
+        entries.append({"messages": talk[:-1]})
+    report = survey(json.dumps(entry).encode() for entry in entries)
+    assert (report.lost, report.continued) == (0, len(entries) - 1)
+
+
+PASSAGE = [
+    "lock",
+    "page",
+    "slot",
+    "tree",
+    "node",
+    "prefix",
+    "token",
+    "cache",
+    "radix",
+    "evict",
+    "match",
+    "leaf",
+    "split",
+]
+
+
+@pytest.mark.parametrize("clock", [False, True])
+@pytest.mark.parametrize("line", [" ", "\n"])
+def test_passages_in_any_order_cost_what_they_would_not_cost_in_one_order(line, clock):
+    chance = random.Random(0)
+    passages = [line.join(" ".join(chance.choices(PASSAGE, k=8)) + "." for _ in range(12)) for _ in range(9)]
+
+    def log(in_order):
+        chance = random.Random(1)
+        for n in range(200):
+            found = chance.sample(passages, 3)
+            rules = (
+                f"Answer briefly. It is 14:{0 if in_order else clock * n % 60:02d}:00. " + "Say what you know. " * 20
+            )
+            asked = "\n\n".join([*(sorted(found) if in_order else found), f"Question {n}?"])
+            yield {"messages": [{"role": "system", "content": rules}, {"role": "user", "content": asked}]}
+
+    assert survey(log(in_order=False)).after == pytest.approx(survey(log(in_order=True)).hits, abs=0.02)

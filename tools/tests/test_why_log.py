@@ -1,0 +1,593 @@
+"""`minikv why LOG`: the places that break the prefix, what they lose, and one line about every log that is no log."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import json
+import os
+import random
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nightly import NIGHTLY
+
+from minikv import asset
+from minikv.cli import main
+from minikv.traffic.trace_file import TraceError
+from minikv.traffic.trace_tree import PrefixTree
+from minikv_tools.bodies import read_body
+from minikv_tools.exports import log_lines
+from minikv_tools.logs import time_of
+from minikv_tools.why import log as log_module
+from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
+from minikv_tools.why.log import survey
+from minikv_tools.why.log_report import tree_html
+from minikv_tools.why.places import as_body
+
+pytestmark = pytest.mark.core
+
+RULES = "You are a careful assistant. " * 20
+
+
+def body(*texts, clock=None, **more):
+    roles = ("user", "assistant")
+    talk = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+    said = f"It is 14:{clock:02d}. {RULES}" if clock is not None else RULES
+    return {"messages": [{"role": "system", "content": said}, *talk], **more}
+
+
+def lines(*bodies):
+    return [json.dumps(one).encode() + b"\n" for one in bodies]
+
+
+def found(*bodies):
+    return [
+        (place.place, place.kind, place.breaks) for place in survey(lines(*bodies)).places if not place.about.harmless
+    ]
+
+
+TALK = [
+    f"message {number} with words enough to be known again" for number in ("one", "two", "three", "four", "five", "six")
+]
+
+
+def test_a_conversation_that_only_grows_loses_nothing():
+    report = survey(lines(*(body(*TALK[:size]) for size in (1, 3, 5))))
+    assert (report.requests, report.continued, report.lost, report.places) == (3, 2, 0, [])
+
+
+def test_a_clock_loses_all_behind_it():
+    report = survey(lines(*(body(*TALK[:size], clock=size) for size in (1, 3, 5))))
+    (place,) = report.places
+    assert (place.place, place.kind, place.breaks) == ("messages[0] (system), content", "clock", 2)
+    assert place.lost > 2 * len(RULES)
+    assert place.lines == (2, 3)  # the longer prompt lost more
+
+
+def test_conversations_that_alternate_are_told_apart():
+    other = [text.replace("message", "notice") for text in TALK]
+    both = [body(*talk[:size], clock=size) for size in (1, 3, 5) for talk in (TALK, other)]
+    assert found(*both) == [("messages[0] (system), content", "clock", 4)]
+
+
+def test_a_conversation_that_the_log_names_is_believed():
+    named = [body("Hi", session_id="a"), body("Hi", session_id="b"), body("Ho", session_id="a", clock=1)]
+    report = survey(lines(*named))
+    assert [place.lines for place in report.places] == [(1, 3)]
+
+
+def test_a_history_that_slides_is_found():
+    tail = [body(*TALK[:5]), body(*TALK[2:6])]
+    assert found(*tail) == [("messages", "history truncated", 1)]
+
+
+def test_places_are_ranked_by_what_they_lose():
+    tools = [{"name": name} for name in ("read", "write")]
+    small = [body("a short talk about tools", tools=tools), body("a short talk about tools", tools=tools[::-1])]
+    large = [body(*TALK[:size], clock=size) for size in (4, 6)]
+    kinds = [kind for _, kind, _ in found(*small, *large)]
+    assert set(kinds) == {"tools reordered", "clock"}
+    losses = [place.lost for place in survey(lines(*small, *large)).places]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_other_questions_are_no_fault():
+    report = survey(lines(body("Is it warm outside today?"), body("Who rang at the door?")))
+    assert report.lost == 0
+    assert all(place.about.harmless for place in report.places)
+
+
+def test_what_another_prompt_made_up_for_is_not_lost():
+    """The third request parts early from the first of its conversation, but the second has all that it needs."""
+    first, second = body(*TALK[:1], clock=1, session_id="a"), body(*TALK[:3], clock=2, session_id="b")
+    third = body(*TALK[:3], clock=2, session_id="a")
+    assert survey(lines(first, second, third)).lost == survey(lines(first, second)).lost > 0
+
+
+def test_blank_lines_count_as_lines_and_others_are_left_out():
+    log = [b"\n", *lines(body("Hi", clock=1)), b'{"note": "no request"}\n', *lines(body("Hi", clock=2))]
+    report = survey(log)
+    assert (report.requests, report.log.others) == (2, 1)
+    assert report.places[0].lines == (2, 4)
+
+
+MALFORMED = [
+    b'{"prompt": "b',
+    b"x\n",
+    b"[3]\n",
+    b'{"messages": [3]}\n',
+    b'{"prompt": [1, "a"]}\n',
+    b'{"prompt": [1]}\n',
+]
+
+
+SOUND = lines(*({"prompt": f"{number} is said"} for number in range(99)))
+survey_of_the_sound = functools.cache(lambda: survey(SOUND))
+
+
+@given(st.sampled_from(MALFORMED), st.integers(1, 98))
+@settings(max_examples=2000 if NIGHTLY else 30)
+def test_one_malformed_line_in_a_hundred_is_left_out_and_named(odd, at):
+    whole, report = survey_of_the_sound(), survey([*SOUND[:at], odd, *SOUND[at:]])
+    assert (report.requests, report.size, report.reused) == (whole.requests, whole.size, whole.reused)
+    assert report.log.malformed == 1
+    assert report.log.first.startswith(f"log, line {at + 1}: ")
+    assert report.log.first in " ".join(repr(report).split())
+    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(2 of 101 lines are malformed, at most 1% may be"):
+        survey([*SOUND[:at], odd, *SOUND[at:], b"x"])
+
+
+def test_a_file_of_something_else_is_not_read_to_its_end():
+    def garbage():
+        for _ in range(11):
+            yield b"x"
+        raise AssertionError
+
+    with pytest.raises(TraceError, match=r"line 1: the line is not JSON.*11 of 11 lines"):
+        survey(garbage())
+
+
+def test_a_line_that_is_too_long_is_never_left_out():
+    long = b'{"prompt": "' + b"a" * 2**24 + b'"}'
+    with pytest.raises(TraceError, match="line 201: the line has over 16777216 bytes"):
+        survey([*lines(*[body("Hi")] * 200), long])
+
+
+def test_a_log_of_text_and_of_token_ids_is_refused_by_name():
+    with pytest.raises(TraceError, match="line 2: the log has prompts of text and lists of token ids"):
+        survey([{"prompt": [1, 2]}, {"prompt": "Hi"}] * 50)
+    assert survey([{"prompt": ""}, {"prompt": [1]}]).requests == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--tokenizer", str(asset("model"))]])
+def test_a_log_of_token_ids_is_counted_in_them(options, tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(*[{"prompt": [*range(100, 600)]}] * 2)))
+    assert main(["why", str(tmp_path / "log"), *options]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 requests, 1,000 tokens of prompts." in said
+    assert "measured on the first prompts" not in said
+
+
+def test_blank_lines_are_passed_over_up_to_a_limit_as_in_a_trace(monkeypatch):
+    monkeypatch.setattr("minikv.traffic.trace_file.MOST_BLANK_LINES", 3)
+    assert survey([b"\n", *lines(body("Hi")), b" \n", b"\n"]).requests == 1
+    with pytest.raises(TraceError, match="log, line 5: over 3 lines are blank"):
+        survey([b"\n", *lines(body("Hi")), *[b"\n"] * 9])
+
+
+def test_after_many_of_one_kind_the_next_are_taken_for_it():
+    turns = [LoggedRequest(n, n + 1, read_body({"prompt": f"{RULES} It is 14:{n:02d}. {RULES}"})) for n in range(60)]
+    breaks = Breaks()
+    assert {breaks.between(turns[0].items, other.items).kind for other in turns[1:]} == {"clock"}
+
+
+def test_old_requests_are_forgotten_where_there_is_no_room():
+    turns = Turns(budget=30_000)
+    for number in range(50):
+        turns.add(LoggedRequest(number, number + 1, read_body(body(f"question {number} of many that differ"))))
+    assert turns.get(0) is None
+    assert turns.get(49) is not None
+    assert (
+        turns.before(LoggedRequest(50, 51, read_body(body("question 0 of many that differ", "Yes.", "Sure?"))))
+        is not None
+    )
+
+
+def test_after_the_room_was_used_up_once_as_many_are_kept_as_fit():
+    turns = Turns(budget=10_000)
+    for number in range(10):
+        turns.add(LoggedRequest(number, number + 1, read_body({"prompt": "x" * 250})))
+    assert [number for number in range(10) if turns.get(number)] == [7, 8, 9]
+
+
+def test_a_log_with_too_much_text_is_read_in_part(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(log_module, "LARGEST_TREE", 1000)
+    (tmp_path / "log").write_bytes(b"".join(lines(*(body(text * 50) for text in TALK))))
+    assert main(["why", str(tmp_path / "log")]) == 0
+    assert "The log holds more text than is compared at once" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (b"", "holds no request"), (b"\n\n", "holds no request"), (b'{"hash_ids": [1]}', "holds no request"),
+    (b'{"prompt": "a"}\n{"prompt": "b', "line 2: the line is not JSON"), (b'[["a"]]', "line 1: the line holds text"),
+    (bytes(range(256)), "line 1: the line is not"), (b"[" * 10**5, "nested too deeply"),
+    (b'{"prompt": "' + b"a" * 2**24 + b'"}', "the line has over 16777216 bytes"),
+    (b'{"prompt": [1, "a"]}', "line 1: prompt is [1, 'a']: expected text"),
+    (b'\n{"hash_ids": [1], "a": 2}\n{"b": 1}', "holds no request: its first line has the fields hash_ids, a"),
+    (b'{"messages": [3]}', "line 1: messages[0] is 3"),
+    (gzip.compress(b'{"prompt": "a"}\n' * 99, mtime=0)[:-9], "cannot be unpacked to its end"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_log_is_one_line(tmp_path, capsys, content, why):
+    (tmp_path / "log").write_bytes(content)
+    assert main(["why", str(tmp_path / "log")]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert why in said.err
+    assert len(said.err) < 500
+
+
+def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
+    log, page = tmp_path / "log.jsonl.gz", tmp_path / "why.html"
+    secret = "<b>secret</b> " * 500
+    bodies = [body(*TALK[:size], secret, clock=size) for size in (1, 3, 5)]
+    log.write_bytes(gzip.compress(b"".join(lines(*bodies)), mtime=0))
+    assert main(["why", str(log), "--html", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert "A date or a time changed." in said
+    assert len(said) < 4000
+    text = page.read_text("utf-8")
+    assert "<script" not in text
+    assert "http" not in text
+    assert "<b>secret" not in text
+    assert "A date or a time changed." in text
+    assert len(text) < 30_000
+    assert main(["why", str(log), "--json", "--top", "1"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [place["kind"] for place in told["places"]] == ["clock"]
+
+
+def test_sizes_are_tokens_where_there_is_a_tokenizer(tmp_path, capsys):
+    pytest.importorskip("tokenizers")
+    from minikv.files import asset
+
+    (tmp_path / "log").write_bytes(b"".join(lines(body("Größe"), body("Größe"))))
+    assert main(["why", str(tmp_path / "log"), "--tokenizer", str(asset("model"))]) == 0
+    assert "tokens of prompts" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_page_goes_with_a_log_and_into_a_folder_that_is_there(tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(body("Hi"))))
+    assert main(["why", str(tmp_path / "log"), str(tmp_path / "log"), "--html", "x.html"]) == 2
+    assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "none" / "x.html")]) == 2
+    assert main(["why", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_what_a_fix_saves_is_counted_to_the_byte():
+    bodies = [{"prompt": f"It is 14:0{number}. And this is said again."} for number in (1, 2)]
+    (place,) = survey(lines(*bodies)).places
+    assert (place.lost, survey(lines(*bodies)).lost) == (len("2. And this is said again."),) * 2
+
+
+def test_lost_text_that_is_not_ascii_is_counted_in_bytes():
+    rest = "é" * 1000
+    (place,) = survey(lines(*({"prompt": f"It is 14:0{number}. {rest}"} for number in (1, 2)))).places
+    assert place.lost == len(f"2. {rest}".encode())
+
+
+def test_two_kinds_of_change_at_one_place_are_told_apart():
+    said = ["It is 14:01. Rest.", "It is 14:02. Rest.", "It is 14:02.  Rest.", "It is 14:03.  Rest."]
+    kinds = {place.kind for place in survey(lines(*({"prompt": f"{RULES} {text}"} for text in said))).places}
+    assert kinds == {"clock", "white space"}
+
+
+def test_a_conversation_of_short_messages_is_followed():
+    talks = [["Hi", "Ho", "Go"], ["Yo", "Ho", "No"]]
+    bodies = [body(*talk[:size], clock=number + 3 * size) for size in (1, 3) for number, talk in enumerate(talks)]
+    turns = [LoggedRequest(number, number + 1, read_body(one)) for number, one in enumerate(bodies)]
+    kept = Turns()
+    kept.add(turns[0])
+    kept.add(turns[1])
+    assert [kept.before(turn) for turn in turns[2:]] == turns[:2]
+
+
+def grown(*texts):
+    tree = PrefixTree()
+    for text in texts:
+        tree.insert(text)
+    return tree
+
+
+def test_the_drawing_shows_what_most_prompts_begin_with():
+    page = tree_html(grown(b"Be brief. A", b"Be brief. B", b"Be kind. C"), depth=6)
+    assert page.index("3 prompts, 3 bytes") < page.index("2 prompts, 7 bytes") < page.index("+2 branches")
+    assert "+1 more branch<" in page
+
+
+def test_the_drawing_ends_at_its_depth():
+    texts = [b"a ", b"a b ", b"a b c ", b"a b c d ", b"a b c d e "]
+    assert tree_html(grown(*texts, *texts), depth=2).count("<code>") == 2
+
+
+def test_the_drawing_of_a_wide_tree_stays_small():
+    texts = [f"{first:03d} and {second}".encode() for first in range(99) for second in range(9)]
+    assert tree_html(grown(*texts), depth=6).count("<code>") <= 80
+
+
+def test_a_long_text_shows_both_ends_and_no_markup_of_its_own():
+    long = b"<script>" + b"x" * 9000 + b"the end"
+    page = tree_html(grown(long, long), depth=2)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "the end" in page
+    assert len(page) < 1000
+
+
+def test_bytes_that_are_no_text_are_drawn():
+    assert "\N{REPLACEMENT CHARACTER}" in tree_html(grown("é".encode()[:1] * 2, "é".encode()[:1] * 2), depth=2)
+
+
+@given(st.lists(st.text("ab", max_size=12), max_size=20))
+def test_of_the_prompts_that_share_the_most_the_latest_is_compared(texts):
+    work = log_module._Survey("log", "")
+    for number, text in enumerate(texts):
+        turn = LoggedRequest(number, number + 1, read_body({"prompt": text}))
+        shared, latest = work._insert(text.encode(), turn)
+        by_hand = [len(os.path.commonprefix([text, other])) for other in texts[:number]]  # noqa: RUF071
+        assert shared == max(by_hand, default=0)
+        assert latest == (max(n for n, size in enumerate(by_hand) if size == shared) if shared else None)
+
+
+def test_messages_of_numbers_are_told_apart():
+    """Without their digits these prompts are all the same: each conversation must still find its own."""
+    dice = random.Random(1)
+    talks = [[" ".join(f"w{dice.randrange(10**4)}" for _ in range(12)) for _ in range(6)] for _ in range(9)]
+    report = survey(lines(*(body(*talk[:size]) for size in (1, 3, 5) for talk in talks)))
+    assert (report.continued, report.lost) == (18, 0)
+
+
+def test_a_block_that_differs_by_user_is_called_that():
+    def asked(user, number):
+        said = f"{RULES}\nYou help {user}.\n{RULES}"
+        return {
+            "messages": [{"role": "system", "content": said}, {"role": "user", "content": f"{user} asks {number}?"}]
+        }
+
+    users = ["Anna Lee", "Bob Ray", "Cem Oz", "Dora Fox"]
+    report = survey(lines(*(asked(user, number) for number in range(9) for user in users)))
+    (place,) = (place for place in report.places if place.lost)
+    assert (place.place, place.kind) == ("messages[0] (system), content", "differs by user")
+    assert place.lost == pytest.approx(3 * len(RULES), rel=0.1)  # each but the first computes the second half again
+
+
+def test_a_block_that_is_another_each_time_is_not_called_that():
+    said = [f"{RULES}\nSession {number:08x}e.\n{RULES}" for number in range(7000, 7020)]
+    bodies = [{"system": text, "messages": [{"role": "user", "content": "Hi"}]} for text in said]
+    assert {place.kind for place in survey(lines(*bodies)).places} == {"random id"}
+
+
+def test_a_truncated_history_costs_all_that_moved_up():
+    said = [f"{text}, the {number}. time. " * 5 for number, text in enumerate(TALK * 4)]
+    talk = [{"messages": body(*said[:size])["messages"]} for size in range(1, 20, 2)]
+    cut = [{"messages": [one["messages"][0], *one["messages"][1:][-7:]]} for one in talk]
+    report, fixed = survey(lines(*cut)), survey(lines(*talk))
+    (place,) = report.places
+    assert place.kind == "history truncated"
+    assert place.fixed.after == pytest.approx(fixed.hits, abs=0.01)
+    assert place.lost == pytest.approx((report.size - report.reused) - (fixed.size - fixed.reused), rel=0.02)
+
+
+def test_models_are_apart_in_the_tree_and_in_the_report():
+    text = "The same long words for both of them. " * 9
+    apart = survey(lines(*({"model": model, "prompt": text} for model in ("small", "large", "small"))))
+    assert (sorted(apart.trees), apart.reused) == (["large", "small"], len(text))
+    (place,) = apart.places  # the large one computes what the small one has
+    assert (place.place, place.kind, place.lost) == ("model", "namespace", len(text))
+
+
+def test_a_conversation_that_changes_its_model_loses_what_it_had():
+    sent = ((1, "small"), (3, "small"), (5, "large"))
+    bodies = [body(*TALK[:size], model=model, session_id=1) for size, model in sent]
+    (place,) = survey(lines(*bodies)).places
+    assert (place.place, place.kind) == ("model", "namespace")
+    assert place.lost == pytest.approx(len(read_body(bodies[1]).text), rel=0.02)
+
+
+def clocked(tmp_path, count=6):
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"".join(lines(*(body(TALK[n % 6], clock=n, user=f"u{n % 2}") for n in range(count)))))
+    return str(log)
+
+
+@pytest.mark.parametrize(("limits", "status"), [
+    (["lost > 99%"], 0), (["lost > 2%"], 1), (["hits < 1%"], 0), (["hits<99.5%"], 1), (["clock > 2%"], 1),
+    (["number > 0%"], 0), (["lost > 2%", "hits < 99%"], 1),
+])  # fmt: skip
+def test_a_limit_that_is_broken_sets_the_status_and_is_one_line(tmp_path, capsys, limits, status):
+    options = [option for limit in limits for option in ("--fail-if", limit)]
+    assert main(["why", clocked(tmp_path), "--json", *options]) == status
+    said = capsys.readouterr()
+    assert json.loads(said.out)["places"]
+    assert said.err.count("\n") == status * len(limits)
+    assert not status or f"--fail-if {limits[0]}: " in said.err
+
+
+def test_a_pair_has_a_limit_too(tmp_path, capsys):
+    for number in (1, 2):
+        (tmp_path / f"{number}.json").write_text(json.dumps(body("Hi", clock=number)))
+    pair = ["why", str(tmp_path / "1.json"), str(tmp_path / "2.json"), "--fail-if"]
+    assert (main([*pair, "shared < 90%"]), main([*pair, "shared < 1%"])) == (1, 0)
+    assert "--fail-if shared < 90%: shared is " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["lost", "lost = 2%", "cost > 2%", "shared < 90%", "lost > -1%", "", "lost > 2%; x"])
+def test_a_limit_that_is_none_is_refused_before_the_work(capsys, limit):
+    with contextlib.suppress(SystemExit):
+        assert main(["why", "no such log", "--fail-if", limit]) == 2
+    said = capsys.readouterr().err
+    assert "no such log" not in said
+    assert "--fail-if" in said
+
+
+def test_a_price_says_what_is_lost_in_money(tmp_path, capsys):
+    log = clocked(tmp_path)
+    lost = survey(Path(log).read_bytes().splitlines()).lost
+    assert main(["why", log, "--price", "4000000,400000"]) == 0
+    assert f"That costs {lost / 4 * 3.6:,.2f} at these prices" in " ".join(capsys.readouterr().out.split())
+    assert main(["why", log, "--price", "4000000,400000,5000000"]) == 0
+    assert f"{lost / 4 * 4.6:,.2f}" in capsys.readouterr().out
+    assert main(["why", log, "--price", "4000000,400000,5000000,8000000"]) == 0  # all is written for one hour
+    assert f"{lost / 4 * 7.6:,.2f} at these prices, with 4 bytes per token: WRITE_1H for" in joined(capsys)
+
+
+def joined(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_json_has_the_money_of_the_whole_of_each_place_and_of_each_group(tmp_path, capsys):
+    log = clocked(tmp_path)
+    assert main(["why", log, "--json", "--by", "user", "--price", "4000000,400000"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for said in (told, *told["places"], *told["groups"].values()):
+        assert said["costs"] == pytest.approx(said["lost"] / 4 * 3.6)
+    assert sum(said["costs"] for said in told["groups"].values()) == pytest.approx(told["costs"])
+    assert told["costs"] > 0
+    assert main(["why", log, "--json"]) == 0
+    assert "costs" not in joined(capsys), "without a price"
+
+
+@pytest.mark.parametrize("price", ["0.3,3", "3,0.3,0.2", "3,0.3,6,3.75", "3,0.3,3.75,0.2"])
+def test_prices_in_another_order_are_refused(capsys, price):
+    """To read from the cache never costs the most, and an hour not less than five minutes."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["why", "log", f"--price={price}"])
+    assert f"{price!r}: CACHED must not be above the others, nor WRITE above WRITE_1H" in capsys.readouterr().err
+
+
+def test_a_field_that_no_request_has_is_refused_with_those_there_are(tmp_path, capsys):
+    log = clocked(tmp_path)
+    assert main(["why", log, "--by", "person"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "no request has the field 'person': the first line has " in said.err
+    assert "user" in said.err
+    some = [{"prompt": "Hi"}, {"prompt": "Ho", "metadata": {"route": "/a"}}]
+    assert {*survey(some, by="metadata.route").groups} == {"(none)", "/a"}
+    with pytest.raises(TraceError, match=r"'route': the first line has prompt, metadata, metadata.route$"):
+        survey(some[1:], by="route")
+
+
+def test_json_has_as_many_groups_as_the_table_and_their_hit_rates(tmp_path, capsys):
+    log = clocked(tmp_path, 7)
+    assert main(["why", log, "--json", "--by", "user", "--top", "1"]) == 0
+    ((name, said),) = json.loads(capsys.readouterr().out)["groups"].items()
+    shares = survey(log, by="user").groups
+    assert name == max(shares, key=lambda name: shares[name].lost)
+    assert (said["hits"], said["hits_after"]) == (shares[name].hits, shares[name].after)
+
+
+def test_the_report_says_that_rows_do_not_add_up_only_where_a_loss_stands_in_several(tmp_path, capsys):
+    for bodies, times in ((hidden_causes(8), 1), ([body("Hi", clock=clock) for clock in range(8)], 0)):
+        (tmp_path / "log").write_bytes(b"".join(lines(*bodies)))
+        assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "page.html")]) == 0
+        for text in (joined(capsys), (tmp_path / "page.html").read_text("utf-8")):
+            assert text.count("so the rows do not add up") == times == text.count("with others") // 2
+
+
+@pytest.mark.parametrize("price", ["3", "3,x", "3,-1", "1,2,3,4,5", "nan,1"])
+def test_a_price_that_is_none_is_refused(capsys, price):
+    with pytest.raises(SystemExit):
+        main(["why", "log", "--price", price])
+    assert "is not a list of two to four prices" in capsys.readouterr().err
+
+
+def test_a_table_by_a_field_has_a_row_for_each_value(tmp_path, capsys):
+    log, page = clocked(tmp_path, 7), tmp_path / "why.html"
+    assert main(["why", log, "--json", "--by", "user"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert [groups[user]["requests"] for user in ("u0", "u1")] == [4, 3]
+    assert sum(group["lost"] for group in groups.values()) == survey(Path(log).read_bytes().splitlines()).lost
+    assert main(["why", log, "--by", "user", "--top", "1", "--html", str(page)]) == 0
+    assert "By user" in page.read_text("utf-8")
+    assert "u1" not in capsys.readouterr().out
+
+
+def test_what_goes_with_a_log_is_refused_for_a_pair(capsys):
+    for option in (["--by", "user"], ["--price", "3,1"], ["--html", "x.html"]):
+        assert main(["why", "a", "b", *option]) == 2
+        assert f"{option[0]} needs one log, not two prompts" in capsys.readouterr().err
+
+
+def test_a_branch_that_ends_in_a_word_is_drawn_with_what_follows():
+    texts = [f"It is 14:{minute:02d}. Be brief.".encode() for minute in (1, 2, 11, 12) for _ in range(2)]
+    page = tree_html(grown(*texts), depth=3)
+    assert "<code>01. Be brief.</code>" in page
+    assert "1 byte" not in page
+
+
+def test_the_bill_is_compared_with_what_an_unlimited_cache_reads(tmp_path, capsys):
+    usage = {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 250}}
+    log = tmp_path / "log.jsonl"
+    bodies = [body(*TALK[:size], model="small", usage=usage) for size in (1, 3)]
+    log.write_bytes(b"".join(lines(*bodies, body("Hi", model="large"))))
+    first, second = (len(read_body(one).text) for one in bodies)
+    billed = survey(log.read_bytes().splitlines()).billed
+    assert list(billed) == ["small"]
+    assert (billed["small"].requests, billed["small"].hits) == (2, 0.25)
+    assert billed["small"].after == pytest.approx(first / second / 2, abs=0.001)
+    assert main(["why", str(log)]) == 0
+    assert re.search(r"small +2 +2,000 +25.0% +\d\d.\d%", capsys.readouterr().out)
+
+
+def hidden_causes(count):
+    """Prompts with their tools in any order, and then a clock before the text that all share."""
+    draw, tools = random.Random(1), [{"name": f"tool_{n}", "description": "Does this. " * 20} for n in range(6)]
+    for n in range(count):
+        system = f"It is {n % 24:02d}:{n % 60:02d}. " + "Be kind and brief, and say what you know. " * 60
+        asked = [{"role": "system", "content": system}, {"role": "user", "content": f"Number {draw.random()}"}]
+        yield {"model": "m", "tools": draw.sample(tools, len(tools)), "messages": asked}
+
+
+def test_causes_that_hide_each_other_are_told_and_the_gate_sees_both():
+    """Fixed alone, the clock gives next to nothing, since the tools before it change; with both fixed, half of all."""
+    report = survey(hidden_causes(100))
+    lost = {place.kind: (place.lost / report.size, place.joint / report.size) for place in report.places}
+    assert lost["clock"][0] < 0.1
+    assert 0.4 < lost["clock"][1] == lost["tools reordered"][1] < 0.6
+    assert report.quantity("clock") == sum(lost["clock"]) > 0.4
+    assert sum(lost["tools reordered"]) + lost["clock"][0] == pytest.approx(report.lost / report.size, abs=0.01)
+    assert "with others" in repr(report)
+    assert [place["lost_with_others"] > 0 for place in report.as_json(2)["places"]] == [True, True]
+
+
+def test_causes_in_prompts_of_their_own_hide_nothing():
+    clocks = [{"prompt": f"It is 14:{n:02d}. {'Be brief. ' * 50}{n * n}"} for n in range(20)]
+    ids = [{"prompt": f"Session 9f3e{n:08x}: {'Be kind. ' * 50}{n * n}"} for n in range(20)]
+    report = survey(clocks + ids)
+    assert sum(place.joint for place in report.places) < report.size / 100
+    assert "with others" not in repr(report)
+
+
+DATES = st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.none() | st.just(timezone.utc))
+
+
+@given(DATES, st.sampled_from(["time", "timestamp", "created_at"]), st.sampled_from(["Hi", [5, 7]]))
+def test_a_datetime_is_a_time_like_the_text_that_it_is_printed_as(when, key, prompt):
+    """Of a log from Python, also in its metadata, with prompts of text and of token ids."""
+    for entry in ({"prompt": prompt, key: when}, {"prompt": prompt, "metadata": {key: when}}):
+        text = json.loads(json.dumps(entry, default=str))
+        assert as_body(entry).time == as_body(text).time == when.replace(tzinfo=timezone.utc).timestamp() * 1000
+        assert [time_of(json.loads(line)) for line in log_lines([entry])] == [time_of(entry)]
+        assert survey([entry]).requests == 1
+    assert survey([{"prompt": "Hi", "day": when.date()}]).requests == 1
+
+
+def test_what_json_lacks_is_named():
+    with pytest.raises(TypeError, match=r"an entry holds \{1\}: expected what JSON has, or a date"):
+        survey([{"prompt": "Hi", "tags": {1}}])

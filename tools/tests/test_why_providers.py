@@ -1,0 +1,375 @@
+"""What the providers' APIs read: their rules by hand, the laws of breakpoints, the bill, and the age of the rules."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from why_provider_pairs import CACHE, HOUR, LONG, POINT, gpt, opus, part, rules, text, turns
+
+from minikv.cli import main
+from minikv_tools.bodies import read_body
+from minikv_tools.logs import Units
+from minikv_tools.usage import read_usage
+from minikv_tools.why import explain, explanation_text
+from minikv_tools.why.breakpoints import breakpoints, endings, prompt_blocks
+from minikv_tools.why.changes import KINDS
+from minikv_tools.why.places import read_prompt
+from minikv_tools.why.providers import RULES, RequestPair, predict, provider_of
+from minikv_tools.why.texts import shared_length
+
+pytestmark = pytest.mark.core
+
+
+class Letters:
+    """A tokenizer with a token for each character."""
+
+    def encode(self, text):
+        return [ord(character) for character in text]
+
+
+def between(one, two, age=0.0, key=None):
+    """The prediction for two request bodies, where a character is a token."""
+    one, two = read_body(one), read_body(two)
+    shared = shared_length(one.text, two.text)
+    return predict(key or provider_of(one, two), RequestPair(one, two, shared, len(two.text), age=age))
+
+
+# -- the models -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "key", "least"), [
+    ("claude-opus-5", "anthropic", 512), ("claude-opus-5-5", "anthropic", 512), ("claude-fable-5-1", "anthropic", 512),
+    ("claude-mythos-5", "anthropic", 512), ("claude-sonnet-5-5", "anthropic", 512),
+    ("claude-haiku-5-5", "anthropic", 512), ("claude-opus-4-8", "anthropic", 1024),
+    ("anthropic.claude-opus-4-1-20250805-v1:0", "anthropic", 1024), ("claude-sonnet-5", "anthropic", 1024),
+    ("anthropic/claude-sonnet-4.5", "anthropic", 1024), ("claude-3-5-sonnet-20241022", "anthropic", 1024),
+    ("claude-opus-4-7", "anthropic", 2048), ("claude-mythos-preview", "anthropic", 2048),
+    ("claude-3-haiku-20240307", "anthropic", 2048), ("claude-opus-4-5@20251101", "anthropic", 4096),
+    ("claude-opus-4-6", "anthropic", 4096), ("claude-haiku-4-5", "anthropic", 4096),
+    ("gpt-5.6-sol", "openai", 1024), ("openai/gpt-6-luna", "openai", 1024),
+    ("gpt-4o-mini", "openai before", 1024), ("gpt-5-2025-08-07", "openai before", 1024), ("o3", "openai before", 1024),
+    ("gpt-35-turbo", "openai before", 1024), ("gpt-5.5-pro", "openai before", 2048),
+    ("Qwen/Qwen3-8B", None, 0), ("openai/gpt-oss-120b", None, 0), ("cerebras/Cerebras-GPT-13B", None, 0),
+    ("gpt-5.10", "openai", 1024), ("amazon.nova-pro-v1:0", None, 0), ("google/gemini-2.5-pro", None, 0),
+])  # fmt: skip
+def test_a_model_has_its_provider_and_its_least_length(model, key, least):
+    def asked(length):
+        return {"model": model, "cache_control": {"type": "ephemeral"}, "messages": [part("x" * length)]}
+
+    plain = {"model": model, "messages": [part("x")]}
+    assert provider_of(read_body(plain)) == provider_of(read_body(asked(9))) == key
+    if key:
+        begin = len("<|im_start|>user\n")
+        shorter, enough = (between(asked(length - begin), asked(length - begin)) for length in (least - 20, least))
+        assert (shorter.kind, shorter.read) == ("too short for the cache", 0)
+        assert enough.kind == ""
+        assert 0 < enough.read <= least
+
+
+def test_an_unknown_model_of_anthropics_is_unsure_between_512_and_4096():
+    body = {"model": "claude-next", "cache_control": {"type": "ephemeral"}, "messages": [part("x" * 2000)]}
+    assert between(body, body).unsure
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def end_of(body, number):
+    return prompt_blocks(read_body(body))[number].end
+
+
+def test_a_conversation_reads_up_to_the_breakpoint_of_the_turn_before_and_writes_the_rest():
+    one = opus(text(LONG), messages=turns(2)[:3], **CACHE)
+    two = opus(text(LONG), messages=turns(3)[:5], **CACHE)
+    found = between(one, two)
+    assert (found.read, found.read + found.written) == (end_of(one, -1), end_of(two, -1))
+
+
+def test_the_documented_example_of_looking_back():
+    """Ten blocks, then 15: a hit at 10. Then 35: nothing from 35 back to 16; a second breakpoint at 15 finds it."""
+
+    def asked(count, *marked):
+        return {"model": "claude-opus-5", "messages": [
+            part(f"{n}{LONG}", **(CACHE if n in marked else {})) for n in range(1, count + 1)]}  # fmt: skip
+
+    assert between(asked(10, 10), asked(15, 15)).read == end_of(asked(10), -1)
+    missed = between(asked(15, 15), asked(35, 35))
+    assert (missed.read, missed.kind) == (0, "breakpoint too far")
+    assert between(asked(15, 15), asked(34, 34)).read == end_of(asked(15), -1)
+    assert between(asked(15, 15), asked(35, 15, 35)).read == end_of(asked(15), -1)
+
+
+def test_how_far_back_an_entry_is_counts_positions_as_the_provider_does():
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}} for n in range(12)]
+    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "1"} for n in range(12)]
+    more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * 12
+    found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
+    assert found.detail == "messages[0] (user), content[0] is position 25 counted back; 20 are looked at"
+
+
+@pytest.mark.parametrize(("unread", "kind"), [(460, ""), (520, "breakpoint too early"), (9000, "breakpoint too early")])
+def test_a_breakpoint_is_too_early_where_another_one_would_pay(unread, kind):
+    begin = len("<|im_start|>user\n")
+    shared = [text(LONG * 9, **CACHE)], [part("x" * (unread - begin))]
+    found = between(*(opus(*shared[0], messages=[*shared[1], {"role": "assistant", "content": said}])
+                      for said in ("Yes.", "No.")))  # fmt: skip
+    assert found.kind == kind
+
+
+def test_what_is_too_short_needs_no_breakpoint():
+    body = {"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hi"}]}
+    assert between(body, body).kind == explain(body, body).change.kind == "too short for the cache"
+
+
+def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
+    rows = [[row.cache[:6] for row in explain(*[{**model, "messages": [part(LONG)]}] * 2).caches[5:]]
+            for model in ({}, {"model": "Qwen3"}, {"model": "gpt-4o"})]  # fmt: skip
+    assert rows == [["OpenAI", "OpenAI"], [], ["OpenAI"]]
+
+
+@pytest.mark.parametrize(("together", "rounds", "kind"), [(30, 1, ""), (1, 9, ""), (1, 10, "breakpoint too far")])
+def test_a_run_of_tool_calls_counts_as_one_block_and_so_does_one_of_results(together, rounds, kind):
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}} for n in range(together)]
+    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "1"} for n in range(together)]
+    more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
+    found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
+    assert found.kind == kind
+
+
+def test_thinking_takes_no_automatic_breakpoint():
+    thought = {"role": "assistant", "content": [text("Yes."), {"type": "thinking", "thinking": "Hm."}]}
+    body = read_body(opus(messages=[part(LONG), thought], **CACHE))
+    assert [*breakpoints(body, prompt_blocks(body))] == [1]
+
+
+def test_openai_cuts_at_the_first_instructions_at_users_and_after_the_last_tool():
+    body = read_body(gpt(rules("A"), rules("B"), part("C"), {"role": "assistant", "tool_calls": [{"id": "1"}]},
+                         *({"role": "tool", "content": "D"} for _ in range(2)), rules("E")))  # fmt: skip
+    blocks = prompt_blocks(body)
+    assert [blocks[number].place.item for number in endings(body, blocks)] == [1, 2, 5]
+
+
+def test_openai_takes_the_latest_breakpoints_and_one_implicit():
+    body = read_body(gpt(*(part(LONG, **POINT) for _ in range(6)), part("?")))
+    assert [*breakpoints(body, prompt_blocks(body), latest=4)] == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(("length", "read"), [(1000, 0), (1024, 1024), (1151, 1024), (1152, 1152), (3000, 2944)])
+def test_steps_of_128_from_1024_on_before_gpt_5_6(length, read):
+    assert stepped("gpt-4o", length) == read
+
+
+def test_steps_of_2048_at_gpt_5_5():
+    assert (stepped("gpt-5.5", 2047), stepped("gpt-5.5-2026-04-23", 4095)) == (0, 2048)
+
+
+def stepped(model, length):
+    begin = len("<|im_start|>user\n")
+    one, two = ({"model": model, "messages": [part("x" * (length - begin) + last)]} for last in ("a" * 99, "b" * 99))
+    return between(one, two).read
+
+
+@pytest.mark.parametrize(("ttl", "age", "kind"), [
+    (CACHE, 299, ""), (CACHE, 301, "cache expired"), (HOUR, 3599, ""), (HOUR, 3601, "cache expired"),
+])  # fmt: skip
+def test_an_entry_lives_as_long_as_its_breakpoint_says(ttl, age, kind):
+    body = opus(text(LONG, **ttl))
+    assert between(body, body, age).kind == kind
+
+
+@pytest.mark.parametrize(("model", "more", "sure", "gone"), [
+    ("gpt-4o", {}, 300, 3600), ("gpt-5.1", {}, 86400, 86400), ("gpt-4.1-mini", {}, 86400, 86400),
+    ("gpt-5.1", {"prompt_cache_retention": "in_memory"}, 300, 3600), ("gpt-5.6-sol", {}, 1800, None),
+])  # fmt: skip
+def test_an_entry_of_openais_is_surely_kept_for_a_time_and_gone_after_a_longer_one(model, more, sure, gone):
+    body = gpt(rules(LONG), part("?"), model=model, **more)
+    assert between(body, body, sure).kind == ""
+    late = between(body, body, (gone or 10**9) - 1)
+    assert (late.kind, late.unsure, late.read > 0) == (
+        ("cache expired", True, True) if sure != gone else ("", False, True)
+    )
+    if gone:
+        lost = between(body, body, gone + 1)
+        assert (lost.kind, lost.unsure, lost.read) == ("cache expired", False, 0)
+
+
+@pytest.mark.parametrize(("age", "says"), [(600, "10 minutes"), (7000, "117 minutes"), (43200, "12 hours")])
+def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
+    body = opus(text(LONG, **CACHE))
+    assert between(body, body, age).detail == f"{says} later, kept for 5m"
+
+
+@pytest.mark.parametrize(("changed", "kept"), [
+    ({"speed": "fast"}, "tools"), ({"tool_choice": {"type": "any"}}, "system"),
+    ({"thinking": {"type": "adaptive"}}, "system"), ({"output_config": {"effort": "low"}}, "system"),
+    ({"temperature": 1}, "messages"),
+])  # fmt: skip
+def test_a_setting_drops_its_level_and_those_after_it(changed, kept):
+    body = opus(
+        text(LONG, **CACHE), messages=[part(LONG, **CACHE)], tools=[{"name": "f", "description": LONG, **CACHE}]
+    )
+    ends = dict(zip(("tools", "system", "messages"), (block.end for block in prompt_blocks(read_body(body)))))
+    assert between(body, {**body, **changed}).read == ends[kept]
+
+
+# -- laws -------------------------------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(["a", "b", "c" * 600, "d" * 1500])
+PARTS = st.builds(lambda said, mark: text(said, **mark), WORDS, st.sampled_from([{}, {}, CACHE, HOUR, POINT]))
+MESSAGES = st.lists(
+    st.builds(lambda role, parts: {"role": role, "content": parts}, st.sampled_from(["user", "assistant", "tool"]),
+              st.lists(PARTS, min_size=1, max_size=3)), min_size=1, max_size=6)  # fmt: skip
+TOOLS = st.lists(
+    st.builds(lambda name: {"name": name, "description": "e" * 700}, WORDS.filter(lambda w: len(w) == 1)), max_size=2
+)
+
+
+@st.composite
+def bodies(draw):
+    model = draw(st.sampled_from(["claude-opus-5", "gpt-5.6-sol", "gpt-4o"]))
+    system = {"system": draw(st.lists(PARTS, max_size=2))} if model.startswith("claude") else {}
+    more = draw(st.sampled_from([{}, CACHE, {"prompt_cache_options": {"mode": "explicit"}}]))
+    return {"model": model, "tools": draw(TOOLS), **system, "messages": draw(MESSAGES), **more}
+
+
+@given(bodies(), MESSAGES)
+def test_no_more_is_read_than_shared_and_no_more_written_than_there_is(one, messages):
+    two = {**one, "messages": messages}
+    found, shared = between(one, two), shared_length(read_body(one).text, read_body(two).text)
+    assert 0 <= found.read <= shared
+    assert found.read + found.written <= len(read_body(two).text)
+    assert found.kind == "" or found.kind in KINDS
+
+
+@given(bodies(), MESSAGES)
+def test_what_is_read_was_written_at_a_breakpoint_of_the_first(one, messages):
+    two = {**one, "messages": messages}
+    if (key := provider_of(read_body(one))) != "openai before" and (found := between(one, two)).read:
+        first = prompt_blocks(read_body(one))
+        marks = breakpoints(read_body(one), first, None if key == "anthropic" else 4)
+        assert len(marks) <= 4
+        assert found.read in {first[number].end for number in marks}
+
+
+@given(bodies(), MESSAGES)
+def test_a_longer_history_reads_at_least_the_breakpoints_that_it_keeps(one, more):
+    """Where the second request has the marks of the first one, what those found is found in a longer one too."""
+    if "cache_control" in one or provider_of(read_body(one)) == "openai":
+        return  # an automatic breakpoint moves on
+    bare = [{**message, "content": [text(block["text"]) for block in message["content"]]} for message in more]
+    longer = {**one, "messages": [*one["messages"], *bare]}
+    if one["messages"][-1]["role"] != "assistant":  # its end is open: it may be the beginning of an answer
+        assert between(one, longer).read >= between(one, one).read
+
+
+@given(bodies())
+def test_the_blocks_come_as_tools_system_messages_and_end_in_the_prompt(body):
+    body = read_body(body)
+    blocks = prompt_blocks(body)
+    parts = [("tools", "system", "messages").index(block.place.part) for block in blocks]
+    assert parts == sorted(parts)
+    ends = [block.end for block in blocks]
+    assert ends == sorted(set(ends))
+    assert all(0 < end <= len(body.text) for end in ends)
+
+
+MARKS = st.lists(st.sampled_from([{}, CACHE, HOUR, POINT]), min_size=20, max_size=20)
+
+
+@given(
+    bodies(),
+    MARKS,
+    st.sampled_from([{}, CACHE, {"temperature": 1}, {"prompt_cache_options": {"mode": "explicit"}}]),
+    st.sampled_from([[], [part("And now?")], [part("Read it. " * 200)]]),
+)
+def test_nothing_changed_is_never_said_where_the_provider_misses(one, marks, more, added):
+    """Of a prompt with other breakpoints, and perhaps a turn more: if much is not read, that is what is said first."""
+    mark = iter(marks)
+    parts = {key: [text(block["text"], **next(mark)) for block in one[key]] for key in one.keys() & {"system"}}
+    messages = [{**message, "content": [text(block["text"], **next(mark)) for block in message["content"]]}
+                for message in one["messages"]]  # fmt: skip
+    two = {"model": one["model"], "tools": one["tools"], **parts, "messages": messages + added, **more}
+    found = explain(read_body(one), read_body(two), Units(Letters()))
+    assert found.lengths[0] == found.shared
+    if found.change.kind in ("nothing", "settings", "extended"):
+        lost = found.shared - found.provider.read
+        assert found.provider.read > 0
+        assert lost < 1024
+
+
+# -- the answer -------------------------------------------------------------------------------------------------------
+
+
+def test_a_length_near_to_the_least_one_is_unsure_where_bytes_are_counted():
+    body = read_body({"model": "gpt-4o", "messages": [part("x" * 4 * 1000)]})
+    found = explain(body, body)
+    assert found.provider.unsure
+    assert (found.change.kind, found.change.detail[:20]) == ("too short for the cache", "perhaps: about 1,007")
+    assert "unsure: too short for the cache" in explanation_text(found)
+    assert not explain(body, body, Units(Letters())).provider.unsure
+
+
+def test_what_was_sent_in_another_form_is_no_fault_of_a_breakpoint_that_nobody_set():
+    def asked(arguments):
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        return gpt(rules(), part("Go."), {"role": "assistant", "tool_calls": [call]}, part("And?"))
+
+    found = explain(asked('{"a": 1}'), asked('{"a":1}'))
+    assert (found.change.kind, found.provider.kind) == ("JSON rewritten", "breakpoint on what changes")
+    assert found.remedies == [KINDS["answer edited"].remedy]
+
+
+def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
+    body = opus(text(LONG, **CACHE))
+    for read, says in ((1000, "The bill agrees: of 1,100 tokens 1,000 were read"),
+                       (0, "The bill differs: of 1,100 tokens 0 were read, and about 1,07")):  # fmt: skip
+        usage = {"input_tokens": 100, "cache_read_input_tokens": read, "cache_creation_input_tokens": 1000 - read}
+        (tmp_path / "log.jsonl").write_text(
+            "\n".join(json.dumps({"request": body, "response": {"usage": usage}, "ts": n}) for n in range(2)), "utf-8"
+        )
+        assert read_prompt(f"{tmp_path}/log.jsonl:1").usage == read_usage({"usage": usage})
+        assert main(["why", *(f"{tmp_path}/log.jsonl:{line}" for line in (1, 2))]) == 0
+        assert says in " ".join(capsys.readouterr().out.split())
+
+
+@given(bodies(), st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e9))
+def test_whatever_the_bill_and_the_times_say_there_is_an_answer(body, prompt, read, later):
+    usage = {"usage": {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": read}}}
+    found = explain({"request": body, "ts": 0}, {"request": body, "ts": later, **usage})
+    assert explanation_text(found).startswith(found.kind.says[:40])
+    assert 0 <= found.provider.read <= found.shared
+
+
+def test_the_output_says_the_day_of_the_rules_and_the_json_has_the_row():
+    body = read_body(opus(text(LONG, **CACHE)))
+    found = explain(body, body)
+    assert f"Anthropic's API (rules of {RULES['anthropic']['read']})" in explanation_text(found)
+    assert RULES["anthropic"]["source"] in explanation_text(found).replace("\n", "")
+    row = found.as_json()["provider"]
+    assert (row["read"], row["title"]) == (
+        found.provider.read,
+        f"Anthropic's API (rules of {RULES['anthropic']['read']})",
+    )
+
+
+def test_the_kinds_are_listed(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["why", "--kinds"])
+    printed = capsys.readouterr().out
+    assert all(kind in printed and about.says in printed for kind, about in KINDS.items())
+
+
+@pytest.mark.parametrize("rules_of", RULES.values(), ids=RULES)
+def test_every_set_of_rules_has_a_source_and_a_day(rules_of):
+    assert date.fromisoformat(rules_of["read"]) > date(2026, 1, 1)
+    assert "docs/" in rules_of["source"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rules_of", RULES.values(), ids=RULES)
+def test_no_rule_is_older_than_a_year(rules_of):
+    assert (date.today() - date.fromisoformat(rules_of["read"])).days <= 366, f"read {rules_of['source']} again"
