@@ -80,3 +80,10 @@ def solutions(notebook: Any) -> dict[str, str]:
         elif asked and asked[-1] not in found and (shown := SOLUTION.search(cell.source)):
             found[asked[-1]] = shown[1]
     return found
+
+
+def printed(chapter: int, words: str) -> str:
+    """What the cells of a chapter that have these words print."""
+    notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith(f"{chapter:02}")))
+    outputs = [output for cell in code_cells(notebook) if words in cell.source for output in cell.outputs]
+    return "".join(each.get("text", "") + each.get("data", {}).get("text/plain", "") for each in outputs)

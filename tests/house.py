@@ -1,4 +1,4 @@
-"""The house: its files, who may import whom, how large it is, and a drawing of it.
+"""The house and the tools beside it: their files, who may import whom, how large they are, and a drawing.
 
 `python tests/house.py` writes the drawing into CONTRIBUTING and the budgets into the READMEs of the rooms; test_house
 compares them.
@@ -20,14 +20,17 @@ import minikv
 HOME = ROOT / "minikv"
 GUIDE = ROOT / ".github" / "CONTRIBUTING.md"
 FILES = sorted(HOME.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
+NEXT_DOOR = ROOT / "tools" / "minikv_tools"  # which imports the house, and is not imported by it
+TOOLS = sorted(NEXT_DOOR.rglob("*.py"))
+EVERY = [*FILES, *TOOLS]
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in EVERY}
+TESTS = sorted([*(ROOT / "tests").glob("*.py"), *(ROOT / "tools" / "tests").glob("*.py")])
 INNER = [path for path in FILES if path != HOME / "__init__.py"]
 
 # From the ground up; a part may import itself and the parts on lower floors.
 FLOORS = [["errors", "interrupts", "progress_bar"], ["tokens", "untrusted"], ["files"], ["model_types"],
           ["sizing", "pools", "break_even"], ["layers", "prefix", "store"], ["manager", "copy_on_write"], ["serving"],
-          ["engine"], ["measure", "traffic"], ["testing"], ["course"], ["cli", "pytest_plugin"],
-          ["__main__"]]  # fmt: skip
+          ["engine"], ["measure", "traffic"], ["testing"], ["course"], ["cli"], ["__main__"]]  # fmt: skip
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
@@ -130,19 +133,30 @@ def room_of(place: Path) -> str:
     return "foundations"
 
 
+def room_for(path: Path) -> str:
+    """The room of a file of the package, or of the tools."""
+    return "tools" if NEXT_DOOR in path.parents else room_of(path.relative_to(HOME))
+
+
 def tokens_by_room() -> dict[str, int]:
-    """The tokens of code in each room of the package, and in `assets`."""
-    found = {**dict.fromkeys(ROOMS, 0), "assets": 0}
+    """The tokens of code in each room of the package, in `assets` and in the tools."""
+    found = {**dict.fromkeys(ROOMS, 0), "assets": 0, "tools": 0}
     for path in FILES:
         found[room_of(path.relative_to(HOME))] += code_tokens(path.read_text("utf-8"))
     for path in sorted((ROOT / "assets").rglob("*.py")):
         found["assets"] += code_tokens(path.read_text("utf-8"))
+    for path in sorted((ROOT / "tools").rglob("*.py")):
+        found["tools"] += 0 if "tests" in path.relative_to(ROOT).parts else code_tokens(path.read_text("utf-8"))
     return found
 
 
 def bytes_of_data() -> int:
     """How large the data in the package is: everything that is not Python."""
     return sum(path.stat().st_size for path in HOME.rglob("*") if path.suffix in DATA)
+
+
+# Each room has a README; a folder without one is covered by the README above it.
+READMES = sorted([*HOME.rglob("README.md"), *NEXT_DOOR.rglob("README.md")])
 
 
 # -- the drawing ------------------------------------------------------------------------------------------------------
@@ -183,7 +197,7 @@ def drawn() -> str:
 
 def with_budget(readme: Path, budgets: dict[str, int]) -> str:
     """The text of a README, with the budget of its room as it is now."""
-    budget = budgets[room_of(readme.relative_to(HOME))]
+    budget = budgets[room_for(readme)]
     return re.sub(r"Budget: [\d,]+ tokens", f"Budget: {budget:,} tokens", readme.read_text("utf-8"))
 
 
@@ -193,5 +207,5 @@ if __name__ == "__main__":
     GUIDE.write_text(f"{before}{BEGIN}{drawing()}{END}{after}", "utf-8")
     from test_house import BUDGETS
 
-    for readme in sorted(HOME.rglob("README.md")):
+    for readme in READMES:
         readme.write_text(with_budget(readme, BUDGETS), "utf-8")

@@ -39,7 +39,7 @@ JUDGES = {
     "errors": "errors manager",
     "files": "files",
     "interrupts": "interrupts threads",
-    "sizing": "sizing planning",
+    "sizing": "sizing layers",
     "tokens": "tokens contract",
     "untrusted": "untrusted broken_checkpoints",
     "copy_on_write": "copy_on_write museum_llmds interrupts::test_shared_pages_survive_ctrl_c_at_any_line",

@@ -19,6 +19,7 @@ from minikv.cli import doctor, lab
 from minikv.cli.command import COMMANDS, _parser
 from minikv.files import asset
 
+OWN = [name for group, names in COMMANDS.items() if group != "tools" for name in names]
 LINES = [
     {"timestamp": i, "input_length": 1000, "output_length": 10, "hash_ids": ids}
     for i, ids in enumerate([[1, 2], [1, 2, 3], [9], [1, 2, 3]])
@@ -189,14 +190,14 @@ def test_what_concerns_no_command_imports_neither_numpy_nor_a_command(argument):
     code = f"from minikv.cli import main\ntry: main([{argument!r}])\nfinally: import sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     imported = set(run.stdout.splitlines()[-1].split())
-    assert not imported & {"numpy", "tqdm", "json", *(f"minikv.cli.{command}" for command in COMMANDS)}
+    assert not imported & {"numpy", "tqdm", "json", *(f"minikv.cli.{command}" for command in OWN)}
 
 
 def test_a_command_imports_no_other_commands_module():
     code = "from minikv.cli import main; main(['doctor']); import sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(run.stdout.splitlines()[-1].split())
-    assert {command for command in COMMANDS if f"minikv.cli.{command}" in imported} == {"doctor"}
+    assert {command for command in OWN if f"minikv.cli.{command}" in imported} == {"doctor"}
 
 
 # -- streams and paths that are not what they should be ---------------------------------------------------------------
@@ -241,8 +242,7 @@ ODD = "\x1b[31mred" + "x" * 9999
 TYPED = [
     ["replay", "x", ODD], ["replay", "x", "--policy", ODD], ["replay", "x", "--capacity", ODD],
     ["replay", "x", "--span", ODD], ["replay", "x", "--tokenizer", ODD], ["replay", "x", "--curve", ODD],
-    ["replay", ODD], ["trace", ODD], ["trace", "x", "-o", ODD], ["trace", "x", "--block-size", ODD],
-    ["sweep", ODD], ["sweep", "x", "--jobs", ODD], ["sweep", "a\0b"], ["sweep", "x", "--csv", ODD],
+    ["replay", ODD],
     ["bench", "--only", ODD], ["bench", "--race", ODD], ["bench", "--trace", ODD],
     ["chat", "--model", ODD], ["chat", "--temperature", ODD], ["chat", "--seed", ODD], ["chat", "--seed", "9" * 5000],
     ["chat", "--seed", "-1"], ["chat", "--max-new-tokens", "9" * 4000], [ODD],
@@ -301,7 +301,7 @@ def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, c
         assert capsys.readouterr() == ("", f"minikv: {name} is empty: a trace has one request a line\n")
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"doctor"}))  # which has no options
+@pytest.mark.parametrize("command", sorted({*OWN} - {"doctor"}))  # which has no options
 def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
@@ -311,7 +311,7 @@ def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     assert all(example[0] == command for example in found)
     for example in found:
         if "--race" not in example:  # that one imports a module of the reader's own
-            _parser(example).parse_known_args(example)
+            _parser(example, "minikv").parse_known_args(example)
 
 
 # -- doctor and lab ---------------------------------------------------------------------------------------------------
@@ -422,3 +422,27 @@ def test_lab_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["lab"]) == 2
     assert "JupyterLab is not installed" in capsys.readouterr().err
+
+
+# -- commands of another package --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS["tools"])
+@pytest.mark.parametrize("words", [[], ["x"], ["--help"]])
+def test_without_the_tools_their_commands_say_what_to_install(name, words, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    assert cli.main([name, *words]) == 2
+    said = f"minikv: {name} is a command of minikv-tools, which is not installed: pip install minikv-tools\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_the_help_groups_the_commands_and_looks_for_no_other_package(monkeypatch, capsys):
+    def looked(**_):
+        raise AssertionError("--help looks for entry points")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", looked)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    listed = capsys.readouterr().out.partition("\ncourse:\n")[2]
+    assert re.findall(r"^(\w.*):$", listed, re.MULTILINE) == ["caches", "tools (pip install minikv-tools)"]
+    assert re.findall(r"^    (\w+) ", listed, re.MULTILINE) == [name for names in COMMANDS.values() for name in names]

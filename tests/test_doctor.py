@@ -54,9 +54,7 @@ def test_with_the_core_alone_nothing_is_missing(installed, capsys):
     out = capsys.readouterr().out
     assert out.count("-> pip install 'minikv[course]'") == 1
     assert out.count("-> pip install 'minikv[serving]'") == 1
-    assert out.endswith(
-        "The core is complete. Extras that are not installed: testing, course, serving, sweep, cluster\n"
-    )
+    assert out.endswith("The core is complete. Extras that are not installed: testing, course, serving\n")
 
 
 def test_a_hole_in_an_installed_extra_is_missing(installed, capsys):
@@ -74,16 +72,13 @@ def test_the_course_brings_the_judge_of_its_exercises(installed):
 def test_the_course_without_pytorch_is_complete(installed, capsys):
     installed(*COURSE, "hypothesis")
     assert cli.main(["doctor"]) == 0
-    assert capsys.readouterr().out.endswith("Extras that are not installed: serving, sweep, cluster\n")
+    assert capsys.readouterr().out.endswith("Extras that are not installed: serving\n")
 
 
-def test_the_course_needs_no_cluster_and_a_cluster_needs_joblib(installed, capsys):
+def test_with_every_extra_all_is_said_to_be_there(installed, capsys):
     installed(*COURSE, *SERVING, "hypothesis")
     assert cli.main(["doctor"]) == 0
-    said = "\nEverything that the course needs is installed. Extras that are not installed: sweep, cluster\n"
-    assert capsys.readouterr().out.endswith(said)
-    installed(*doctor.EXTRAS["cluster"])
-    assert marked("✗") == ["joblib"]
+    assert capsys.readouterr().out.endswith("\nEverything that the course needs is installed.\n")
 
 
 def test_a_torch_of_the_users_own_promises_no_extra(installed):

@@ -72,7 +72,7 @@ def test_no_file_sounds_translated():
 
 def test_a_docstring_of_the_package_says_what_a_thing_does_or_is():
     """It begins with "Return" or "The", say, and never with "What", which no verb follows."""
-    files = *ROOT.glob("minikv/**/*.py"), *ROOT.glob("notebooks/*.py")
+    files = *ROOT.glob("minikv/**/*.py"), *ROOT.glob("tools/minikv_tools/**/*.py"), *ROOT.glob("notebooks/*.py")
     assert [path.name for path in files if re.search(r'^\s*"""What ', path.read_text("utf-8"), re.MULTILINE)] == []
 
 

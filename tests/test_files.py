@@ -485,7 +485,6 @@ def test_only_one_module_writes_files():
     assert found == {
         "minikv/files.py",
         "minikv/course/pictures/svg.py",  # into memory alone
-        "tools/minikv_tools/why/builder_process.py",  # into a pipe
         "assets/readme/pictures.py",  # into memory alone
         "assets/wheel.py",  # into a folder of its own, where nothing of the package can be imported yet
     }

@@ -16,10 +16,15 @@ import mutants
 import pytest
 import yaml
 from house import (
+    EVERY,
     FILES,
     FLOOR,
     HOME,
     INNER,
+    NEXT_DOOR,
+    READMES,
+    TESTS,
+    TOOLS,
     TREES,
     bytes_of_data,
     code_tokens,
@@ -28,6 +33,7 @@ from house import (
     imported,
     named,
     part_of,
+    room_for,
     room_of,
     tokens_by_room,
 )
@@ -40,6 +46,7 @@ PAGES = [
     *(ROOT / ".github").glob("*.md"),
     *(ROOT / "assets").rglob("*.md"),
     *HOME.rglob("*.md"),
+    *(ROOT / "tools").rglob("*.md"),
     *(ROOT / "notebooks").rglob("*.md"),
 ]
 
@@ -55,6 +62,31 @@ def test_imports_go_down_only():
 
 ENGINES_OWN = {"engine", "errors", "tokens", "interrupts", "files", "sizing", "untrusted", "pools"}
 USES_ENGINE = {"engine", "course", "testing", "measure"}
+
+
+def test_the_package_never_imports_the_tools_not_even_when_it_is_used():
+    assert not [(named(path), name) for path in FILES for name in imported(TREES[path]) if "minikv_tools" in name]
+    assert not [named(path) for path in FILES if 'import_module(f"minikv_tools' in path.read_text("utf-8")]
+
+
+def borrowed():
+    """What the tools import of the package: the file, the module and the name."""
+    for path in TOOLS:
+        for node in ast.walk(TREES[path]):
+            if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "minikv":
+                yield from ((named(path), node.module, alias.name) for alias in node.names)
+
+
+def test_the_tools_use_only_public_names_of_the_package_and_each_has_a_docstring():
+    found = set(borrowed())
+    assert ("tools/minikv_tools/cli/plan.py", "minikv.cli.command", "say") in found
+    silent = []
+    for file, module, name in found:
+        assert not any(map(private, [name, *module.split(".")])), (file, module, name)
+        thing = getattr(importlib.import_module(module), name)
+        is_defined = inspect.isclass(thing) or inspect.isfunction(thing)
+        silent += [f"{module}.{name}"] if is_defined and not inspect.getdoc(thing) else []
+    assert not silent
 
 
 def test_the_engine_that_a_learner_builds_stands_on_little_and_holds_up_the_course():
@@ -88,15 +120,15 @@ BUDGETS = {
     # A model that answers.
     "serving": 14_980,
     # The files at the root of the package.
-    "foundations": 10_678,
+    "foundations": 10_669,
     # The race.
     "measure": 6_244,
     # Traces, and what they say about a cache.
-    "traffic": 64_297,
+    "traffic": 10_830,
     # One file per command.
-    "cli": 11_952,
+    "cli": 8_016,
     # What checks any of these.
-    "testing": 32_923,
+    "testing": 32_884,
     # How answers are judged.
     "course: pieces": 66_497,
     # How a cache is shown.
@@ -105,8 +137,10 @@ BUDGETS = {
     "course: the rest": 10_473,
     # What makes the figures and pictures of the chapters.
     "assets": 16_500,
+    # The project next door: why prompts miss, and how much cache traffic needs.
+    "tools": 57_839,
 }
-FILES_AT_MOST, DATA_AT_MOST = 239, 986_527
+FILES_AT_MOST, DATA_AT_MOST = 200, 963_810
 
 
 def test_each_room_stays_within_its_budget():
@@ -139,8 +173,6 @@ def test_the_size_counts_tokens_and_long_strings_but_no_docstrings(source, expec
     assert code_tokens(source) == expected
 
 
-# Each room has a README; a folder without one is covered by the README above it.
-READMES = sorted(HOME.rglob("README.md"))
 SUBROOMS = ["course/pieces", "course/pictures", "course/film"]
 ELSEWHERE = {"config.json", "my_minikv.py", "progress.json"}  # files of a model and of a learner
 
@@ -161,21 +193,21 @@ def readme_for(path):
 
 def test_each_folder_of_the_package_has_a_readme():
     rooms = {part_of(path) for path in INNER if path.parent != HOME}
-    wanted = [HOME, *(HOME / room for room in sorted(rooms)), *(HOME / name for name in SUBROOMS)]
+    wanted = [HOME, NEXT_DOOR, *(HOME / room for room in sorted(rooms)), *(HOME / name for name in SUBROOMS)]
     assert not [named(folder) for folder in wanted if not (folder / "README.md").is_file()]
 
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_a_readme_names_the_budget_of_its_room(readme):
     (budget,) = re.findall(r"Budget: ([\d,]+) tokens", readme.read_text("utf-8"))
-    assert budget == f"{BUDGETS[room_of(readme.relative_to(HOME))]:,}", "run python tests/house.py"
+    assert budget == f"{BUDGETS[room_for(readme)]:,}", "run python tests/house.py"
 
 
 @pytest.mark.parametrize("readme", READMES, ids=named)
 def test_a_readme_names_files_that_exist_and_every_module_of_its_folder(readme):
     found = files_named(readme)
     assert not [name for name, paths in found.items() if not paths and name not in ELSEWHERE]
-    covered = [path for path in FILES if readme_for(path) == readme and path.name != "__init__.py"]
+    covered = [path for path in EVERY if readme_for(path) == readme and path.name != "__init__.py"]
     assert not [named(path) for path in covered if path.resolve() not in set().union(*found.values())]
 
 
@@ -276,10 +308,11 @@ def test_the_package_reads_every_line_of_its_stub(tmp_path):
 
 
 def public_names():
-    for path in FILES:
+    for path in EVERY:
         if path.stem == "__main__":
             continue
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        root = NEXT_DOOR.parent if path in TOOLS else ROOT
+        name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         module = importlib.import_module(name)
         for key, value in vars(module).items():
             if not key.startswith("_") and getattr(value, "__module__", None) == name and callable(value):
@@ -324,7 +357,7 @@ def lines_of_code(function, lines):
 
 def test_every_function_fits_on_a_screen():
     found = {}
-    for path in FILES:
+    for path in EVERY:
         lines = path.read_text("utf-8").splitlines()
         for node in ast.walk(TREES[path]):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -333,14 +366,15 @@ def test_every_function_fits_on_a_screen():
     assert not {name: count for name, count in found.items() if count > 25}
 
 
-LEARNERS = sorted((HOME / "engine").glob("ch*.py"))  # whose classes are in the place of ours
+LEARNERS = {*(HOME / "engine").glob("ch*.py")}  # whose classes are in the place of ours
+MAINS = {NEXT_DOOR / "cli" / "__init__.py"}  # each project has a command of its own
 
 
 LONG = ["minikv/manager/manager.py", "minikv/prefix/radix.py"]  # a request's life, and the tree: each in one piece
 
 
 def test_no_file_is_longer_than_a_sitting():
-    lines = {named(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    lines = {named(path): len(path.read_text("utf-8").splitlines()) for path in EVERY}
     assert [name for name, count in lines.items() if count > 300] == LONG
 
 
@@ -352,7 +386,7 @@ def functions_of(path):
 
 def test_a_public_function_has_one_meaning():
     homes = {}
-    for path in (path for path in FILES if path not in LEARNERS):
+    for path in (path for path in EVERY if path not in LEARNERS | MAINS):
         for name in functions_of(path):
             homes.setdefault(name, []).append(named(path))
     assert "pack" in homes
@@ -360,13 +394,13 @@ def test_a_public_function_has_one_meaning():
 
 
 def test_no_name_of_a_module_is_used_four_times():
-    stems = [path.stem for path in INNER if path.stem != "__init__"]
+    stems = [path.stem for path in [*INNER, *TOOLS] if path.stem != "__init__"]
     assert not {stem for stem in stems if stems.count(stem) > 3}
 
 
 def test_no_class_has_the_name_of_another():
     homes = {}
-    for path in (path for path in FILES if path not in LEARNERS):
+    for path in (path for path in EVERY if path not in LEARNERS | MAINS):
         for name in classes_of(path):
             homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert "Sequence" in homes
@@ -414,8 +448,8 @@ def foreign_names(tree):
 
 def test_nothing_private_crosses_a_module():
     used, strange = {}, []
-    for path in FILES:
-        name = path.relative_to(ROOT / "minikv").as_posix()
+    for path in EVERY:
+        name = path.relative_to(NEXT_DOOR if path in TOOLS else HOME).as_posix()
         for line, whose, what in foreign_names(TREES[path]):
             strange += [f"{name}:{line} uses {whose}.{what}"] if whose not in FRIENDS.get(name, ()) else []
             used.setdefault(name, set()).add(whose)
@@ -436,7 +470,7 @@ def test_a_private_name_is_foreign_unless_the_module_defines_it(code, expected):
 
 
 def test_no_file_is_a_drawer_for_leftovers():
-    assert not [path for path in FILES if path.stem in ("utils", "common", "helpers", "misc")]
+    assert not [path for path in EVERY if path.stem in ("utils", "common", "helpers", "misc")]
 
 
 # What reads as translated, and what stands in its place: `STYLE` of the course is a good textbook's English.
@@ -457,7 +491,7 @@ BANNED = {
     r"\bluck need not\b": "random tests may never",
     r"\bturn(ed|s)? (it|them|the order|two of them) round\b|\bturned round\b": "reverse",
 }  # fmt: skip
-READ = [*FILES, *(ROOT / "notebooks" / "src").glob("*.py"), *PAGES]
+READ = [*EVERY, *(ROOT / "notebooks" / "src").glob("*.py"), *PAGES]
 
 
 def test_the_text_reads_as_english():
@@ -489,7 +523,7 @@ def required(*extras):
 def test_nothing_is_packed_with_the_time_of_day():
     """The bytes of a parameter become the name of its test, and two workers must collect the same names."""
     timed = []
-    for path in sorted((ROOT / "tests").glob("*.py")):
+    for path in TESTS:
         calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
         packs = [call for call in calls if ast.unparse(call.func) == "gzip.compress"]
         timed += [path.name for call in packs if "mtime" not in [keyword.arg for keyword in call.keywords]]
@@ -608,7 +642,7 @@ NEED_MORE = {
     "test_setup.py": "make",
     "test_sweep.py": "joblib",
     "test_wheel.py": "Hatchling",
-    "test_workers.py": "joblib",
+    "test_tools_extras.py": "what each extra brings",
 }
 
 
@@ -617,18 +651,20 @@ def what_it_needs(path, read=()):
     found = set()
     for name in filter(None, imported(ast.parse(path.read_text("utf-8")))):
         first, _, rest = name.partition(".")
-        helper = ROOT / "tests" / f"{first}.py"
+        helpers = [helper for helper in TESTS if helper.stem == first]
         if first == "minikv":
             found |= {name} if rest.split(".")[0] in NOT_CORE else set()
-        elif helper.exists():
-            found |= what_it_needs(helper, (*read, path)) if helper not in (*read, path) else set()
+        elif first == "minikv_tools":
+            found |= {name} if rest == "sweep.workers" else set()
+        elif helpers:
+            found |= what_it_needs(helpers[0], (*read, path)) if helpers[0] not in (*read, path) else set()
         elif first not in sys.stdlib_module_names | {"numpy", "tqdm", "hypothesis", "pytest", "tomli", "conftest"}:
             found.add(name)
     return found
 
 
 def test_a_test_that_imports_only_the_core_runs_with_a_core_install():
-    unmarked = [path for path in (ROOT / "tests").glob("test_*.py") if not CORE.search(path.read_text("utf-8"))]
+    unmarked = [path for path in TESTS if path.name.startswith("test_") and not CORE.search(path.read_text("utf-8"))]
     assert {path.name for path in unmarked if not what_it_needs(path)} == set(NEED_MORE)
 
 
@@ -656,8 +692,8 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
     assert not re.findall(r"^E .*", run.stdout, re.MULTILINE)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     assert "deselected" not in run.stdout
-    found = set(re.findall(r"^tests/(\w+\.py)::", run.stdout, re.MULTILINE))
-    marked = {path.name for path in (ROOT / "tests").glob("test_*.py") if CORE.search(path.read_text("utf-8"))}
+    found = set(re.findall(r"^(?:tools/)?tests/(\w+\.py)::", run.stdout, re.MULTILINE))
+    marked = {path.name for path in TESTS if CORE.search(path.read_text("utf-8"))}
     assert found == marked
     assert {"test_radix.py", "test_pools.py", "test_manager.py", "test_why_pairs.py", "test_conformance.py"} <= found
     examples = set(re.findall(r"^(minikv/[\w/]+\.py)::", run.stdout, re.MULTILINE))
@@ -670,7 +706,7 @@ POSIX = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 def test_what_only_posix_has_is_imported_where_it_is_used():
     """The doctests of every file are collected on Windows as well."""
-    for path in [*FILES, *(ROOT / "tests").glob("*.py"), *(ROOT / "assets").rglob("*.py"), ROOT / "conftest.py"]:
+    for path in [*EVERY, *TESTS, *(ROOT / "assets").rglob("*.py"), ROOT / "conftest.py"]:
         for node in ast.parse(path.read_text("utf-8")).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from model_shapes import REFUSED, SHAPES, delta
 
 from minikv import KVLayers, KVShape, asset, bytes_per_token
-from minikv.sizing import size_text
-from minikv_tools.plans import Terms
 
 pytestmark = pytest.mark.core
 
@@ -219,8 +217,6 @@ def test_published_mamba_says_its_number_of_layers_twice():
     }
     size = 24 * 1536 * (16 * 4 + 3 * 2)
     assert KVLayers.from_config(made).bytes_per_sequence == size
-    with pytest.raises(ValueError, match=f"no layer of .* keeps every token, only {size_text(size)} per prompt"):
-        Terms.for_model(made)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from minikv import FreeListPool, HashBlockCache, InvariantError, OutOfPages, RadixCache, pack
 from minikv.testing.model import NaiveCache
 from minikv.traffic import Replay, TraceRequest, replay
-from minikv.traffic.replay import GrowingPool
+from minikv.traffic.replay import GrowingPool, read_capacity
 
 pytestmark = pytest.mark.core
 
@@ -137,3 +137,25 @@ def test_a_trace_may_be_given_by_its_name_and_a_capacity_as_text(tmp_path):
     assert replay(str(path), HashBlockCache(), 4).hits == 2
     with pytest.raises(FileNotFoundError):
         replay(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1), ("20000", 20000), ("20k", 20_000), ("1.5k", 1500), ("0.001k", 1), ("2M", 2_000_000), ("1e6", 10**6),
+     ("1E+3", 1000), ("1.25e2", 125), ("5.", 5), (7, 7), (1e6, 10**6), (2**63 - 1, 2**63 - 1), ("unlimited", None)],
+)  # fmt: skip
+def test_a_capacity_is_read(text, number):
+    assert read_capacity("capacity", text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "-5", "1.5", "10K", "10 k", "k", "1e-3", "0x10", "1_000", "nan", "inf", "٣", "1e99",
+     "1e999999999", "1" * 5000, "9" * 19,
+     0, -1, 1.5, 2**63, float("nan"), float("inf"), True, None, [1], "Unlimited", "1,000", 10**5000],
+    ids=lambda text: repr(text)[:12] if not isinstance(text, int) or text < 2**64 else "huge",
+)  # fmt: skip
+def test_any_other_capacity_is_refused_in_one_bounded_line(text):
+    with pytest.raises(ValueError, match=r"^capacities\[1\] is .*: expected a whole number of at least 1") as caught:
+        read_capacity("capacities[1]", text)
+    assert len(str(caught.value)) < 200

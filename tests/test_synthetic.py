@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import pytest
 
@@ -124,15 +123,3 @@ def test_prompts_that_grow_without_bound_end_in_one_line(capsys):
 def test_a_tokenizer_has_nothing_to_cut(capsys):
     assert cli.main(["replay", "synthetic:chat", "--tokenizer", "assets/model"]) == 2
     assert "a tokenizer is for a log of requests" in capsys.readouterr().err
-
-
-def test_commands_take_it_for_a_trace(tmp_path, capsys):
-    path = tmp_path / "t.jsonl"
-    assert cli.main(["trace", "synthetic:chat?requests=40", "-o", str(path)]) == 0
-    capsys.readouterr()
-    found = []
-    for trace in ("synthetic:chat?requests=40", str(path)):
-        assert cli.main(["replay", trace, "--capacity", "500,unlimited", "--json"]) == 0
-        rows = json.loads(capsys.readouterr().out)
-        found.append([(row["hits"], row["evicted"]) for row in rows])
-    assert found[0] == found[1]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from minikv import asset
-from minikv.traffic import TraceError, open_traffic
+from minikv.tokens import pack
+from minikv.traffic import TraceError, TraceRequest, Traffic, open_traffic
 
 pytestmark = pytest.mark.core
 
 MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
 BAILIAN = {"chat_id": 7, "parent_chat_id": -1, **MOONCAKE}
-BODY = {"prompt": "ab" * 100}
 AGENTS = {"block_size": 64, "requests": [[0, 130, 9, 0, [[1, 2]]], [5, 200, 9, 1, [[7, 2]]]]}
 
 
@@ -40,8 +40,6 @@ def written(tmp_path):
             [0, 1],
         ),
         (BAILIAN, "format bailian, blocks of 16 tokens (as Bailian has them)", [0, 1]),
-        (BODY, "format log, blocks of 64 bytes (bytes of UTF-8: no tokenizer was given)", [0, 1, 2]),
-        ({"request": BODY}, "format log, blocks of 64 bytes (bytes of UTF-8: no tokenizer was given)", [0, 1, 2]),
         (
             AGENTS,
             "format agents, blocks of 64 tokens (1 session, 2 requests; the sessions begin evenly over 8 h)",
@@ -61,7 +59,6 @@ def test_the_size_of_a_block_and_the_span_can_be_given(written):
     for entry, note in (
         (MOONCAKE, "as --block-size says"),
         (BAILIAN, "as --block-size says"),
-        (BODY, "bytes of UTF-8"),
     ):
         with open_traffic(written(entry), block_size=32) as traffic:
             assert traffic.block_size == 32
@@ -70,23 +67,16 @@ def test_the_size_of_a_block_and_the_span_can_be_given(written):
         assert [request.timestamp for request in traffic.requests] == [0, 5000, 3_600_000, 3_605_000]
 
 
-def test_a_tokenizer_cuts_a_log_into_tokens_and_is_refused_for_what_has_blocks_already(written, tmp_path):
-    with open_traffic(written(BODY), tokenizer=asset("model")) as traffic:
-        assert str(traffic).endswith(": format log, blocks of 16 tokens")
-        (request,) = traffic.requests
-        assert (request.input_length, len(request.blocks)) == (200, 12)
+def test_a_tokenizer_is_refused_for_what_has_blocks_already(written):
     for entry in (MOONCAKE, BAILIAN, AGENTS):
         reason = "day.jsonl has block ids already: a tokenizer is for a log of requests"
-        with pytest.raises(ValueError, match=reason), open_traffic(written(entry), tokenizer=asset("model")):
+        with pytest.raises(ValueError, match=reason), open_traffic(written(entry), tokenizer="anywhere"):
             pass
-    reason = "has no tokenizer that can be read: .*No such file"
-    with pytest.raises(ValueError, match=reason), open_traffic(written(BODY), tokenizer=tmp_path / "none"):
-        pass
 
 
-def test_a_log_whose_first_line_has_no_time_is_not_timed(written):
-    for entry, timed in ((BODY, False), ({**BODY, "time": 3}, True), (MOONCAKE, True)):
-        with open_traffic(written(entry)) as traffic:
+def test_a_trace_is_timed_unless_it_says_otherwise(written):
+    for more, timed in (({}, True), ({"timed": False}, False)):
+        with open_traffic(written({**MOONCAKE, **more})) as traffic:
             assert traffic.timed is timed
 
 
@@ -133,4 +123,60 @@ def test_blank_lines_before_the_first_take_no_memory_though_there_are_millions(t
 @pytest.mark.parametrize("block_size", [0, -1, 2**21, 2**70])
 def test_a_block_size_is_in_its_range(block_size, written):
     with pytest.raises(ValueError, match="block_size is "), open_traffic(written(MOONCAKE), block_size=block_size):
+        pass
+
+
+class Shouted:
+    """A format of somebody else: each line is a word, and each letter a block."""
+
+    EXPECTED = "WORD (shouted)"
+
+    @staticmethod
+    def as_lines(lines):
+        return (json.dumps({"WORD": line.decode().strip()}).encode() for line in lines)
+
+    @staticmethod
+    def recognizes(first):
+        return first.keys() == {"WORD"}
+
+    @staticmethod
+    def read(source):
+        words = [json.loads(line)["WORD"] for line in source.lines]
+        requests = (TraceRequest(0, len(word), 1, pack(list(map(ord, word)))) for word in words)
+        return Traffic(source.file.name, "shouted", source.block_size or 1, "letters", requests)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Which formats other packages have installed."""
+
+    def only(*formats):
+        points = [SimpleNamespace(load=lambda found=found: found) for found in formats]
+        found = {"minikv.formats": points}
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found[group])
+
+    return only
+
+
+def test_a_format_that_another_package_installs_is_read_as_ours_are(written, installed):
+    installed(Shouted)
+    with open_traffic(written("AB", "C"), block_size=3) as traffic:
+        assert str(traffic).endswith("day.jsonl: format shouted, blocks of 3 letters")
+        assert [request.blocks.tolist() for request in traffic.requests] == [[65, 66], [67]]
+    with open_traffic(written(MOONCAKE)) as traffic:
+        assert traffic.format == "mooncake"
+
+
+def test_a_first_line_that_no_format_has_is_said_to_be_none_of_any(written, installed):
+    installed(SimpleNamespace(EXPECTED="a word", as_lines=iter, recognizes=lambda first: False))
+    reason = r"expected hash_ids \(Mooncake, Bailian\), requests \(sessions of agents\), a word$"
+    with pytest.raises(TraceError, match=reason), open_traffic(written({"a": 1})):
+        pass
+
+
+@pytest.mark.parametrize("line", ['{"prompt": "Hi"}', "[", "INFO: ready"])
+def test_without_the_tools_a_log_is_one_line_that_says_what_reads_it(line, written, installed):
+    installed()
+    reason = "line 1: .*; minikv-tools reads logs of requests: pip install minikv-tools$"
+    with pytest.raises(TraceError, match=reason), open_traffic(written(line)):
         pass

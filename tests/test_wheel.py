@@ -55,11 +55,9 @@ def test_the_wheel_carries_each_asset_that_is_read_and_no_other(wheel):
     assert there == {name for name in wanted if not name.startswith("readme/")}
 
 
-def test_the_wheel_brings_the_command_and_the_plugin_of_pytest(wheel):
+def test_the_wheel_brings_the_command(wheel):
     (points,) = wheel.parent.glob("minikv-*.dist-info/entry_points.txt")
-    assert points.read_text("utf-8").split() == [
-        "[console_scripts]", "minikv", "=", "minikv.cli:main", "[pytest11]", "minikv", "=", "minikv_tools.pytest_plugin",
-    ]  # fmt: skip
+    assert points.read_text("utf-8").split() == ["[console_scripts]", "minikv", "=", "minikv.cli:main"]
 
 
 def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from minikv.cli.command import EXTRAS, remedy, say
 
-# What pyproject.toml asks for without an extra; `course` brings `testing` with it, `cluster` `sweep`.
+# What pyproject.toml asks for without an extra; `course` brings `testing` with it.
 CORE = ("numpy", "tqdm")
 FOR_THE_COURSE = ("testing", "course", "serving")
 
@@ -35,7 +35,7 @@ def examine() -> list[Finding]:
     ['python', 'numpy', 'tqdm']
     """
     needed = {*filter(seems_installed, EXTRAS), "core"}
-    needed |= {brought for extra, brought in (("course", "testing"), ("cluster", "sweep")) if extra in needed}
+    needed |= {"testing"} if "course" in needed else set()
     packages = [("core", name) for name in CORE]
     packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]
     found = [_package(name, part in needed) for part, name in packages]

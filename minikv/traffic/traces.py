@@ -180,7 +180,7 @@ def _traffic(file: TraceFile, *how: Any) -> Traffic:
 
 
 def _reader_of(look: _Look) -> Callable[[TraceSource], Traffic] | None:
-    """What reads a trace that begins like this, if that is known here."""
+    """The reader of a trace that begins like this, if it is known here."""
     try:
         keys = json_object(look.sample[0], "the line").keys()
     except (IndexError, TypeError, ValueError):

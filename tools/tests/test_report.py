@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from html.parser import HTMLParser
 
 import pytest
 
 from minikv.course.pictures.palette import BOTH, LINES
-from minikv.traffic.tables import csv_text
 from minikv_tools.report import EDGE, MARK, ReportPart, document, escape, section_html, text_lines
 
 pytestmark = pytest.mark.core
@@ -67,12 +64,6 @@ def test_a_column_holds_words_where_its_part_says_so_whatever_is_in_its_cells(ce
     part = ReportPart("sizes", (), ("size", "what"), tuple((cell, cell) for cell in cells), words=("what",))
     seen = [dict(attributes).get("class") for tag, attributes in Tags(section_html(part)).seen if tag in ("th", "td")]
     assert seen == [None, "words"] * 3
-
-
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum", "\tday"])
-def test_no_text_is_a_formula_in_a_spreadsheet(name):
-    (row,) = csv.DictReader(io.StringIO(csv_text([{"trace": name, "hits": -2}])))
-    assert row == {"trace": f"'{name}", "hits": "-2"}
 
 
 def lines(*sections):

@@ -12,9 +12,9 @@ EXTRAS = {
 }
 
 
-def require(what: str, *packages: str) -> None:
+def need(what: str, *packages: str) -> None:
     """Raise `RefusedError` unless the `packages` that `what` needs are there; it names the extra of the first.
 
-    >>> require("this line", "json")
+    >>> need("this line", "json")
     """
     require_packages(what, *packages, extras=EXTRAS, distribution=TOOLS)

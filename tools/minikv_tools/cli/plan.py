@@ -22,7 +22,7 @@ from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.cli.extras import require
+from minikv_tools.cli.extras import need
 from minikv_tools.journal import open_journal
 from minikv_tools.plans import Plan, Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
@@ -116,7 +116,7 @@ def run_plan(options: argparse.Namespace) -> int:
         if options.policies:
             _require_replayable(options, terms)
     if options.png:
-        require("--png", "resvg_py")
+        need("--png", "resvg_py")
     return with_traffic(options, lambda traffic: _plan(traffic, options, terms.on(traffic)))
 
 

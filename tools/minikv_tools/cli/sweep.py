@@ -13,7 +13,7 @@ from minikv.files import destination, replace
 from minikv.progress_bar import Progress
 from minikv.traffic.replay import Replay
 from minikv.traffic.traces import TraceError
-from minikv_tools.cli.extras import require
+from minikv_tools.cli.extras import need
 from minikv_tools.journal import JournalError
 from minikv_tools.sweep import Sweep, sweep_csv, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
@@ -53,11 +53,11 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
 def run_sweep(options: argparse.Namespace) -> int:
     """Do the runs of the config that are not done yet, and print what all of them found; returns the exit status."""
     if sys.version_info < (3, 11):
-        require(options.prog, "tomli")
+        need(options.prog, "tomli")
     try:
         with refusing(ValueError):
             config = _config_of(options)
-            require(f"the backend {config.backend}", *BACKENDS[config.backend])
+            need(f"the backend {config.backend}", *BACKENDS[config.backend])
             if options.csv:
                 destination(options.csv)
             sweep = Sweep(config)

@@ -22,7 +22,7 @@ from minikv.cli.traffic import behind_bar
 from minikv.errors import bounded, shown
 from minikv.files import destination, replace
 from minikv.traffic.trace_file import open_trace
-from minikv_tools.cli.extras import require
+from minikv_tools.cli.extras import need
 from minikv_tools.exports import request_lines
 from minikv_tools.logs import Units, units_of
 from minikv_tools.why import HYBRID, explain, explanation_text
@@ -160,7 +160,7 @@ def run_why(options: argparse.Namespace) -> int:
             what = "a log" if options.b is None else "a pair"
             raise RefusedError(f"--fail-if {text}: {what} has no {quantity!r}")
     if options.tokenizer is not None:
-        require("--tokenizer", "tokenizers")
+        need("--tokenizer", "tokenizers")
     with refusing(OSError, ValueError, ModuleNotFoundError):
         unit = units_of(options.tokenizer)
         if options.html:

@@ -1,0 +1,106 @@
+"""The commands of the tools: without any extra, under both names, and whatever is typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from test_extras import COMMANDS, COURSE, SERVING, run
+
+from minikv import __version__, cli
+from minikv.cli.command import COMMANDS as GROUPS
+from minikv.cli.command import TOOLS, _parser
+
+SWEEP = {"joblib", "dask", "distributed"}
+OURS = sorted(GROUPS["tools"])
+
+
+def test_the_commands_run_without_any_extra(tmp_path):
+    trace = tmp_path / "day.jsonl"
+    trace.write_text('{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n' * 2, "utf-8")
+    (tmp_path / "day.toml").write_text('traces = "day.jsonl"\ncapacities = "unlimited"', "utf-8")
+    sweep = ["sweep", str(tmp_path / "day.toml")]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f'{{"prompt": "It is 14:0{n}. Be brief."}}\n' for n in range(3)), "utf-8")
+    for command, status, said in (
+        (sweep, 2, "pip install 'minikv-tools[sweep]'"),
+        ([*sweep, "--backend", "dask"], 2, "pip install 'minikv-tools[sweep]'"),
+        ([*sweep, "--backend", "sequential"], 0, "50.0"),
+        (["plan", str(trace)], 0, "Hits by size"),
+        (["trace", str(log)], 0, '"hash_ids"'),
+        (["replay", str(log)], 0, "format log, blocks of 64 bytes"),
+        (["why", str(log), "--html", str(tmp_path / "why.html")], 0, "A date or a time changed."),
+        (["why", f"{log}:1", f"{log}:1"], 0, "Nothing changed."),
+        (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv-tools[tokenizer]'"),
+        (["plan", str(trace), "--png", str(tmp_path / "plan.png")], 2, "pip install 'minikv-tools[png]'"),
+    ):
+        done = run(COMMANDS, *command, lacked=COURSE | SERVING | SWEEP)
+        assert said in done.stdout + done.stderr, command
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == status, command
+
+
+@pytest.mark.parametrize("program", ["minikv", TOOLS])
+@pytest.mark.parametrize("command", OURS)
+def test_the_help_of_a_command_has_examples_that_it_accepts(command, program, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"], program)
+    lines = capsys.readouterr().out.partition("example")[2].splitlines()
+    name = f"{program} "
+    found = [shlex.split(re.split(r"  +", line.partition(name)[2])[0]) for line in lines if name in line]
+    assert found
+    assert all(example[0] == command for example in found)
+    for example in found:
+        _parser(example, program).parse_known_args(example)
+
+
+def test_their_own_program_has_these_commands_alone_and_speaks_of_no_other(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"], TOOLS)
+    out = capsys.readouterr().out
+    assert re.findall(r"^    (\w+) ", out, re.MULTILINE) == list(GROUPS["tools"])
+    with pytest.raises(SystemExit):
+        cli.main(["why", "--help"], TOOLS)
+    assert not re.search(r"minikv(?!-tools)", out + capsys.readouterr().out)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "x"], TOOLS)
+    assert ended.value.code == 2
+
+
+def test_the_script_is_that_program(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"prompt": "It is 14:05."}\n{"prompt": "It is 14:06."}\n', "utf-8")
+
+    def said(*words):
+        code = "import sys; from minikv_tools.cli import main; main()"
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    assert said("--version") == (0, f"{TOOLS} {__version__}\n")
+    assert said("why", "nothing.jsonl") == (2, f"{TOOLS}: cannot read nothing.jsonl: No such file or directory\n")
+    status, out = said("why", str(log), "--fail-if", "lost > 1%")
+    assert (status, f"\n{TOOLS}: --fail-if lost > 1%: lost is " in out) == (1, True)
+
+
+ODD = "\x1b[31mred" + "x" * 9999
+TYPED = [
+    ["trace", ODD], ["trace", "x", "-o", ODD], ["trace", "x", "--block-size", ODD], ["sweep", ODD], ["plan", ODD],
+    ["sweep", "x", "--jobs", ODD], ["sweep", "a\0b"], ["sweep", "x", "--csv", ODD], ["why", ODD], ["why", ODD, ODD],
+    ["plan", "x", "--model", ODD], ["plan", "x", "--tiers", ODD], ["why", "x", "--fail-if", ODD], ["why", "a\0b"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", TYPED, ids=lambda command: " ".join(command)[:30].replace("\x1b", ""))
+def test_whatever_is_typed_is_answered_with_a_bounded_line_without_control_characters(command, capsys):
+    try:
+        status = cli.main(command)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.match(r"minikv( \w+)?: ", line)
+    assert line.isprintable()
+    assert len(line) < 1050
