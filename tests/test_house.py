@@ -38,6 +38,7 @@ from house import (
     tokens_by_room,
 )
 from project import EXTRAS, PROJECT, ROOT
+from project import TOOLS as NEXT
 
 import minikv
 
@@ -683,6 +684,9 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
     command = next(step["run"] for step in WORKFLOW["jobs"]["core"]["steps"] if "-m pytest" in step.get("run", ""))
     extras = names_of(required("dev")) - names_of(required("testing")) - {"pytest", "tomli"}
     assert "torch" in extras
+    extras |= {name for needed in NEXT["project"]["optional-dependencies"].values() for name in names_of(needed)}
+    extras -= {"tomli", "minikv-tools"}
+    assert "joblib" in extras
     blocked = {name.replace("-", "_") for name in extras} | {"IPython", "resource", "traitlets", "yaml"}
     options = command.split("-m pytest ")[1].split()
     run = subprocess.run(

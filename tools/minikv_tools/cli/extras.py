@@ -1,4 +1,4 @@
-"""What the extras of the tools bring, and the line that says which one is missing."""
+"""The packages that each extra of the tools brings, and the line that says which one is missing."""
 
 from __future__ import annotations
 
