@@ -75,8 +75,8 @@ def test_the_script_is_that_program(tmp_path):
     log.write_text('{"prompt": "It is 14:05."}\n{"prompt": "It is 14:06."}\n', "utf-8")
 
     def said(*words):
-        code = "import sys; from minikv_tools.cli import main; main()"
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "minikv_tools", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     assert said("--version") == (0, f"{TOOLS} {__version__}\n")

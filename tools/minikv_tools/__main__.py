@@ -1,0 +1,6 @@
+"""`python -m minikv_tools` is `minikv-tools`."""
+
+from minikv_tools.cli import main
+
+if __name__ == "__main__":  # a process that a cluster starts on this machine imports this file, too
+    main()
