@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from minikv.cli.command import RefusedError, positive, refusing, require_packages, whole, writing
+from minikv.cli.command import RefusedError, failing, positive, refusing, require_packages, whole
 from minikv.errors import printable, shown
 from minikv.files import asset
 from minikv.serving import Generation, SamplingParams
@@ -61,7 +61,7 @@ def run_chat(options: argparse.Namespace) -> int:
             phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
     except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
         raise RefusedError(str(refusal(f"cannot open {shown(str(options.model))}", error))) from error
-    with writing("the chat cannot continue"):
+    with failing("the chat cannot continue"):
         converse(chat, params, phrasebook=phrasebook)
     return 0
 

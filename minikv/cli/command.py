@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import importlib
 import importlib.util
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import NoReturn, TypeVar, cast
+from typing import NoReturn, cast
 
 from minikv import __version__
 from minikv.errors import bounded, one_line, shown
@@ -50,7 +49,7 @@ EXTRAS = {
     "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
     "serving": ("torch", "safetensors", "tokenizers"),
 }
-_Value = TypeVar("_Value")
+_RESULT = "cannot write the result"
 
 
 def run(argv: Sequence[str] | None = None, program: str = "minikv") -> int:
@@ -136,22 +135,74 @@ def _module_of(group: str, name: str) -> ModuleType:
 # -- what the commands share ------------------------------------------------------------------------------------------
 
 
-def option(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
-    """`read` as the type of an option: where it raises `ValueError`, argparse says its message.
+class CommandError(Exception):
+    """The command cannot do what it was asked: `run` says why in one line, and returns `status`.
 
-    >>> option(int)("x")
-    Traceback (most recent call last):
-    argparse.ArgumentTypeError: invalid literal for int() with base 10: 'x'
+    >>> CommandError("the index failed").status, RefusedError("there is no such file").status
+    (1, 2)
     """
 
-    @functools.wraps(read)
-    def value(text: str) -> _Value:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+    status = 1
 
-    return value
+
+class RefusedError(CommandError):
+    """The call or its input is wrong."""
+
+    status = 2
+
+
+class OutputError(CommandError):
+    """Standard output cannot be written: its reader has gone, or the disk is full; the cause is the `OSError`."""
+
+
+@contextlib.contextmanager
+def refusing(*kinds: type[Exception], error: type[Exception] = RefusedError) -> Iterator[None]:
+    """While it is open, an error of one of these `kinds` ends the command: it becomes a `RefusedError`, or an `error`.
+
+    It decorates functions, too.
+
+    >>> with refusing(ValueError):
+    ...     raise ValueError("there is no chapter 99")
+    Traceback (most recent call last):
+    minikv.cli.command.RefusedError: there is no chapter 99
+    """
+    try:
+        yield
+    except kinds as found:
+        raise error(str(found)) from found
+
+
+@contextlib.contextmanager
+def failing(failure: str, error: type[CommandError] = OutputError) -> Iterator[None]:
+    """While it is open, an `OSError` is one of standard output: it becomes an `error` that says `failure`, and why.
+
+    >>> with failing("cannot write the result"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    minikv.cli.command.OutputError: cannot write the result: No space left on device
+    """
+    try:
+        yield
+    except OSError as found:
+        raise error(f"{failure}: {found.strerror}") from found
+
+
+def using(path: str, verb: str = "read") -> contextlib.AbstractContextManager[None]:
+    """While it is open, an `OSError` is one of the file `path`, and becomes a `RefusedError` that names it.
+
+    >>> with using("-"):
+    ...     raise OSError(9, "it is closed")
+    Traceback (most recent call last):
+    minikv.cli.command.RefusedError: cannot read standard input: it is closed
+    """
+    name = "standard input" if path == "-" else shown(path)
+    return failing(f"cannot {verb} {name}", RefusedError)
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+# Decorates the type of an option, a function of the text: where it raises `ValueError`, argparse says its message.
+option = refusing(ValueError, error=argparse.ArgumentTypeError)
 
 
 @option
@@ -179,59 +230,6 @@ def positive(text: str) -> int:
     return number
 
 
-def complain(what: str, program: str = "minikv") -> None:
-    """Say what is wrong on standard error, in one line that names the `program`, if there is one."""
-    mention(f"{program}: {what}")
-
-
-def mention(text: str) -> None:
-    """Print a line on standard error, if there is one."""
-    if sys.stderr is not None:
-        print(one_line(text, 1008), file=sys.stderr)
-
-
-class CommandError(Exception):
-    """The command cannot do what it was asked: `run` says why in one line, and returns `status`.
-
-    >>> CommandError("the index failed").status, RefusedError("there is no such file").status
-    (1, 2)
-    """
-
-    status = 1
-
-
-class RefusedError(CommandError):
-    """The call or its input is wrong."""
-
-    status = 2
-
-
-class OutputError(CommandError):
-    """Standard output cannot be written: its reader has gone, or the disk is full; the cause is the `OSError`."""
-
-
-@contextlib.contextmanager
-def writing(failure: str = "cannot write the result") -> Iterator[None]:
-    """While it is open, an `OSError` is one of standard output: it becomes an `OutputError` that says `failure`.
-
-    >>> with writing():
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    minikv.cli.command.OutputError: cannot write the result: No space left on device
-    """
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{failure}: {error.strerror}") from error
-
-
-def flush() -> None:
-    """Write what is printed so far, if there is a standard output, or raise `OutputError`."""
-    if sys.stdout is not None:
-        with writing():
-            sys.stdout.flush()
-
-
 def add_json(command: argparse.ArgumentParser) -> None:
     """Add the option `--json` to a command.
 
@@ -242,35 +240,7 @@ def add_json(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-@contextlib.contextmanager
-def refusing(*kinds: type[Exception], error: type[CommandError] = RefusedError) -> Iterator[None]:
-    """While it is open, an error of one of these `kinds` ends the command: it becomes a `RefusedError`, or an `error`.
-
-    >>> with refusing(ValueError):
-    ...     raise ValueError("there is no chapter 99")
-    Traceback (most recent call last):
-    minikv.cli.command.RefusedError: there is no chapter 99
-    """
-    try:
-        yield
-    except kinds as found:
-        raise error(str(found)) from found
-
-
-@contextlib.contextmanager
-def using(path: str, verb: str = "read") -> Iterator[None]:
-    """While it is open, an `OSError` is one of the file `path`, and becomes a `RefusedError` that names it.
-
-    >>> with using("-"):
-    ...     raise OSError(9, "it is closed")
-    Traceback (most recent call last):
-    minikv.cli.command.RefusedError: cannot read standard input: it is closed
-    """
-    try:
-        yield
-    except OSError as error:
-        name = "standard input" if path == "-" else shown(path)
-        raise RefusedError(f"cannot {verb} {name}: {error.strerror}") from error
+# -- lines ------------------------------------------------------------------------------------------------------------
 
 
 def say(text: str) -> None:
@@ -279,8 +249,28 @@ def say(text: str) -> None:
     >>> say("done")
     done
     """
-    with writing():
+    with failing(_RESULT):
         print(text)
+
+
+def flush() -> None:
+    """Write what is printed so far, if there is a standard output, or raise `OutputError`."""
+    with failing(_RESULT):
+        print(end="", flush=True)
+
+
+def mention(text: str) -> None:
+    """Print a line on standard error, if there is one."""
+    if sys.stderr is not None:
+        print(one_line(text, 1008), file=sys.stderr)
+
+
+def complain(what: str, program: str = "minikv") -> None:
+    """Say what is wrong on standard error, in one line that names the `program`, if there is one."""
+    mention(f"{program}: {what}")
+
+
+# -- packages ---------------------------------------------------------------------------------------------------------
 
 
 def require_packages(
