@@ -216,9 +216,13 @@ def test_another_models_folder_is_talked_to_in_plain_lines(foreign, capsys, monk
 # -- the terminal ---------------------------------------------------------------------------------------------------
 
 
-def talk(chat, lines, params=ANSWER):
-    out = io.StringIO()
-    converse(chat, params, read=io.StringIO(lines), write=out)
+def talk(chat, lines, params=ANSWER, phrasebook=None, out=None):
+    """What is printed while these lines are typed, into `out` if it is given."""
+    out = out or io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.StringIO(lines) if isinstance(lines, str) else lines)
+        patch.setattr(sys, "stdout", out)
+        converse(chat, params, phrasebook)
     return out.getvalue()
 
 
@@ -272,8 +276,8 @@ def test_on_a_terminal_lines_break_between_words_as_the_answer_comes(columns, mo
     terminal = Terminal()
     terminal.flush = lambda: written.append(terminal.getvalue())
     question = "What happens when a request starts?"
-    converse(open_chat(asset("model")), read=io.StringIO(f"{question}\n"), write=terminal)
-    shown = terminal.getvalue().replace("you: ", "you: \n")  # a terminal also shows the key that ends a question
+    shown = talk(open_chat(asset("model")), f"{question}\n", out=terminal)
+    shown = shown.replace("you: ", "you: \n")  # a terminal also shows the key that ends a question
     in_one_line = talk(open_chat(asset("model")), f"{question}\n")
     assert max(map(len, shown.split("\n"))) < columns
     assert re.sub(r"\d+ ms", "", " ".join(shown.split())) == re.sub(r"\d+ ms", "", " ".join(in_one_line.split()))
@@ -284,10 +288,8 @@ def test_on_a_terminal_lines_break_between_words_as_the_answer_comes(columns, mo
 def test_with_a_phrasebook_the_model_is_asked_what_was_meant_and_nothing_else():
     chat, _ = chat_with()
     phrasebook = Phrasebook([["What is a lock?"], ["What is a page?"]])
-    out = io.StringIO()
     questions = "so what are locks good for\nWhat is a volcano?\nwhat is a page\n"
-    converse(chat, SamplingParams(3), read=io.StringIO(questions), write=out, phrasebook=phrasebook)
-    said = out.getvalue()
+    said = talk(chat, questions, SamplingParams(3), phrasebook)
     assert "This model was taught 2 answers." in said
     assert "bot: (What is a lock?)" in said
     assert f"bot: {UNKNOWN}\n" in said
@@ -343,10 +345,9 @@ def test_ctrl_c_at_the_prompt_gives_up_the_line():
                 raise KeyboardInterrupt
             return super().readline()
 
-    chat, out = chat_with()[0], io.StringIO()
-    converse(chat, 3, read=Impatient("One\n"), write=out)
-    assert "(Ctrl-D leaves)" in out.getvalue()
-    assert "3 generated" in out.getvalue()
+    said = talk(chat_with()[0], Impatient("One\n"), 3)
+    assert "(Ctrl-D leaves)" in said
+    assert "3 generated" in said
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import TextIO
 
 from minikv.cli.command import RefusedError, failing, positive, refusing, require_packages, whole
 from minikv.errors import printable, shown
@@ -54,106 +53,97 @@ def run_chat(options: argparse.Namespace) -> int:
     if sys.stdin is None:
         raise RefusedError("cannot read the questions: standard input is closed")
     require_packages("the chat", "torch", "safetensors")
-    try:
-        with refusing(OSError, ValueError, ModuleNotFoundError):
-            params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
+    with refusing(OSError, ValueError, ModuleNotFoundError):
+        params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
+        try:
             chat = open_chat(options.model or asset("model"))
-            phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
-    except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
-        raise RefusedError(str(refusal(f"cannot open {shown(str(options.model))}", error))) from error
+        except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for keys and values
+            raise refusal(f"cannot open {shown(str(options.model))}", error) from error
+        phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
     with failing("the chat cannot continue"):
-        converse(chat, params, phrasebook=phrasebook)
+        converse(chat, params, phrasebook)
     return 0
 
 
 # -- at a terminal ----------------------------------------------------------------------------------------------------
 
 
-def converse(
-    chat: Chat,
-    params: Params = ANSWER,
-    read: TextIO | None = None,
-    write: TextIO | None = None,
-    phrasebook: Phrasebook | None = None,
-) -> None:
-    """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given.
+def converse(chat: Chat, params: Params = ANSWER, phrasebook: Phrasebook | None = None) -> None:
+    """Answer the questions of standard input until it ends.
 
     With a `phrasebook` the model is asked the taught question that was meant, and nothing that is not in it.
     """
-    write = write or sys.stdout
     if phrasebook is not None:
-        _say(f"This model was taught {len(phrasebook.groups)} answers. {LOOKED_UP}", write)
-    _say(HELP, write)
-    for question in _questions(read or sys.stdin, write):
+        _say(f"This model was taught {len(phrasebook.groups)} answers. {LOOKED_UP}")
+    _say(HELP)
+    for question in _questions():
         if question == "/new":
             chat.reset()
-            _say("A new conversation; what was computed is still in the cache.", write)
+            _say("A new conversation; what was computed is still in the cache.")
         elif question.startswith("/"):
-            _say(HELP, write)
+            _say(HELP)
         elif meant := question if phrasebook is None else phrasebook.nearest(question):
-            _answer(chat, question, meant, params, write)
+            _answer(chat, question, meant, params)
         else:
-            _say(f"bot: {UNKNOWN}", write)
+            _say(f"bot: {UNKNOWN}")
 
 
-def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
+def _questions() -> Iterator[str]:
     """Yield the lines that are typed, without empty ones; Ctrl-C discards the line."""
     while True:
         try:
-            if read is sys.stdin:
-                line = input("\nyou: ") + "\n"
-            else:
-                write.write("\nyou: ")
-                line = read.readline()
+            line = input("\nyou: ").strip()
         except EOFError:
-            line = ""
+            line = "/exit"
         except KeyboardInterrupt:
-            print("\n(Ctrl-D leaves)", file=write)
+            print("\n(Ctrl-D leaves)")
             continue
-        if not line or line.strip() == "/exit":
-            print(file=write)
+        if line == "/exit":
+            print()
             return
-        if line.strip():
-            yield line.strip()
+        if line:
+            yield line
 
 
-def _answer(chat: Chat, question: str, meant: str, params: Params, write: TextIO) -> None:
-    lines = WordWrap(_width(write), column=len("bot:"))
-    write.write("bot:" + lines.push("" if stems(meant) == stems(question) else f" ({meant})"))
-    write.flush()
-    begin, first = time.perf_counter(), None
+def _answer(chat: Chat, question: str, meant: str, params: Params) -> None:
+    lines = WordWrap(_width(), column=len("bot:"))
+    _write("bot:" + lines.push("" if stems(meant) == stems(question) else f" ({meant})"))
+    begin, first = time.perf_counter(), 0.0
     with _ctrl_c() as pressed:
         try:
             for piece in chat.ask(meant, params, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
-                write.write(lines.push(printable(piece, kept="\n\t")))
-                write.flush()
-            rest = lines.push(" ..." if pressed.is_set() else "") + lines.close()
+                _write(lines.push(printable(piece, kept="\n\t")))
+            rest, took = " ..." if pressed.is_set() else "", _took(chat.last, first)
         except ValueError as error:  # a question that is too long
-            print(lines.push(f" {error}") + lines.close(), file=write)
-            return
-        print(rest, file=write)
-        _say(_took(chat.last, first), write)
+            rest, took = f" {error}", ""
+        print(lines.push(rest) + lines.close())
+        if took:
+            _say(took)
 
 
-def _width(write: TextIO) -> int | None:
+def _write(text: str) -> None:
+    """Show `text` at once."""
+    print(text, end="", flush=True)
+
+
+def _width() -> int | None:
     """The columns that a line may fill; the last one stays empty, since some terminals go to the next line after it."""
-    return max(1, shutil.get_terminal_size().columns - 1) if write.isatty() else None
+    return max(1, shutil.get_terminal_size().columns - 1) if sys.stdout.isatty() else None
 
 
-def _say(text: str, write: TextIO) -> None:
+def _say(text: str) -> None:
     """Write `text` as lines that fit there; in a file or a pipe it stays one line."""
-    lines = WordWrap(_width(write))
-    print(lines.push(text) + lines.close(), file=write)
+    lines = WordWrap(_width())
+    print(lines.push(text) + lines.close())
 
 
-def _took(turn: Generation | None, first: float | None) -> str:
+def _took(turn: Generation | None, first: float) -> str:
     """One line about a turn: what the cache served, what was computed, and how long the first token took."""
     if turn is None:
         return "[nothing was computed]"
     served = f"{turn.cached} of {turn.prompt} prompt tokens from the cache ({turn.cached / turn.prompt:.0%})"
-    waited = "" if first is None else f", the first after {first * 1000:.0f} ms"
-    return f"[{served} · {turn.generated} generated{waited}]"
+    return f"[{served} · {turn.generated} generated, the first after {first * 1000:.0f} ms]"
 
 
 @contextlib.contextmanager
@@ -196,9 +186,9 @@ class WordWrap:
         """Return the text that can be written after `piece`."""
         if self._width is None:
             return piece
-        units = [*self._unit.finditer(self._held + piece)]
-        self._held = (self._held + piece)[units[-1].end() if units else 0 :]
-        return "".join(self._place(len(unit[1]), unit[2], self._width) for unit in units)
+        text = self._held + piece
+        self._held = self._unit.sub("", text)
+        return "".join(self._place(len(gap), word, self._width) for gap, word in self._unit.findall(text))
 
     def close(self) -> str:
         """Return the rest of the text, without trailing spaces."""
@@ -209,9 +199,8 @@ class WordWrap:
         if word == "\n":
             self._column = 0
             return word
-        text, ends = " " * gap + word, "\n" if self._column else ""
-        if self._column + len(text) > width:
-            self._column = len(word)
-            return ends + word
-        self._column += len(text)
-        return text
+        before, self._column = self._column, self._column + gap + len(word)
+        if self._column <= width:
+            return " " * gap + word
+        self._column = len(word)
+        return "\n" + word if before else word
