@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import itertools
 import json
-import os
-import sys
 
 from minikv.cli.command import CommandError, RefusedError, add_json, option, positive, refusing, say, using
 from minikv.errors import bounded
@@ -18,6 +15,7 @@ from minikv.measure.race import ROUNDS
 from minikv.measure.workloads import BLOCK
 from minikv.prefix import INDEXES
 from minikv.progress_bar import Progress
+from minikv.testing.conformance.subject import load_module
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import refusal
 
@@ -89,15 +87,12 @@ def guest(text: str) -> Contender:
     'minikv.prefix:RadixCache'
     """
     module, _, name = text.partition(":")
-    path, problem = sys.path[:], f"{bounded(text)} cannot be raced"
+    problem = f"{bounded(text)} cannot be raced"
     try:
-        sys.path.insert(0, os.getcwd())
-        made = getattr(importlib.import_module(module), name)
+        made = getattr(load_module(module), name)
         index = made()
     except Exception as error:  # whatever a guest's own module does when it is imported, and its class when it is made
         raise refusal(problem, error) from None
-    finally:
-        sys.path[:] = path
     for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
         if not callable(getattr(index, verb, None)):
             raise ValueError(f"{problem}: it has no {verb}")

@@ -57,9 +57,7 @@ def target(text: str) -> tuple[str, str]:
     (('my_minikv.py', ''), ('a.b', 'C'), ('C:\\a.py', ''))
     """
     place, _, name = text.rpartition(":")
-    if not place or not name.isidentifier():
-        return text, ""
-    return place, name
+    return (place, name) if place and name.isidentifier() else (text, "")
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -81,7 +79,8 @@ def run_verify(options: argparse.Namespace) -> int:
             report = {"file": file, **found.as_json()}
             say(json.dumps(report) if options.json else f"{chr(10) if judged else ''}{found}")
             judged.append(found)
-            trouble = trouble if found.status < 2 else f"no rule that {found.name} claims was reached"
+            if found.status == 2:
+                trouble = f"no rule that {found.name} claims was reached"
     except NothingToJudgeError as error:
         trouble = str(error)
     if options.junit:
