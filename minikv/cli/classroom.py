@@ -79,27 +79,15 @@ def run_progress(options: argparse.Namespace) -> int:
     """Print what `progress()` shows in a notebook, from the record; returns the exit status."""
     require_packages("minikv progress", "hypothesis")
     from minikv.course.pieces import progress
-    from minikv.course.pieces.piece import find_exercise, find_piece
-    from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, corrected, missed, predictions, standing
+    from minikv.course.pieces.record import as_json
 
     _find_record()
     if not options.json:
         progress()
         return 0
-    words = {RIGHT: "solved", WRONG: "tried", NOT_ATTEMPTED: "not tried"}
     with contextlib.redirect_stdout(sys.stderr):  # where the record cannot be read, that is said
-        found = standing()
-    marks = [mark for row in found.values() for mark in row.values()]
-    chapters = {
-        f"{chapter:02d}": [
-            {"id": id, "name": (find_piece(id) or find_exercise(id)).name, "state": words[row[id]]}
-            for id in sorted(row, key=lambda id: (len(id), id))
-        ]
-        for chapter, row in found.items()
-    }
-    made, right = predictions()
-    guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
-    say(json.dumps({"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}))
+        found = as_json()
+    say(json.dumps(found))
     return 0
 
 

@@ -24,6 +24,7 @@ NUMBERING = 1  # of the pieces, exercises and predictions; a file that does not 
 MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
+_STATES = {NOT_ATTEMPTED: "not tried", WRONG: "tried", RIGHT: "solved"}  # in JSON
 
 
 @dataclass
@@ -158,6 +159,25 @@ def corrected() -> list[str]:
     False
     """
     return sorted({label for label, mark in recall(aloud=False).items() if mark == CORRECTED} - set(missed()))
+
+
+def as_json() -> dict[str, Any]:
+    """Return what `progress` shows, as JSON has it, with the names of the pieces and exercises.
+
+    >>> sorted(as_json())
+    ['chapters', 'predictions', 'solved', 'total']
+    """
+    found, chapters = standing(), {}
+    for chapter, row in found.items():
+        solvable = [*pieces_of(chapter), *exercises_of(chapter)]
+        chapters[f"{chapter:02d}"] = [
+            {"id": each.id, "name": each.name, "state": _STATES[row[each.id]]}
+            for each in sorted(solvable, key=lambda each: (len(each.id), each.id))
+        ]
+    marks = [mark for row in found.values() for mark in row.values()]
+    made, right = predictions()
+    guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
+    return {"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}
 
 
 def _recalled(aloud: bool) -> dict[str, Any]:
