@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import platform
 import shutil
 from importlib import metadata
@@ -13,7 +14,7 @@ from minikv.cli.command import EXTRAS, remedy, say
 
 # What pyproject.toml asks for without an extra; `course` brings `testing` with it.
 CORE = ("numpy", "tqdm")
-FOR_THE_COURSE = ("testing", "course", "serving")
+FOR_THE_COURSE = {"testing", "course", "serving"}
 
 
 class Finding(NamedTuple):
@@ -34,11 +35,11 @@ def examine() -> list[Finding]:
     >>> [finding.name for finding in examine()[:3]]
     ['python', 'numpy', 'tqdm']
     """
-    needed = {*filter(seems_installed, EXTRAS), "core"}
-    needed |= {"testing"} if "course" in needed else set()
-    packages = [("core", name) for name in CORE]
-    packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]
-    found = [_package(name, part in needed) for part, name in packages]
+    needed = {"core", *filter(seems_installed, EXTRAS)}
+    if "course" in needed:
+        needed.add("testing")
+    parts = {"core": CORE, **EXTRAS}
+    found = [_package(name, part in needed) for part, names in parts.items() for name in names]
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     return [Finding("✓", "python", python), *found, _renderer(), _gpu()]
 
@@ -49,8 +50,8 @@ def seems_installed(extra: str) -> bool:
     >>> seems_installed("testing")
     True
     """
-    there = [name for name in EXTRAS[extra] if _version(name)]
-    return 2 * len(there) > len(EXTRAS[extra])
+    there = [_version(name) is not None for name in EXTRAS[extra]]
+    return 2 * sum(there) > len(there)
 
 
 def _version(name: str) -> str | None:
@@ -97,16 +98,17 @@ def run_doctor(options: argparse.Namespace) -> int:
     """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
     findings = examine()  # imports torch to see the GPU
     width = max(len(finding.name) for finding in findings)
-    for finding, after in zip(findings, [*findings[1:], None]):
-        say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
-        if finding.advice and (after is None or after.advice != finding.advice):  # one advice for several in a row
-            say(f"  {'':<{width}}  -> {finding.advice}")
+    for advice, rows in itertools.groupby(findings, key=lambda finding: finding.advice):
+        for finding in rows:
+            say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
+        if advice:
+            say(f"  {'':<{width}}  -> {advice}")
     broken = [finding.name for finding in findings if finding.mark == "✗"]
     absent = [extra for extra in EXTRAS if not seems_installed(extra)]
     if broken:
         say(f"\nMissing: {', '.join(broken)}")
         return 1
-    lacks = {*FOR_THE_COURSE} & {*absent}
-    here = "The core is complete." if lacks else "Everything that the course needs is installed."
+    is_complete = FOR_THE_COURSE.isdisjoint(absent)
+    here = "Everything that the course needs is installed." if is_complete else "The core is complete."
     say(f"\n{here}" + (f" Extras that are not installed: {', '.join(absent)}" if absent else ""))
     return 0
