@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from minikv.cli.command import RefusedError, flush, mention, refusing, say
+from minikv.cli.command import RefusedError, flush, mention, say
 from minikv.cli.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
+
+FIRST = "00_start_here.ipynb"
 
 
 def add_lab(lab: argparse.ArgumentParser) -> None:
@@ -39,17 +41,17 @@ def find_notebooks() -> Path:
     >>> find_notebooks().name
     'notebooks'
     """
-    for root in (Path(), Path(__file__).resolve().parents[2]):
-        if (root / "notebooks" / "00_start_here.ipynb").exists():
-            return (root / "notebooks").absolute()
-    folder = Path() if Path(RECORD).exists() or Path("00_start_here.ipynb").exists() else Path(FOLDER)
+    for notebooks in (Path("notebooks"), Path(__file__).resolve().parents[2] / "notebooks"):
+        if (notebooks / FIRST).exists():
+            return notebooks.absolute()
+    folder = Path() if Path(RECORD).exists() or Path(FIRST).exists() else Path(FOLDER)
     for line in renew(folder):
         mention(line)
     return folder.absolute()
 
 
 def find_chapter(notebooks: Path, wanted: str) -> str:
-    """The name of the notebook whose number or first letters are `wanted`; `ValueError` says which there are.
+    """The name of the notebook whose number or first letters are `wanted`; `RefusedError` says which there are.
 
     Of several, the package's own comes first, before one that the learner named alike.
 
@@ -57,12 +59,11 @@ def find_chapter(notebooks: Path, wanted: str) -> str:
     '03_radix_splitting.ipynb'
     """
     begins = f"{int(wanted):02}_" if wanted.isdecimal() else wanted
-    paths = (path.name for path in notebooks.glob("*.ipynb"))
-    names = sorted(paths, key=lambda name: (not (SHIPPED / name).exists(), len(name), name))
+    names = [path.name for path in notebooks.glob("*.ipynb")]
     if found := [name for name in names if name.startswith(begins)]:
-        return found[0]
+        return min(found, key=lambda name: (not (SHIPPED / name).exists(), len(name), name))
     there = ", ".join(sorted(name.removesuffix(".ipynb") for name in names))
-    raise ValueError(f"there is no chapter {bounded(wanted)}; the chapters are {there}")
+    raise RefusedError(f"there is no chapter {bounded(wanted)}; the chapters are {there}")
 
 
 def _take_chapter(notebooks: Path, words: list[str]) -> str:
@@ -71,7 +72,7 @@ def _take_chapter(notebooks: Path, words: list[str]) -> str:
         if not word.startswith("-"):
             try:
                 chapter = find_chapter(notebooks, word)
-            except ValueError:
+            except RefusedError:
                 if word is words[0]:
                     raise
             else:
@@ -84,19 +85,18 @@ def run_lab(options: argparse.Namespace) -> int:
     """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
     if importlib.util.find_spec("jupyterlab") is None and not options.where:
         raise RefusedError("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`")
-    rest = list(options.rest)
+    rest = options.rest
     if options.where and rest:
         raise RefusedError(f"--where opens nothing, so it takes no chapter and no option: {' '.join(rest)}")
     notebooks = find_notebooks()
     if options.where:
         say(str(notebooks))
         return 0
-    with refusing(ValueError):
-        chapter = _take_chapter(notebooks, rest)
+    chapter = _take_chapter(notebooks, rest)
     # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
     # files between the chapters, and the address as the last line. What the learner set in this way goes before it.
-    paths = [*filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")]), str(asset("jupyter"))]
-    quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+    paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(asset("jupyter"))]
+    quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
     where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url=/doc/tree/{quote(chapter)}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in rest:
         where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse

@@ -7,6 +7,7 @@ do not count: they change when a cell runs.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import itertools
@@ -45,7 +46,9 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / RECORD):
-        offered = _record(folder)
+        offered: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):  # a record that cannot be read: all that differs is the learner's then
+            offered = read_object(folder / RECORD)
         for source in sorted(shipped.glob("*.ipynb")):
             try:
                 yield from _renew_one(source, folder, offered)
@@ -70,18 +73,11 @@ def _renew_one(source: Path, folder: Path, offered: dict[str, Any]) -> Iterator[
         replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """The versions that were offered; none where the record cannot be read: all that differs is the learner's then."""
-    try:
-        return read_object(folder / RECORD)
-    except ValueError:
-        return {}
-
-
 def _name_beside(target: Path, content: str) -> Path:
     """The file beside `target` for this version: one that is free, or that already holds it."""
-    names = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    paths = (target.with_name(f"{target.stem}-{__version__}{name}{target.suffix}") for name in names)
+    stem = f"{target.stem}-{__version__}"
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    paths = (target.with_stem(name) for name in names)
     return next(path for path in paths if not path.exists() or sources_hash(path.read_bytes()) == content)
 
 
@@ -92,8 +88,8 @@ def sources_hash(notebook: bytes) -> str:
     >>> sources_hash(run.encode()) == sources_hash(fresh.encode())
     True
     """
-    try:
-        cells = [[cell["cell_type"], "".join(cell["source"])] for cell in json.loads(notebook)["cells"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return hashlib.sha256(notebook).hexdigest()
-    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()
+    says = notebook
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        cells = json.loads(notebook)["cells"]
+        says = json.dumps([[cell["cell_type"], "".join(cell["source"])] for cell in cells]).encode()
+    return hashlib.sha256(says).hexdigest()
