@@ -79,8 +79,7 @@ def run_verify(options: argparse.Namespace) -> int:
             report = {"file": file, **found.as_json()}
             say(json.dumps(report) if options.json else f"{chr(10) if judged else ''}{found}")
             judged.append(found)
-            if found.status == 2:
-                trouble = f"no rule that {found.name} claims was reached"
+            trouble = trouble if found.status < 2 else f"no rule that {found.name} claims was reached"
     except NothingToJudgeError as error:
         trouble = str(error)
     if options.junit:
