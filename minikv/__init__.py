@@ -31,7 +31,7 @@ def __getattr__(name: str) -> object:
 
 def _missing(name: str, error: ModuleNotFoundError) -> ImportError:
     """Return the error text for a `name` that needs a missing package: the package, and the extra that installs it."""
-    from minikv.cli.command import remedy
+    from minikv.errors import remedy
 
     module = (error.name or "").split(".")[0]
     if module in ("minikv", ""):

@@ -1,13 +1,21 @@
 """The errors that every layer shares: out of pages, a wrong lock, a broken invariant.
 
 Bad input is an ordinary `TypeError` or `ValueError`. These three are for what goes wrong
-with good input; `whole_number` is the one check that every layer makes.
+with good input; `whole_number` is the one check that every layer makes, and `remedy` installs what is missing.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+# The packages that pyproject.toml asks for with each extra.
+EXTRAS = {
+    "testing": ("hypothesis",),
+    "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
+    "serving": ("torch", "safetensors", "tokenizers"),
+}
 
 
 class OutOfPages(RuntimeError, MemoryError):
@@ -158,3 +166,15 @@ def one_line(text: str, most: int = 1000) -> str:
     'two lines and �[31mred'
     """
     return truncated(printable("".join(" " if c.isspace() else c for c in text[: most + 1])), most)
+
+
+def remedy(package: str, extras: Mapping[str, Sequence[str]] = EXTRAS, distribution: str = "minikv") -> str:
+    """The command that installs a missing package: with the extra that it belongs to, where there is one.
+
+    >>> remedy("torch"), remedy("tqdm")
+    ("pip install 'minikv[serving]'", 'pip install tqdm')
+    """
+    for extra, names in extras.items():
+        if package.replace("_", "-") in names:
+            return f"pip install '{distribution}[{extra}]'"
+    return f"pip install {package}"

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import NoReturn, cast
 
 from minikv import __version__
-from minikv.errors import bounded, one_line, shown
+from minikv.errors import EXTRAS, bounded, one_line, remedy, shown
 
 # The commands by what they are for. Those of another package, such as the tools', are entry points of minikv.commands.
 COMMANDS = {
@@ -43,12 +43,6 @@ _ABOUT = {
     TOOLS: "Why prompts miss the prefix cache, and how much cache traffic needs.",
 }
 _HOMES = {"progress": "classroom"}  # the module of a command that has none of its own
-# What pyproject.toml asks for with each extra.
-EXTRAS = {
-    "testing": ("hypothesis",),
-    "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
-    "serving": ("torch", "safetensors", "tokenizers"),
-}
 _RESULT = "cannot write the result"
 
 
@@ -289,15 +283,3 @@ def require_packages(
             name = "PyTorch" if package == "torch" else package
             found = remedy(package, extras, distribution)
             raise RefusedError(f"{what} needs {name}, which is not installed: {found}")
-
-
-def remedy(package: str, extras: Mapping[str, Sequence[str]] = EXTRAS, distribution: str = "minikv") -> str:
-    """The command that installs a missing package: with the extra that it belongs to, where there is one.
-
-    >>> remedy("torch"), remedy("tqdm")
-    ("pip install 'minikv[serving]'", 'pip install tqdm')
-    """
-    for extra, names in extras.items():
-        if package.replace("_", "-") in names:
-            return f"pip install '{distribution}[{extra}]'"
-    return f"pip install {package}"

@@ -10,7 +10,8 @@ import shutil
 from importlib import metadata
 from typing import NamedTuple
 
-from minikv.cli.command import EXTRAS, remedy, say
+from minikv.cli.command import say
+from minikv.errors import EXTRAS, remedy
 
 # What pyproject.toml asks for without an extra; `course` brings `testing` with it.
 CORE = ("numpy", "tqdm")
