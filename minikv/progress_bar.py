@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -30,7 +31,7 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None, command: str = "minikv bench"):
-        self._stream, self._command = stream or sys.stderr, command
+        self._stream, self._command = stream or sys.stderr or io.StringIO(), command
         self._begun, self._told_at = 0, -float("inf")
         is_quiet = not self._stream.isatty()
         self._bar: Any = tqdm(desc=command, unit=" steps", file=self._stream, leave=False, disable=is_quiet)

@@ -216,6 +216,7 @@ shell = pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX
         ("chat <&-", 2, "minikv: cannot read the questions: standard input is closed\n"),
         ("replay - <&-", 2, "minikv: cannot read standard input: it is closed\n"),
         ("replay nothing.jsonl 2>&-", 2, ""),
+        ("bench --quick --only W1 --rounds 1 --json >/dev/null 2>&-", 0, ""),
     ],
 )
 def test_a_closed_stream_is_one_line(command, status, said, trace):

@@ -6,7 +6,6 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from minikv import files
 from minikv.cli.command import RefusedError, option, positive, refusing, require_packages, say, using
@@ -15,8 +14,8 @@ from minikv.errors import shown
 from minikv.prefix import INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
-from minikv.traffic.replay import UNLIMITED, Replay, Replayer, read_capacity, replay_each
-from minikv.traffic.tables import aligned, csv_text
+from minikv.traffic.replay import Replay, Replayer, read_capacities, replay_each
+from minikv.traffic.tables import replay_csv, replay_lines
 from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
@@ -28,7 +27,6 @@ _EXAMPLES = """examples:
   minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
   minikv replay "synthetic:agents?requests=500"       generated traffic, the same every time
   cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
-_MOST = 1000  # capacities
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
 
 
@@ -41,7 +39,7 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
     """
     replay.epilog = _EXAMPLES
     add_traffic(replay)
-    replay.add_argument("--capacity", type=capacities, default=[None], metavar="N,N",
+    replay.add_argument("--capacity", type=option(read_capacities), default=[None], metavar="N,N",
                      help="size in blocks, one number or several (20k,1e6); without it, unlimited")  # fmt: skip
     replay.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
     replay.add_argument("--index", choices=INDEXES, default="radix", help="the design of the cache (default radix)")
@@ -53,19 +51,6 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
     )
     form.add_argument("--csv", action="store_true", help="print comma-separated values, a row for each capacity")
     replay.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
-
-
-@option
-def capacities(text: str) -> list[int | None]:
-    """Return the capacities in `text`, separated by commas.
-
-    >>> capacities("10k,1e6,unlimited")
-    [10000, 1000000, None]
-    """
-    parts = text.split(",")
-    if len(parts) > _MOST:
-        raise ValueError(f"there are {len(parts)} capacities: expected at most {_MOST}")
-    return [read_capacity("the capacity", part.strip()) for part in parts]
 
 
 def run_replay(options: argparse.Namespace) -> int:
@@ -92,8 +77,7 @@ def run_replay(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
     rows = [{"capacity": capacity, **result.row()} for capacity, result in zip(options.capacity, results)]
     if options.csv:
-        table = [{**row, "capacity": row["capacity"] or UNLIMITED} for row in rows]
-        say(csv_text(table).rstrip("\n"))
+        say(replay_csv(rows).rstrip("\n"))
         return
     speed = results[0].requests / seconds
     if len(rows) == 1:
@@ -101,23 +85,11 @@ def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: flo
     if options.json:
         found = [{**row, "requests_per_second": round(speed, 1)} for row in rows]
         say(json.dumps(found if len(found) > 1 else found[0]))
-    elif len(rows) == 1:
-        for key, value in {**rows[0], "requests_per_second": round(speed)}.items():
-            say(f"{key.replace('_', ' '):<20} {_cell(value):>12}")
-    else:
-        _say_table(rows)
-
-
-def _say_table(rows: Sequence[dict[str, Any]]) -> None:
-    keys = [key for key in rows[0] if key not in ("requests", "blocks")]
-    say(f"requests {rows[0]['requests']:,}, blocks {rows[0]['blocks']:,}")
-    table = [[UNLIMITED if row[key] is None else _cell(row[key]) for key in keys] for row in rows]
-    for line in aligned([[key.replace("_", " ") for key in keys], *table]):
+        return
+    if len(rows) == 1:
+        rows[0]["requests_per_second"] = round(speed)
+    for line in replay_lines(rows):
         say(line)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
 def _require_curve(options: argparse.Namespace) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TypeVar
 
 from minikv.cli.command import mention, positive, refusing, using
-from minikv.traffic.trace_file import TraceFile
+from minikv.traffic.trace_file import behind_bar
 from minikv.traffic.traces import SPAN_HOURS, Traffic, open_traffic
-
-_Item = TypeVar("_Item")
 
 
 def add_traffic(command: argparse.ArgumentParser) -> None:
@@ -45,22 +42,3 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
         mention(str(traffic))
         with refusing(ValueError):
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total, traffic.file)))
-
-
-def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:
-    """The items, with a bar on a terminal: of the bytes of the `file` that they are read from, or of their `total`.
-
-    Without both, it counts them.
-
-    >>> list(behind_bar([1, 2]))
-    [1, 2]
-    """
-    from tqdm import tqdm
-
-    if file is None or not file.size:
-        yield from tqdm(items, total=total, unit=" requests", disable=None, leave=False)
-        return
-    with tqdm(total=file.size, unit="B", unit_scale=True, disable=None, leave=False) as bar:
-        for item in items:
-            bar.update(file.position() - bar.n)
-            yield item

@@ -30,6 +30,9 @@ _NUMBER = re.compile(r"(\d{1,20}(?:\.\d{0,20})?(?:[eE]\+?\d{1,2})?)([kM]?)", re.
 _TIMES = {"": 1, "k": 1000, "M": 1000**2}
 
 
+MOST_CAPACITIES = 1000
+
+
 def read_capacity(name: str, value: Any) -> int | None:
     """A capacity in [1, 2**63), from a number or a text; `None` for the text "unlimited".
 
@@ -49,6 +52,18 @@ def read_capacity(name: str, value: Any) -> int | None:
     if not 1 <= number < 2**63 or number != int(number):
         raise ValueError(f"{name} is {bounded(value)}: {_RULE}")
     return int(number)
+
+
+def read_capacities(text: str) -> list[int | None]:
+    """The capacities in `text`, separated by commas.
+
+    >>> read_capacities("10k,1e6,unlimited")
+    [10000, 1000000, None]
+    """
+    parts = text.split(",")
+    if len(parts) > MOST_CAPACITIES:
+        raise ValueError(f"there are {len(parts)} capacities: expected at most {MOST_CAPACITIES}")
+    return [read_capacity("the capacity", part.strip()) for part in parts]
 
 
 def capacity_text(capacity: int | None) -> str:

@@ -29,6 +29,7 @@ LARGEST = 2**53  # up to which a float holds every integer
 MOST_BLANK_LINES = 2**20  # of a trace: more would take time, and say nothing
 LONGEST_NAME = 200  # characters of the name of a session
 _Parsed = TypeVar("_Parsed")
+_Item = TypeVar("_Item")
 
 
 class TraceError(ValueError):
@@ -191,3 +192,22 @@ def open_trace(path: str) -> Iterator[TraceFile]:
         raise OSError(errno.EBADF, "it is closed")
     else:
         yield TraceFile(sys.stdin.buffer, "standard input")
+
+
+def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:
+    """The items, with a bar on a terminal: of the bytes of the `file` that they are read from, or of their `total`.
+
+    Without both, it counts them.
+
+    >>> list(behind_bar([1, 2]))
+    [1, 2]
+    """
+    from tqdm import tqdm
+
+    if file is None or not file.size:
+        yield from tqdm(items, total=total, unit=" requests", disable=None, leave=False)
+        return
+    with tqdm(total=file.size, unit="B", unit_scale=True, disable=None, leave=False) as bar:
+        for item in items:
+            bar.update(file.position() - bar.n)
+            yield item

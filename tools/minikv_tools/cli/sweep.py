@@ -12,10 +12,11 @@ from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
 from minikv.traffic.replay import Replay
+from minikv.traffic.tables import replay_csv
 from minikv.traffic.traces import TraceError
 from minikv_tools.cli.extras import need
 from minikv_tools.journal import JournalError
-from minikv_tools.sweep import Sweep, sweep_csv, sweep_rows, sweep_table
+from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
 from minikv_tools.sweep.workers import BACKENDS, WorkerError
 
@@ -94,6 +95,6 @@ def _results_of(sweep: Sweep, options: argparse.Namespace) -> list[Replay]:
 def _report(sweep: Sweep, found: list[Replay], options: argparse.Namespace) -> int:
     rows = sweep_rows(sweep.runs, found)
     if options.csv:
-        replace(options.csv, sweep_csv(rows))
+        replace(options.csv, replay_csv(rows))
     say(json.dumps(rows) if options.json else sweep_table(sweep.runs, found))
     return 0

@@ -18,10 +18,9 @@ from minikv.cli.command import (
     say,
     using,
 )
-from minikv.cli.traffic import behind_bar
 from minikv.errors import bounded, shown
 from minikv.files import destination, replace
-from minikv.traffic.trace_file import open_trace
+from minikv.traffic.trace_file import behind_bar, open_trace
 from minikv_tools.cli.extras import need
 from minikv_tools.exports import request_lines
 from minikv_tools.logs import Units, units_of

@@ -24,9 +24,9 @@ from minikv import __version__
 from minikv.errors import bounded, shown
 from minikv.prefix import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
-from minikv.traffic.replay import UNLIMITED, Replay, capacity_text, replay
+from minikv.traffic.replay import Replay, capacity_text, replay
 from minikv.traffic.synthetic import SYNTHETIC
-from minikv.traffic.tables import aligned, csv_text
+from minikv.traffic.tables import aligned
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import require_regular
 from minikv_tools.journal import Journal, JournalError, open_journal
@@ -230,17 +230,6 @@ def sweep_rows(runs: Sequence[SweepRun], found: Sequence[Replay]) -> list[dict[s
     (None, 0.5)
     """
     return [{**run.row(), **result.row()} for run, result in zip(runs, found)]
-
-
-def sweep_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as CSV, with a line of names; what an index does not have is empty.
-
-    >>> print(sweep_csv([{"trace": "day.jsonl", "capacity": None, "hits": 2}]))
-    trace,capacity,hits
-    day.jsonl,unlimited,2
-    <BLANKLINE>
-    """
-    return csv_text([{**row, "capacity": row["capacity"] or UNLIMITED} for row in rows])
 
 
 def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
