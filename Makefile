@@ -5,7 +5,7 @@
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   UV=                 pip installs, where uv would: it is used when it is there, and does the same in less time
 #   make site           the course as a site; PAGES="03 which" executes those alone, and shows the stored outputs of others
-#   make wheel          what PyPI would get, checked, and tried in an environment of its own and an empty folder
+#   make wheel          what PyPI would get, checked, and tried in environments of its own and empty folders
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
 PYTHON ?= python3
@@ -101,9 +101,10 @@ dist: $(BIN)/python
 	rm -rf dist
 	$(INSTALL) -c constraints.txt build hatchling twine
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --outdir dist ./tools
 	$(BIN)/python -m twine check --strict dist/*
 
-# As a learner would, with pip and no checkout: nothing above this folder is ours.
+# As a learner would, and somebody with a log, with pip and no checkout: nothing above this folder is ours.
 wheel: dist
 	$(BIN)/python .ci/wheel.py dist/*.whl
 
@@ -137,10 +138,11 @@ $(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(INSTALL) -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
-$(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
+# The tools are named by their folder: a package that is called `tools` belongs to somebody else.
+$(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml tools/pyproject.toml constraints.txt
 	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
-	@echo "The course and what checks it: 0.4 GB to fetch."
-	$(INSTALL) $(LAZILY) -c constraints.txt -e '.[dev]'
+	@echo "The course, the tools and what checks both: 0.4 GB to fetch."
+	$(INSTALL) $(LAZILY) -c constraints.txt -e '.[dev]' -e './tools[sweep]'
 	touch $@ $(COURSE)
 
 $(VENV)/.torch-none: $(BIN)/python

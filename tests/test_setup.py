@@ -34,6 +34,8 @@ class Machine:
         self.programs.mkdir()
         for name in ("Makefile", "constraints.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
+        (folder / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "pyproject.toml", folder / "tools" / "pyproject.toml")
         for tool in ("sh", "grep", "touch", "rm"):
             (self.programs / tool).symlink_to(shutil.which(tool))
         self.program(folder / ".venv" / "bin" / "python", PYTHON.format(python=sys.executable))
@@ -105,7 +107,8 @@ def index(tmp_path):
 
 COURSE = "install -c constraints.txt -e .[course,serving]"
 ANY_TORCH = "install --no-compile -c constraints.txt torch"
-DEV = "install --no-compile -c constraints.txt -e .[dev]"
+BOTH = "-e .[dev] -e ./tools[sweep]"
+DEV = f"install --no-compile -c constraints.txt {BOTH}"
 
 
 def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(machine, index):
@@ -181,11 +184,45 @@ def test_the_same_choice_installs_once_and_another_choice_again(machine):
     assert machine.make("lab", "TORCH=0") == ["install -c constraints.txt -e .[course]"]
 
 
-def test_make_test_installs_what_make_lab_needs(machine):
+def test_make_test_installs_both_projects_and_what_make_lab_needs(machine):
     *_, last = [line for line in machine.make("test") if line.startswith("install")]
     assert last == DEV
     assert "0.4 GB to fetch" in machine.said
     assert machine.make("lab") == []
+
+
+def test_a_change_of_the_tools_installs_them_again_for_the_tests_and_not_for_the_course(machine):
+    machine.make("test")
+    tools = machine.folder / "tools" / "pyproject.toml"
+    later = tools.stat().st_mtime + 60
+    os.utime(tools, (later, later))
+    assert machine.make("lab") == []
+    assert [line for line in machine.make("test") if line.startswith("install")] == [DEV]
+
+
+def test_both_projects_are_built_and_checked_and_the_wheels_tried_together(machine):
+    machine.make("wheel")
+    done = (machine.folder / "asked.txt").read_text("utf-8").splitlines()
+    assert done[-4:] == [
+        "-m build --no-isolation",
+        "-m build --no-isolation --outdir dist ./tools",
+        "-m twine check --strict dist/*",
+        ".ci/wheel.py dist/*.whl",
+    ]
+
+
+BARE = re.compile(r"(?:pip install|INSTALL\)|-m build)[^`#\n]*?(?<![\w./-])tools(?![\w-])")
+
+
+def test_the_tools_are_named_by_their_folder():
+    """A package that is called `tools` belongs to somebody else."""
+    folders = [ROOT / name for name in (".github", "minikv", "notebooks", "tools")]
+    named = [path for folder in folders for ending in ("md", "yml") for path in folder.rglob(f"*.{ending}")]
+    texts = {path: path.read_text("utf-8") for path in [ROOT / "Makefile", ROOT / "README.md", *named]}
+    assert not {path.name: found[0] for path, text in texts.items() if (found := BARE.search(text))}
+    assert any("./tools[sweep]" in text for text in texts.values())
+    for told in ("pip install tools", "pip install -e . -e 'tools[sweep]'", '$(INSTALL) "tools"', "-m build tools"):
+        assert BARE.search(told), told
 
 
 @pytest.mark.parametrize(("types", "tests"), [(0, 0), (1, 0), (0, 1)])
@@ -351,7 +388,7 @@ def test_uv_installs_the_same_with_the_same_pins(with_uv, index):
 def test_uv_takes_the_large_build_where_pip_does(with_uv):
     _, torch, *_, dev = [line for line in with_uv.make("test") if "pip install" in line or "index" in line]
     assert torch == f"{INTO} -c constraints.txt torch"
-    assert dev == f"{INTO} -c constraints.txt -e .[dev]"
+    assert dev == f"{INTO} -c constraints.txt {BOTH}"
     assert with_uv.make("lab", "GPU=1")[0] == "uv pip uninstall --python .venv/bin/python torch"
 
 
