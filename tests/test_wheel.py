@@ -55,9 +55,16 @@ def test_the_wheel_carries_each_asset_that_is_read_and_no_other(wheel):
     assert there == {name for name in wanted if not name.startswith("readme/")}
 
 
-def test_the_wheel_brings_the_command(wheel):
-    (points,) = wheel.parent.glob("minikv-*.dist-info/entry_points.txt")
-    assert points.read_text("utf-8").split() == ["[console_scripts]", "minikv", "=", "minikv.cli:main"]
+def test_the_wheel_brings_the_command_and_nothing_of_the_tools(wheel):
+    (about,) = wheel.parent.glob("minikv-*.dist-info")
+    points = (about / "entry_points.txt").read_text("utf-8").split()
+    assert points == ["[console_scripts]", "minikv", "=", "minikv.cli:main"]
+    assert {path.name for path in wheel.parent.iterdir()} == {"minikv", about.name}
+
+
+def test_the_wheel_is_no_larger_than_it_was_with_the_tools(wheel):
+    """Before they became a project of their own, its files had this many bytes."""
+    assert sum(path.stat().st_size for path in wheel.parent.rglob("*") if path.is_file()) <= 7_984_315
 
 
 def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
