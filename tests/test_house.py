@@ -613,15 +613,16 @@ def test_extras_are_quoted_where_pip_is_told_to_install_them():
     lines = [
         line for path in [*PAGES, *(ROOT / ".github").rglob("*.yml")] for line in path.read_text("utf-8").splitlines()
     ]
-    bare = re.compile(r"""pip install.*(?<!["'\w.])[\w.]+\[[\w,]+\]""")
+    bare = re.compile(r"""pip install.*(?<!["'\w./])[\w./]+\[[\w,]+\]""")
     assert not [line for line in lines if bare.search(line)]
 
 
 def test_windows_is_set_up_in_the_workflow_as_the_readme_says():
-    line = r"^ *(?:- run: )?(\.venv\\Scripts\\python -m pip install .*)\[[\w,]+\](.*)$"
+    """The workflow installs more: what the tests need, and the tools."""
+    line = r"^ *(?:- run: )?(\.venv\\Scripts\\python -m pip install [^[]*)\[[\w,]+\](\".*)$"
     texts = [(ROOT / name).read_text("utf-8") for name in ("notebooks/site/start.md", ".github/workflows/test.yml")]
     said, done = (re.findall(line, text, re.MULTILINE) for text in texts)
-    assert said == done
+    assert [(command, f'{end} -e "./tools[sweep]"') for command, end in said] == done
     assert len(said) == 1
 
 
@@ -629,8 +630,12 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     job = WORKFLOW["jobs"]["core"]
     assert set(job["strategy"]["matrix"]["python"]) >= {PROJECT["project"]["requires-python"].removeprefix(">=")}
     commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert "python -m pip install ." in commands
-    assert commands[-1] == "python -m pytest -q -m core"
+    alone, both = (commands.index(f"python -m pip install {project}") for project in (".", "./tools"))
+    tests = [place for place, command in enumerate(commands) if "-m pytest" in command]
+    assert alone < tests[0] < both < tests[1]
+    assert [commands[place] for place in tests] == [
+        "python -m pytest -q -m core minikv tests", "python -m pytest -q -m core tools",
+    ]  # fmt: skip
 
 
 # Test files that import the core alone and still wait for more, or say nothing about a Python.
@@ -644,6 +649,7 @@ NEED_MORE = {
     "test_sweep.py": "joblib",
     "test_wheel.py": "Hatchling",
     "test_tools_extras.py": "what each extra brings",
+    "test_tools_wheel.py": "Hatchling",
 }
 
 
@@ -679,15 +685,8 @@ sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
 """
 
 
-def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
-    """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
-    command = next(step["run"] for step in WORKFLOW["jobs"]["core"]["steps"] if "-m pytest" in step.get("run", ""))
-    extras = names_of(required("dev")) - names_of(required("testing")) - {"pytest", "tomli"}
-    assert "torch" in extras
-    extras |= {name for needed in NEXT["project"]["optional-dependencies"].values() for name in names_of(needed)}
-    extras -= {"tomli", "minikv-tools"}
-    assert "joblib" in extras
-    blocked = {name.replace("-", "_") for name in extras} | {"IPython", "resource", "traitlets", "yaml"}
+def collected(command, blocked):
+    """The tests that a command collects where these modules are missing."""
     options = command.split("-m pytest ")[1].split()
     run = subprocess.run(
         [sys.executable, "-c", MISSING, *options, " ".join(sorted(blocked))], capture_output=True, text=True, cwd=ROOT,
@@ -696,12 +695,26 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
     assert not re.findall(r"^E .*", run.stdout, re.MULTILINE)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     assert "deselected" not in run.stdout
-    found = set(re.findall(r"^(?:tools/)?tests/(\w+\.py)::", run.stdout, re.MULTILINE))
+    return run.stdout
+
+
+def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
+    """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
+    extras = names_of(required("dev")) - names_of(required("testing")) - {"pytest", "tomli"}
+    assert "torch" in extras
+    extras |= {name for needed in NEXT["project"]["optional-dependencies"].values() for name in names_of(needed)}
+    extras -= {"tomli", "minikv-tools"}
+    assert "joblib" in extras
+    blocked = {name.replace("-", "_") for name in extras} | {"IPython", "resource", "traitlets", "yaml"}
+    commands = [step["run"] for step in WORKFLOW["jobs"]["core"]["steps"] if "-m pytest" in step.get("run", "")]
+    said = collected(commands[0], blocked | {"minikv_tools"}) + "".join(collected(one, blocked) for one in commands[1:])
+    found = set(re.findall(r"^(?:tools/)?tests/(\w+\.py)::", said, re.MULTILINE))
     marked = {path.name for path in TESTS if CORE.search(path.read_text("utf-8"))}
     assert found == marked
     assert {"test_radix.py", "test_pools.py", "test_manager.py", "test_why_pairs.py", "test_conformance.py"} <= found
-    examples = set(re.findall(r"^(minikv/[\w/]+\.py)::", run.stdout, re.MULTILINE))
+    examples = set(re.findall(r"^((?:tools/)?minikv\w*/[\w/]+\.py)::", said, re.MULTILINE))
     assert {"minikv/prefix/radix.py", "minikv/traffic/traces.py", "minikv/sizing.py"} <= examples
+    assert "tools/minikv_tools/journal.py" in examples
     assert not {path for path in examples if path.split("/")[1] in TORCH}
 
 

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 import yaml
-from project import PROJECT, ROOT
+from project import PROJECT, ROOT, TOOLS
 
 import minikv
 
@@ -80,6 +80,7 @@ def test_what_make_installs_by_name_is_pinned():
 MORE = {
     ("site", "deploy"): {"pages": "write", "id-token": "write"},
     ("release", "publish"): {"id-token": "write"},
+    ("release", "publish-tools"): {"id-token": "write"},
 }
 
 
@@ -118,9 +119,34 @@ def test_a_release_is_tested_built_and_signed_by_the_workflow_that_pypi_trusts()
     jobs = release["jobs"]
     assert jobs["tests"] == {"uses": "./.github/workflows/test.yml"}
     assert (jobs["build"]["needs"], jobs["publish"]["needs"]) == ("tests", "build")
-    publish = jobs["publish"]["steps"][-1]
-    assert publish["with"] == {"attestations": True}  # and no password
+    assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]
     assert "twine check --strict dist/*" in MAKEFILE
+
+
+PUBLISHED = {"publish": PROJECT, "publish-tools": TOOLS}
+
+
+def test_each_project_is_published_alone_and_the_tools_after_the_course_that_they_need():
+    jobs = WORKFLOWS["release"]["jobs"]
+    assert {name for name in jobs if name.startswith("publish")} == set(PUBLISHED)
+    assert jobs["publish-tools"]["needs"] == ["build", "publish"]
+    stored = [step["with"] for step in jobs["build"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    places = {step["name"]: step["path"] for step in stored}
+    environments = set()
+    for job, project in PUBLISHED.items():
+        take, give = jobs[job]["steps"]
+        name = project["project"]["name"]
+        assert jobs[job]["environment"]["url"] == f"https://pypi.org/project/{name}/"
+        environments.add(jobs[job]["environment"]["name"])
+        assert places.pop(take["with"]["name"]) == f"dist/{name.replace('-', '_')}-*"
+        assert take["with"]["path"] == "dist"
+        assert give["with"] == {"attestations": True}  # and no password
+    assert (places, len(environments)) == ({}, 2)
+
+
+def test_what_the_site_uploads_is_what_make_writes():
+    (upload,) = [step for name, step in steps() if name == "site" and "upload-pages" in step.get("uses", "")]
+    assert re.search(rf"-b html .* {re.escape(upload['with']['path'])}$", MAKEFILE, re.MULTILINE)
 
 
 def test_a_tag_runs_the_tests_once():
