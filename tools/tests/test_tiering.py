@@ -260,7 +260,8 @@ def test_without_tiers_nothing_is_said_of_them():
 
 
 def test_every_form_has_the_tiers(tmp_path, capsys):
-    files = {kind: str(tmp_path / f"plan.{kind}") for kind in ("csv", "html", "png")}
+    kinds = ["csv", "html", *(["png"] if importlib.util.find_spec("resvg_py") else [])]
+    files = {kind: str(tmp_path / f"plan.{kind}") for kind in kinds}
     options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
     status = cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tp", "2", "--tiers", TIERS, *options])
     said, found = capsys.readouterr().out, plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS, tp=2)
@@ -277,7 +278,7 @@ def test_every_form_has_the_tiers(tmp_path, capsys):
     assert {name: float(row["prefill_hours"]) for name, row in by_name.items()} == {
         tier.name: tier.prefill_hours for tier in found.tiers
     }
-    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert "png" not in kinds or (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(json.dumps(plan_object(found)))
     assert [tier["bytes_per_gpu"] for tier in told["tiers"]] == [2**30, 2**32, 2**33]
     assert [tier["rate_per_gpu"] for tier in told["tiers"]] == [SPEED, 50e9, 10e9]
