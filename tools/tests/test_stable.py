@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from project import ROOT, TOOLS
 import minikv_tools
 from minikv.cli import main
 from minikv_tools import assert_prefix_stable
+from minikv_tools.why import builder_process
 from minikv_tools.why.stable import _reordered
 
 pytestmark = pytest.mark.core
@@ -227,6 +230,19 @@ def test_a_traceback_shows_the_frames_of_the_builder_alone(builders):
             assert_prefix_stable(f"builders:{name}", seeds=2)
         assert str(caught.value).splitlines()[-1].startswith(error)
         assert 'File "' not in str(caught.value)
+
+
+def test_our_own_frames_are_left_out_where_the_tools_are_installed_too(tmp_path):
+    place = tmp_path / "site-packages" / "builder_process.py"
+    place.parent.mkdir()
+    place.write_bytes(Path(builder_process.__file__).read_bytes())
+    spec = importlib.util.spec_from_file_location("installed", place)
+    installed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(installed)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        list(installed.build_prompts("no_such_module:build", [], installed.ShiftedClock(0)))
+    said = installed.own_traceback(caught.value)
+    assert re.findall(r'^  File "(.*)", line', said, re.MULTILINE) == [__file__]
 
 
 def test_each_call_has_its_own_arguments(builders):

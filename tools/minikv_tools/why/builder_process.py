@@ -117,7 +117,8 @@ def own_traceback(error: BaseException) -> str:
     library = os.path.dirname(os.__file__)
     said.stack[:] = [
         frame for frame in said.stack
-        if not frame.filename.startswith((__file__, "<frozen ", library)) or "-packages" in frame.filename
+        if not frame.filename.startswith((__file__, "<frozen "))
+        and ("-packages" in frame.filename or not frame.filename.startswith(library))
     ]  # fmt: skip
     return "".join(said.format())
 
