@@ -34,16 +34,14 @@ html_theme_options = {
     "show_nav_level": 2,
     "navbar_end": ["theme-switcher"],
     "navbar_center": ["navbar-nav"],
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
     "back_to_top_button": False,  # on a phone it would cover the films
     "footer_start": ["copyright"],
     "footer_end": [],
     "search_as_you_type": False,
 }
-html_sidebars = {
-    name: [] for name in ("index", "start", "tools", "python", "teachers", "search")
-}  # they have no neighbors
+html_sidebars = {name: [] for name in ("index", "start", "caches", "teachers", "search")}  # they have no neighbors
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found

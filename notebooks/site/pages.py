@@ -3,7 +3,8 @@
     python notebooks/site/pages.py FOLDER            every chapter
     python notebooks/site/pages.py FOLDER 03 which   some executed; of the others, the stored outputs
 
-FOLDER becomes what Sphinx builds the site from: these pages, the reference, and copies of what is beside this file.
+FOLDER becomes what Sphinx builds the site from: these pages, the reference, and copies of what is beside this file and
+in `tools/site`. So the course and the tools are one site.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
-NOTEBOOKS, ASSETS = HERE.parent, HERE.parent.parent / "assets"
+NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
 sys.path[:0] = [str(NOTEBOOKS), str(ASSETS / "readme")]
 from build import title
 from films import player_page
 from pictures import film_of_sharing
 
 import minikv
+import minikv_tools
 
 SHOW_FILMS = "from films import show_films\n\nshow_films()"  # the first cell of a page while it is executed
 RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to write the functions yourself.*"
@@ -37,10 +40,11 @@ GROUPS = {
     "managers": ("Managers and keys and values", "manager", "store"),
     "serving": ("Serving", "serving", "measure", "break_even"),
     "checking": ("Checking", "testing", "errors"),
-    "traffic": ("Your own traffic", "traffic"),
+    "traffic": ("Traces", "traffic"),
     "course": ("Pictures, films, exercises", "course", "files"),
 }
-ELSEWHERE = {"../../assets/readme/": "pictures/", "../": ""}  # where a link leads in the checkout, and on the site
+# Where a link leads in the checkout, and on the site.
+ELSEWHERE = {"../../assets/readme/": "pictures/", "../../notebooks/site/": "", "../../tools/site/": "", "../": ""}
 HEADING = re.compile(r"^(#+)(?= )", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -108,23 +112,29 @@ def chapter_tree() -> str:
     return "\n".join(f"{title(path.stem)} <{path.stem}>" for path in sorted(NOTEBOOKS.glob("*.ipynb")))
 
 
-def reference(folder: Path) -> None:
-    """Write a page of the reference for each group of names; Sphinx fills it from the docstrings."""
+def write_reference(folder: Path) -> None:
+    """Write a page of the reference for each group of names, and one for the tools; docstrings fill them."""
     lines = Path(minikv.__file__).with_suffix(".pyi").read_text("utf-8").splitlines()
     home_of = {line.split()[3]: line.split()[1] for line in lines if line.startswith("from minikv")}
     for page, (heading, *homes) in GROUPS.items():
         names = [name for name, home in home_of.items() if home.split(".")[1] in homes]
-        parts = [heading, "=" * len(heading), "", ".. currentmodule:: minikv", ""]
-        for name in names:
-            thing = getattr(minikv, name)
-            if isinstance(thing, type):
-                foreign = [base.__name__ for base in thing.__mro__ if not base.__module__.startswith("minikv")]
-                parts += [f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {', '.join(foreign)}", ""]
-            elif callable(thing):
-                parts += [f".. autofunction:: {name}", ""]
-            else:
-                parts += [f".. autodata:: {name}", "   :no-value:", ""]
-        (folder / f"{page}.rst").write_text("\n".join(parts), "utf-8")
+        (folder / f"{page}.rst").write_text(reference_page(heading, minikv, names), "utf-8")
+    (folder / "tools.rst").write_text(reference_page("minikv-tools", minikv_tools, minikv_tools.__all__), "utf-8")
+
+
+def reference_page(heading: str, package: ModuleType, names: Sequence[str]) -> str:
+    """The source of a page that describes these names of a package; Sphinx fills it from the docstrings."""
+    parts = [heading, "=" * len(heading), "", f".. currentmodule:: {package.__name__}", ""]
+    for name in names:
+        thing = getattr(package, name)
+        if isinstance(thing, type):
+            foreign = [base.__name__ for base in thing.__mro__ if not base.__module__.startswith("minikv")]
+            parts += [f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {', '.join(foreign)}", ""]
+        elif callable(thing):
+            parts += [f".. autofunction:: {name}", ""]
+        else:
+            parts += [f".. autodata:: {name}", "   :no-value:", ""]
+    return "\n".join(parts)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -132,6 +142,8 @@ def main(arguments: Sequence[str]) -> int:
     folder, wanted = Path(arguments[0]), tuple(arguments[1:])
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in [*TOOLS.glob("*.md"), *TOOLS.glob("*.png")]:
+        shutil.copy(path, folder)
     shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
     film = player_page(film_of_sharing().player(still=3))[0]["text/html"]
     filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film}
@@ -143,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
             text = text.replace(f"]({there}", f"]({here}")
         path.write_text(text, "utf-8")
     (folder / "reference").mkdir(exist_ok=True)
-    reference(folder / "reference")
+    write_reference(folder / "reference")
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         page = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
         nbformat.write(page, folder / notebook.name)

@@ -356,7 +356,7 @@ def others_off():
 
 def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tmp_path):
     """The repository, and what the first failure says, are those of the site."""
-    page = (ROOT / "notebooks" / "site" / "python.md").read_text("utf-8")
+    page = (ROOT / "tools" / "site" / "python.md").read_text("utf-8")
     builder, test = re.findall(r"^```python\n# \w+\.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (shown,) = re.findall(r"^```text\n(.*?)\n^```", page, re.MULTILINE | re.DOTALL)
     elsewhere = re.search(r"`(in another process, .*?)`", page)[1]
@@ -384,8 +384,8 @@ def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tm
 
 def test_the_limit_for_a_log_fails_for_the_right_reason_and_passes_when_it_is_fixed(tmp_path, capsys):
     """The command is the one that the site shows."""
-    page = (ROOT / "notebooks" / "site" / "python.md").read_text("utf-8")
-    ((command, _, limit),) = re.findall(r"^minikv (why) (log\.jsonl) --fail-if '(.*)'$", page, re.MULTILINE)
+    page = (ROOT / "tools" / "site" / "python.md").read_text("utf-8")
+    ((command, _, limit),) = re.findall(r"^minikv-tools (why) (log\.jsonl) --fail-if '(.*)'$", page, re.MULTILINE)
     rules = "Be brief, and answer in English. " * 20
     for begin, status in ("It is 14:{:02}. ", 1), ("", 0):
         prompts = [f"{begin.format(n)}{rules}Question {n * n}?" for n in range(60)]
