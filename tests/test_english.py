@@ -65,7 +65,8 @@ def faults(path: Path) -> list[str]:
 
 def test_no_file_sounds_translated():
     places = ["minikv/**/*.py", "minikv/**/*.txt", "minikv/**/*.md", "README.md", ".github/*.md"]
-    places += ["notebooks/s*/*.py", "notebooks/site/*.md", "notebooks/*.py"]
+    places += ["notebooks/s*/*.py", "notebooks/site/*.md", "notebooks/*.py", "tools/**/*.md"]
+    places += ["tools/minikv_tools/**/*.py", "tools/minikv_tools/**/*.txt", "tools/site/*.py"]
     found = {str(path.relative_to(ROOT)): faults(path) for place in places for path in sorted(ROOT.glob(place))}
     assert {name: lines for name, lines in found.items() if lines} == {}
 

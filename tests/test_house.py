@@ -49,6 +49,7 @@ PAGES = [
     *HOME.rglob("*.md"),
     *(ROOT / "tools").rglob("*.md"),
     *(ROOT / "notebooks").rglob("*.md"),
+    *(ROOT / "tools").rglob("*.md"),
 ]
 
 
@@ -613,7 +614,7 @@ def test_extras_are_quoted_where_pip_is_told_to_install_them():
     lines = [
         line for path in [*PAGES, *(ROOT / ".github").rglob("*.yml")] for line in path.read_text("utf-8").splitlines()
     ]
-    bare = re.compile(r"""pip install.*(?<!["'\w./])[\w./]+\[[\w,]+\]""")
+    bare = re.compile(r"""pip install.*(?<!["'\w./-])[\w./-]+\[[\w,]+\]""")
     assert not [line for line in lines if bare.search(line)]
 
 
@@ -780,11 +781,13 @@ def test_the_readme_is_true_about_the_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     offered = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE))
-    pages = [ROOT / "README.md", *(ROOT / "notebooks" / "site").glob("*.md")]
+    pages = [ROOT / "README.md", *ROOT.glob("notebooks/site/*.md"), *ROOT.glob("tools/**/*.md")]
     promised = {
-        name for page in pages for name in re.findall(r"(?:`|^)minikv (\w+)", page.read_text("utf-8"), re.MULTILINE)
+        name
+        for page in pages
+        for name in re.findall(r"(?:`|^)minikv(?:-tools)? (\w+)", page.read_text("utf-8"), re.MULTILINE)
     }
-    assert {"lab", "doctor", "replay"} <= offered
+    assert {"lab", "doctor", "replay", "why"} <= promised
     assert promised <= offered
 
 

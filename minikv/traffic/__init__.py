@@ -1,4 +1,4 @@
-"""Tools for people with real traffic: traces, what a cache makes of them, why prompts miss, and how much it needs."""
+"""Traces of requests, and what they say about a cache."""
 
 from minikv.traffic.replay import Replay, replay
 from minikv.traffic.traces import TraceError, TraceRequest, Traffic, open_traffic, read_trace

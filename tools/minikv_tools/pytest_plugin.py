@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture. Nothing else of ours is imported until a test asks for it."""
+"""The pytest plugin: a fixture. Nothing else of the package is imported until a test asks for it."""
 
 from __future__ import annotations
 
