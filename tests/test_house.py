@@ -138,7 +138,7 @@ BUDGETS = {
     # The playground, the chat and the class report.
     "course: the rest": 10_473,
     # What makes the figures and pictures of the chapters.
-    "assets": 16_202,
+    "assets": 15_735,
     # The project next door: why prompts miss, and how much cache traffic needs.
     "tools": 58_094,
 }

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from chapters import ROOT
-from test_extras import COMMANDS, SERVING, SWEEP, run
+from test_extras import COMMANDS, SERVING, run
 from test_extras import COURSE as PACKAGES
 from test_house import chapters_that_need_torch
 
@@ -134,23 +134,16 @@ def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
     assert capsys.readouterr().out == said
 
 
-def test_the_commands_for_a_server_run_as_they_are_shown(tmp_path, monkeypatch):
-    """The first two with the core alone; the README and the site name the extra that the third needs."""
+def test_the_commands_for_your_own_cache_run_as_they_are_shown(tmp_path, monkeypatch):
+    """With the core alone; the README and the site name the extra that `verify` needs."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "It is 14:0{n}."}}\n' for n in range(3)), "utf-8")
-    line = '{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n'
-    for name in ("day", "hour"):
-        (tmp_path / f"{name}.jsonl").write_text(line * 2, "utf-8")
-    shown = re.findall(r"^minikv (.*?) +#", README, re.MULTILINE)
-    assert [line.split()[0] for line in shown] == ["why", "plan", "verify"]
-    done = [run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING | SWEEP) for line in shown]
-    assert [one.returncode for one in done] == [0, 0, 2], done
-    tools = (ROOT / "notebooks" / "site" / "tools.md").read_text("utf-8")
-    plans = re.findall(r"^minikv (plan .*)", tools, re.MULTILINE)
-    assert ["--tiers" in line for line in plans] == [False, True]
-    assert [run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING | SWEEP).returncode for line in plans] == [0, 0]
-    for page in (README, tools):
-        assert re.search(r"pip install '(.*)'\n", done[2].stderr)[1] in page
+    page = (ROOT / "notebooks" / "site" / "caches.md").read_text("utf-8")
+    (verify,) = re.findall(r"^minikv (.*?) +#", README, re.MULTILINE)
+    (replay,) = re.findall(r"^minikv (replay .*)", page, re.MULTILINE)
+    refused, done = (run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING) for line in (verify, replay))
+    assert (refused.returncode, done.returncode) == (2, 0), (refused, done)
+    for text in (README, page):
+        assert re.search(r"pip install '(.*)'\n", refused.stderr)[1] in text
 
 
 def test_chapters_are_counted_and_take_as_long_as_is_said():

@@ -1,4 +1,4 @@
-"""What the README of the tools shows is so today: the report, the fix and what it brings, the commands, the fixture."""
+"""What the README and the page of the tools show is so today: a report, a fix, the commands, the fixture."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import subprocess
 import sys
 
 import pytest
-from project import ROOT
+from project import ROOT, TOOLS
+from test_extras import COMMANDS, COURSE, SERVING, run
+from test_tools_extras import SWEEP
 
 from minikv.cli import main
-from minikv.cli.command import COMMANDS
+from minikv.cli.command import COMMANDS as GROUPS
 from minikv_tools import assert_prefix_stable
 
 pytestmark = pytest.mark.core
+
+EXTRAS = TOOLS["project"]["optional-dependencies"]
 README = (ROOT / "tools" / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 APP, TEST = [text for language, text in BLOCKS if language == "python"]
@@ -58,10 +62,30 @@ def test_each_command_runs_as_it_is_shown(report, tmp_path):
         'traces = "trace.jsonl"\ncapacities = ["1k"]\nbackend = "sequential"\n', "utf-8"
     )
     shown = re.findall(r"^\| `minikv-tools (.*?)` \|", README, re.MULTILINE)
-    assert sorted(line.split()[0] for line in shown) == sorted(COMMANDS["tools"])
+    assert sorted(line.split()[0] for line in shown) == sorted(GROUPS["tools"])
     assert [main(line.split(), "minikv-tools") for line in shown] == [0] * len(shown)
     (start,) = re.findall(r"^minikv-tools (.*?) +#", README, re.MULTILINE)
     assert start in shown
+
+
+def test_the_commands_of_the_page_run_as_they_are_shown_without_any_extra(tmp_path, monkeypatch):
+    """The page says with which option `sweep` needs none, and names every extra that the tools have."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "tools" / "site" / "tools.md").read_text("utf-8")
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"prompt": "It is 14:0{n}."}}\n' for n in range(3)), "utf-8")
+    line = '{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n'
+    (tmp_path / "hour.jsonl").write_text(line * 2, "utf-8")
+    (config,) = re.findall(r"^cat > hour.toml <<'END'\n(.*?)^END$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "hour.toml").write_text(config, "utf-8")
+    shown = re.findall(r"^minikv-tools (.*(?:log|hour)\..*)", page, re.MULTILINE)
+    assert [line.split()[0] for line in shown] == ["why", "plan", "plan", "sweep"]
+    assert ["--tiers" in line for line in shown] == [False, False, True, False]
+    (sequential,) = re.findall(r"`(--backend sequential)`", page)
+    shown[-1] += f" {sequential}"
+    done = [run(COMMANDS, *line.split(), lacked=COURSE | SERVING | SWEEP) for line in shown]
+    assert [one.returncode for one in done] == [0] * len(shown), done
+    assert {extra for extra in EXTRAS if f'pip install "minikv-tools[{extra}]"' in page} == {*EXTRAS} - {"cluster"}
+    assert '"minikv-tools[cluster]"' in page
 
 
 def test_the_fixture_fails_for_a_clock_and_passes_without_one(tmp_path, monkeypatch):
