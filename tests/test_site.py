@@ -23,7 +23,7 @@ CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 def site(tmp_path_factory):
     """The folder that `make site` builds."""
     folder = tmp_path_factory.mktemp("site")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")])}
     pages = [sys.executable, "notebooks/site/pages.py", str(folder / "pages"), *EXECUTED]
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     for command in (pages, [*sphinx, "-d", str(folder / "doctrees"), str(folder / "pages"), str(folder / "site")]):
@@ -32,12 +32,28 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_it_has_every_chapter_and_every_name_of_the_package(site):
+def test_it_has_every_chapter_and_every_name_of_both_packages(site):
     import minikv
+    import minikv_tools
 
     assert {f"{name}.html" for name in CHAPTERS} <= {path.name for path in site.glob("*.html")}
     reference = "".join(path.read_text("utf-8") for path in (site / "reference").glob("*.html"))
-    assert [name for name in minikv.__all__ if f'id="minikv.{name}"' not in reference] == []
+    for package in minikv, minikv_tools:
+        names = [f"{package.__name__}.{name}" for name in package.__all__]
+        assert [name for name in names if f'id="{name}"' not in reference] == []
+
+
+def test_the_navigation_tells_the_course_and_the_tools_apart(site):
+    """Each page of the tools is below the one entry of the tools, and pages of the course are not."""
+    pages = {name: (site / f"{name}.html").read_text("utf-8") for name in ("index", "tools", "python", "caches")}
+    current = {name: re.findall(r'<li class="nav-item current active">\s*<a[^>]*>\s*(.*?)\s*</a>', text)
+               for name, text in pages.items()}  # fmt: skip
+    assert current["tools"] == current["python"] == ["minikv-tools"] * len(current["tools"])
+    assert current["tools"]
+    assert set(current["caches"]) == {"Your own cache"}
+    course, _, tools = pages["index"].partition('<section id="tools">')
+    links = [re.findall(r'<a class="reference internal" href="(\w+).html"><span', part) for part in (course, tools)]
+    assert links == [["course", "start", "caches", "teachers"], ["tools", "python"]]
 
 
 def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made(site):
@@ -50,8 +66,8 @@ def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made
     assert re.search(r'href="#minikv.PrefixCache"[^>]*><code', indexes)  # a name in a docstring leads to its entry
 
 
-def test_the_rules_that_the_tools_page_speaks_of_are_one_link_away(site):
-    assert 'href="reference/index.html"><span class="std std-doc">rules' in (site / "tools.html").read_text("utf-8")
+def test_the_rules_that_the_page_on_caches_speaks_of_are_one_link_away(site):
+    assert 'href="reference/index.html"><span class="std std-doc">rules' in (site / "caches.html").read_text("utf-8")
     assert 'href="indexes.html#minikv.PrefixCache"' in (site / "reference" / "index.html").read_text("utf-8")
     assert "fifteen rules" in (site / "reference" / "index.html").read_text("utf-8")
 
@@ -111,7 +127,7 @@ def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, 
     from browser import Page, serious_findings
 
     tab = Page(chromium, width, 900, dark=theme == "dark", local=("file:", "data:", "blob:"))
-    for name in ("03_radix_splitting", "index", "which_design", LARGE):
+    for name in ("03_radix_splitting", "index", "which_design", "tools", LARGE):
         tab.page.goto((site / f"{name}.html").as_uri())
         found = tab.page.evaluate(LOOK)
         assert found["films"] == found["players"]

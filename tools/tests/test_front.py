@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from test_tools_extras import SWEEP
 
 from minikv.cli import main
 from minikv.cli.command import COMMANDS as GROUPS
-from minikv_tools import assert_prefix_stable
+from minikv_tools import assert_prefix_stable, survey
 
 pytestmark = pytest.mark.core
 
@@ -86,6 +87,17 @@ def test_the_commands_of_the_page_run_as_they_are_shown_without_any_extra(tmp_pa
     assert [one.returncode for one in done] == [0] * len(shown), done
     assert {extra for extra in EXTRAS if f'pip install "minikv-tools[{extra}]"' in page} == {*EXTRAS} - {"cluster"}
     assert '"minikv-tools[cluster]"' in page
+
+
+def test_the_alternative_text_of_the_report_says_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "site"))
+    write_log = importlib.import_module("report_pictures").write_log
+    write_log(tmp_path / "log.jsonl")
+    found = survey(tmp_path / "log.jsonl")
+    shares = {place.kind: f"{place.lost / found.size:.1%}".replace("%", " %") for place in found.places}
+    (shown,) = re.findall(r"!\[(.*)\]\(why.png\)", (ROOT / "tools" / "site" / "tools.md").read_text("utf-8"))
+    assert f"a clock in the system prompt loses {shares['clock']} of all bytes" in shown
+    assert f"reordered tools {shares['tools reordered']}," in shown
 
 
 def test_the_fixture_fails_for_a_clock_and_passes_without_one(tmp_path, monkeypatch):
