@@ -72,6 +72,11 @@ def run(argv: Sequence[str] | None = None, program: str = "minikv") -> int:
         failure = error
     except OSError as error:  # of a file or a folder that the command needs
         failure = CommandError(f"{name} cannot continue: {error}")
+    return _told(failure, program)
+
+
+def _told(failure: CommandError, program: str) -> int:
+    """Say what went wrong; returns the exit status."""
     if isinstance(failure, OutputError):
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -43,7 +43,7 @@ def _no_formula(value: Any) -> Any:
 
 
 def replay_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What replays found, as lines for a terminal: one as names and values, several as a table.
+    """The results of replays as lines for a terminal: one as names and values, several as a table.
 
     >>> list(replay_lines([{"hits": 1000, "hit_rate": 0.5}]))
     ['hits                        1,000', 'hit rate                 0.500000']
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
 
 
 def replay_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """What replays found, as CSV with a line of names; a value that an index does not have is empty.
+    """The results of replays as CSV with a line of names; a value that an index does not have is empty.
 
     >>> print(replay_csv([{"trace": "day.jsonl", "capacity": None, "hits": 2}]))
     trace,capacity,hits
