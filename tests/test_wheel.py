@@ -16,8 +16,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from minikv.cli import shipped
-from minikv.cli.shipped import RECORD, sources_hash
+from minikv.course import shipped
+from minikv.course.shipped import RECORD, sources_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}

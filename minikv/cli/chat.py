@@ -150,9 +150,6 @@ def _took(turn: Generation | None, first: float) -> str:
 def _ctrl_c() -> Iterator[threading.Event]:
     """While it is open the first Ctrl-C sets the event, and the second does what Ctrl-C does."""
     pressed = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed  # signals are the main thread's
-        return
     before = signal.getsignal(signal.SIGINT)
 
     def press(number: int, frame: object) -> None:

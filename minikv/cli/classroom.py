@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 
 from minikv.cli.command import RefusedError, add_json, require_packages, say, using
-from minikv.cli.shipped import FOLDER
 from minikv.errors import shown
 from minikv.progress_bar import Progress, quiet
 
@@ -79,9 +77,9 @@ def run_progress(options: argparse.Namespace) -> int:
     """Print what `progress()` shows in a notebook, from the record; returns the exit status."""
     require_packages("minikv progress", "hypothesis")
     from minikv.course.pieces import progress
-    from minikv.course.pieces.record import as_json
+    from minikv.course.pieces.record import as_json, look_in_the_course
 
-    _find_record()
+    look_in_the_course()
     if not options.json:
         progress()
         return 0
@@ -89,10 +87,3 @@ def run_progress(options: argparse.Namespace) -> int:
         found = as_json()
     say(json.dumps(found))
     return 0
-
-
-def _find_record() -> None:
-    """Name the record of the course's folder where this one has none, and no other place is named."""
-    is_named = os.environ.get("MINIKV_PROGRESS") or os.environ.get("MINIKV_MINE")
-    if not is_named and not Path("progress.json").exists():
-        os.environ["MINIKV_PROGRESS"] = f"{FOLDER}/progress.json"

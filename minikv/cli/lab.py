@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from minikv.cli.command import RefusedError, flush, mention, say
-from minikv.cli.shipped import FOLDER, RECORD, SHIPPED, renew
+from minikv.course.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
 
