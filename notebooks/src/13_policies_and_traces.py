@@ -616,7 +616,7 @@ With SGLang you choose when you start the server. The other three evict by last 
 
 ### Your own traffic
 
-Measure your own. Here two conversations of chapter 03's help desk stand for your server's log. Cut each prompt into blocks of 64 characters, and number every block by the text up to its end. No word is left in such a trace, so you can show it to others.
+Measure your own. Here two conversations of chapter 03's help desk stand in for your server's log. Cut each prompt into blocks of 64 characters, and give each block a number for all the text up to its end. It has no text, so you can share it.
 """
 
 # %%
@@ -632,13 +632,14 @@ for talk in desk["chats"]:
 print(*prompts, sep="\n")
 
 # %%
-distances, longest = reuse_distances(prompts), max(map(len, prompts))
-print(f"{len(distances)} of {sum(map(len, prompts))} blocks can hit;")
-print(f"LRU hits them all with room for {max(*distances, longest)} of {len(numbers)}")
+distances = reuse_distances(prompts)
+room = max([*distances, *map(len, prompts)])
+print(f"{len(distances)} of {sum(map(len, prompts))} blocks can hit, and LRU hits")
+print(f"them all with room for {room} of the {len(numbers)} different blocks")
 
 # %% [markdown]
 """
-Real logs have many forms and count tokens. `pip install minikv-tools` reads them: `minikv plan` draws your two lines over a GPU's memory, and `minikv why` says why prompts do not share more.
+Real logs have many formats, and engines count tokens. minikv-tools (`pip install ./tools`) reads them: `minikv-tools plan` draws your two lines over a GPU's memory, and `minikv-tools why` says why prompts don't share more.
 """
 
 # %% [markdown]
