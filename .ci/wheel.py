@@ -169,10 +169,10 @@ def check_commands(user: Newcomer) -> None:
 
 def run_tests(user: Newcomer) -> None:
     """The tools' tests, in a folder that has the tests of the checkout and neither of its packages."""
-    for name in ("tests", "tools/tests"):
-        shutil.copytree(ROOT / name, user.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (user.folder / "notebooks" / "site").mkdir(parents=True)
-    for name in ("conftest.py", "pyproject.toml", "tools/pyproject.toml", "notebooks/site/python.md"):
+    left_out = shutil.ignore_patterns("minikv_tools", "__pycache__")
+    for name in ("tests", "tools"):
+        shutil.copytree(ROOT / name, user.folder / name, ignore=left_out)
+    for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, user.folder / name)
     homes = "import minikv, minikv_tools; print(minikv.__file__, minikv_tools.__file__, sep='\\n')"
     for place in user.run("python", "-c", homes).splitlines():
