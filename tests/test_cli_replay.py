@@ -84,13 +84,10 @@ def test_what_is_said_of_the_format_goes_to_standard_error(trace, capsys):
     assert out.splitlines()[1].startswith("unlimited,7,18,")
 
 
-def test_a_span_a_block_size_and_a_tokenizer_reach_the_reader(tmp_path, capsys):
-    sessions, log = tmp_path / "sessions.jsonl", tmp_path / "log.jsonl"
+def test_a_span_reaches_the_reader(tmp_path, capsys):
+    sessions = tmp_path / "sessions.jsonl"
     sessions.write_text('{"block_size": 64, "requests": [[0, 64, 1, 0, [[0, 1]]]]}\n', "utf-8")
     assert "begin evenly over 24 h" in said(capsys, "replay", sessions, "--span", "24").err
-    log.write_text(json.dumps({"prompt": "a" * 64}) + "\n", "utf-8")
-    assert "blocks of 8 bytes" in said(capsys, "replay", log, "--block-size", 8).err
-    assert "blocks of 16 tokens" in said(capsys, "replay", log, "--tokenizer", MODEL).err
 
 
 class Terminal(io.StringIO):

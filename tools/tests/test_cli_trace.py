@@ -161,3 +161,8 @@ def test_commands_take_made_up_traffic_for_a_trace(tmp_path, capsys):
         rows = json.loads(capsys.readouterr().out)
         found.append([(row["hits"], row["evicted"]) for row in rows])
     assert found[0] == found[1]
+
+
+def test_a_block_size_and_a_tokenizer_reach_what_reads_a_log_for_replay(log, capsys):
+    assert "blocks of 8 bytes" in said(capsys, "replay", log, "--block-size", 8).err
+    assert "blocks of 16 tokens" in said(capsys, "replay", log, "--tokenizer", MODEL).err
