@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from project import ROOT
@@ -217,6 +218,7 @@ shell = pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX
         ("replay - <&-", 2, "minikv: cannot read standard input: it is closed\n"),
         ("replay nothing.jsonl 2>&-", 2, ""),
         ("bench --quick --only W1 --rounds 1 --json >/dev/null 2>&-", 0, ""),
+        ("replay {trace} >/dev/null 2>&-", 0, ""),
     ],
 )
 def test_a_closed_stream_is_one_line(command, status, said, trace):
@@ -435,6 +437,23 @@ def test_without_the_tools_their_commands_say_what_to_install(name, words, monke
     assert cli.main([name, *words]) == 2
     said = f"minikv: {name} is a command of minikv-tools, which is not installed: pip install minikv-tools\n"
     assert capsys.readouterr() == ("", said)
+
+
+def test_a_broken_installation_of_the_tools_is_one_line(monkeypatch, capsys):
+    def load():
+        raise ModuleNotFoundError("No module named 'minikv_tools'")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [SimpleNamespace(load=load)])
+    assert cli.main(["why", "x"]) == 2
+    assert capsys.readouterr().err == "minikv: No module named 'minikv_tools'\n"
+
+
+@pytest.mark.parametrize("words", [["--help", "why"], ["--version", "why"]])
+def test_what_is_asked_of_the_program_needs_no_tools(words, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 0
 
 
 def test_the_help_groups_the_commands_and_looks_for_no_other_package(monkeypatch, capsys):

@@ -177,6 +177,6 @@ def test_a_first_line_that_no_format_has_is_said_to_be_none_of_any(written, inst
 @pytest.mark.parametrize("line", ['{"prompt": "Hi"}', "[", "INFO: ready"])
 def test_without_the_tools_a_log_is_one_line_that_says_what_reads_it(line, written, installed):
     installed()
-    reason = "line 1: .*; minikv-tools reads logs of requests: pip install minikv-tools$"
+    reason = "line 1: .*; minikv-tools reads logs of requests and other JSON: pip install minikv-tools$"
     with pytest.raises(TraceError, match=reason), open_traffic(written(line)):
         pass

@@ -8,6 +8,7 @@ tools' pages are made by `tools/site/report_pictures.py`.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import io
 import sys
@@ -89,5 +90,7 @@ def photograph_chapter(picture: Path) -> None:
 
 
 if __name__ == "__main__":
+    about = "Make the pictures of the README and of the site: a film, and the playground of chapter 00."
+    argparse.ArgumentParser(description=about).parse_args()
     files.replace(HERE / "share.gif", gif_of(film_of_sharing(), 1.5))
     photograph_chapter(HERE / "chapter_00.png")

@@ -54,7 +54,7 @@ def run_classroom(options: argparse.Namespace) -> int:
         raise RefusedError(f"{shown(folder)} has no student files: expected NAME.py or NAME/my_minikv.py")
     with Progress(command="minikv classroom") as tick:
         tick.expect(total)
-        report = judge_class(options.folder, tick if sys.stderr.isatty() else quiet)
+        report = judge_class(options.folder, tick if sys.stderr and sys.stderr.isatty() else quiet)
     if options.json:
         say(json.dumps(report.as_json(), ensure_ascii=False))
     else:

@@ -16,7 +16,7 @@ from typing import NoReturn, cast
 from minikv import __version__
 from minikv.errors import EXTRAS, bounded, one_line, remedy, shown
 
-# The commands by what they are for. Those of another package, such as the tools', are entry points of minikv.commands.
+# The commands by what they are for. The tools' own are found as entry points of the group minikv.commands.
 COMMANDS = {
     "course": {
         "lab": "open the course in JupyterLab (further options go to JupyterLab)",
@@ -100,7 +100,7 @@ def _parser(arguments: Sequence[str], program: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=program, description=_ABOUT[program], epilog=listed, formatter_class=lines)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
-    called = next((word for word in arguments if not word.startswith("-")), None)
+    called = arguments[0] if arguments else None
     for group, names in groups.items():
         for name, says in names.items():
             command = commands.add_parser(name, description=says, formatter_class=lines)
@@ -127,7 +127,8 @@ def _module_of(group: str, name: str) -> ModuleType:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="minikv.commands", name=name):
-        return cast(ModuleType, entry.load())
+        with refusing(Exception):  # whatever is wrong with what another package installed
+            return cast(ModuleType, entry.load())
     raise RefusedError(f"{name} is a command of {TOOLS}, which is not installed: pip install {TOOLS}")
 
 

@@ -204,10 +204,11 @@ def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile
     """
     from tqdm import tqdm
 
+    off = None if sys.stderr else True  # without a terminal, and where standard error is closed
     if file is None or not file.size:
-        yield from tqdm(items, total=total, unit=" requests", disable=None, leave=False)
+        yield from tqdm(items, total=total, unit=" requests", disable=off, leave=False)
         return
-    with tqdm(total=file.size, unit="B", unit_scale=True, disable=None, leave=False) as bar:
+    with tqdm(total=file.size, unit="B", unit_scale=True, disable=off, leave=False) as bar:
         for item in items:
             bar.update(file.position() - bar.n)
             yield item

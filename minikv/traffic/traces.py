@@ -25,7 +25,7 @@ __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic"
 
 _SAMPLE_LINES, _SAMPLE_BYTES = 100, 2**20
 _GIVEN = "as --block-size says"
-_MORE = "; minikv-tools reads logs of requests: pip install minikv-tools"
+_MORE = "; minikv-tools reads logs of requests and other JSON: pip install minikv-tools"
 
 
 @dataclass(frozen=True)
