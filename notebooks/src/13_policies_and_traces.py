@@ -616,7 +616,7 @@ With SGLang you choose when you start the server. The other three evict by last 
 
 ### Your own traffic
 
-Measure your own. Here two conversations of chapter 03's help desk stand in for your server's log. Cut each prompt into blocks of 64 characters, and give each block a number for all the text up to its end. It has no text, so you can share it.
+Measure your own. Here two conversations of chapter 03's help desk serve as your server's log. Cut each prompt into blocks of 64 characters, and number each block for all the text up to its end. It has no text, so you can share it.
 """
 
 # %%
