@@ -99,7 +99,7 @@ PIECES = (
         ),
     ),
     Piece(
-        "1.5", "read_config", one_call("read_config", _as_tuple),
+        "1.5", "read_config", one_call("read_config", words=_as_tuple),
         cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30), _config(4, 3, 2),
                _config(32, 128, 40, num_key_value_heads=8), _config(8, 256, 18, num_key_value_heads=1),
                _config(32, 160, 40, num_key_value_heads=8, head_dim=128), _config(4, 3, 2, num_key_value_heads=None),

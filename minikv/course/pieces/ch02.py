@@ -14,10 +14,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, as_list
+from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
 from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, came_of, counting, numbers, with_slots
 from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise, framed
-from minikv.course.pieces.replying import ANSWERED, answering
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
@@ -29,6 +28,10 @@ _SLOTS = st.lists(st.integers(0, 4), max_size=4)
 _ARRAY = partial(np.array, dtype=int)
 KINDS: dict[str, Callable[[Any], Any]] = {"%s": list, "tuple(%s)": tuple, "np.array(%s)": _ARRAY}
 _DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple), _PAGES.map(_ARRAY)), max_size=6)
+# Prompts with their answers: a prompt may have the end of an earlier answer in it.
+ANSWERED = st.lists(
+    st.tuples(st.text("0123", min_size=1, max_size=7), st.text("123", max_size=4)), min_size=1, max_size=3
+)
 
 
 @framed
@@ -118,6 +121,73 @@ def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]
     said = ", then ".join(f"{bracketed(kept)} in {len(row)} slots" for kept, row in cache.kept) or "nothing"
     kept = {"what has been kept": said, "the cache finds again": bracketed(cache.find(tokens))}
     return {"free pages": pool.num_free, **kept, "what is kept": cache.fault}
+
+
+class _Number(int):
+    """A number that is an object of its own, as large ones are: `is` doesn't find it."""
+
+
+class _Reader:
+    """A model that speaks from a script, and notes a read of a slot that does not hold what the text needs.
+
+    What a slot holds is all of the text up to its token, and None if the slot was in use when it was written.
+    """
+
+    end = 0
+
+    def __init__(self) -> None:
+        self.slots = dict[Any, Any]()
+
+    def begin(self, text: list[int], prompt: int, free: set[Any]) -> None:
+        """From here on the text begins with a prompt, of so many tokens, and these slots are free."""
+        self.free = free
+        self.text, self.script, self.calls, self.fault = text, iter(text[prompt:]), list[str](), ALL_RIGHT
+
+    def __call__(self, tokens: Any, row: Any) -> int:
+        """The next token of the text."""
+        start = len(row) - len(tokens)
+        if not 0 < len(tokens) <= len(row):
+            raise ValueError(
+                f"the model got {len(tokens)} tokens and {len(row)} slots: a row has a slot for each token"
+            )
+        self.calls.append(bracketed(tokens))
+        said = [*self.text[:start], *tokens]
+        self.slots.update(
+            (slot, said[: at + 1] if slot in self.free else None) for at, slot in enumerate(row) if at >= start
+        )
+        wrong = [slot for at, slot in enumerate(row) if self.slots.get(slot) != self.text[: at + 1]]
+        if wrong and self.fault == ALL_RIGHT:
+            self.fault = f"slot {wrong[0]} was not free, or does not hold the keys and values of this text"
+        return _Number(next(self.script, self.end))
+
+
+def answering(
+    name: str, make: Callable[[World, Any], Any], look: Callable[[Any, Any, list[int], set[int]], Mapping[str, Any]]
+) -> Play:
+    """A play in which `name` answers prompts, one after the other; a case has pairs of a prompt and its answer.
+
+    `make` makes the cache that goes with a model, and `look` says what can be seen of it, and of the pool, after each
+    answer. One answer alone has exactly the slots that it needs.
+    """
+
+    def play(world: World, case: Any) -> Frames:
+        model, done, sizes = _Reader(), list[str](), [len(prompt + answer) for prompt, answer in case]
+        cache, pool = make(world, model), used_pool(world, max(sizes + [30] * (len(sizes) > 1)))
+        free = set(pool.stack)
+        for prompt, answer in case:
+            given, text = numbers(prompt), numbers(prompt + answer)
+            model.begin([*text, model.end], len(prompt), set(pool.stack))
+            said, after = as_list(world[name](model, pool, cache, given)), given[:]
+            given.append(model.end)  # the caller uses its list again
+            done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
+            seen = {
+                "what the model computes": ", then ".join(model.calls) or "nothing",
+                "what it reads and writes": model.fault, "what is returned": said, **look(cache, pool, text, free),
+                "the prompt, which must not change": after,
+            }  # fmt: skip
+            yield CaseFrame(f"{name} to {'; then to '.join(done)}", seen, cache)
+
+    return play
 
 
 def play_take_back(world: World, case: Any) -> Frames:

@@ -1,105 +1,88 @@
-"""The pieces of chapter 03 that make a radix tree: split, walk, insert and match. The others are in `replying.py`."""
+"""The pieces of chapter 03: a trie, a radix tree, and a reply that goes through it."""
 
 from __future__ import annotations
 
-import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.ch02 import ANSWERED, answering
 from minikv.course.pieces.hunt import Calls, engine_hunt
-from minikv.course.pieces.identity import as_list, path_tokens, spoil
-from minikv.course.pieces.observe import (
+from minikv.course.pieces.observe import counting
+from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called, exercise, one_call
+from minikv.course.pieces.props import (
     ASKED,
     DEEP,
     FORK,
+    PROMPT,
     PROMPTS,
-    bracketed,
-    counting,
-    edge,
     edge_to_cut,
-    kinds,
     numbers,
     planted,
-    state_of_tree,
-    two,
+    preorder,
     with_slots,
 )
-from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, Play, exercise, framed
-from minikv.course.pieces.replying import MORE
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
 
 _NEAR = ["12345"]
-_frame = framed(state_of_tree)
+
+
+def play_common(world: World, case: Any) -> Frames:
+    """Two prompts are compared, as they are and in the other order."""
+    for one, other in (case, case[::-1]):
+        yield called(world, "common", a=numbers(one), b=numbers(other))
+
+
+def play_trie_add(world: World, case: Any) -> Frames:
+    """The prompts come one after the other into an empty trie."""
+    root = world["TrieNode"]()
+    for prompt in case:
+        yield called(world, "trie_add", root=root, tokens=numbers(prompt))
 
 
 def play_split(world: World, case: Any) -> Frames:
     """A tree with `prompts`; one of its edges, the `which`-th that is long enough, is cut."""
     prompts, which, at = case
     root = planted(world, prompts)
-    if (cut := edge_to_cut(root, which, at)) is None:
-        return
-    node, at = cut
-    caption = f"cut {edge(node)} after {at}"
-    yield _frame("before", root)
-    upper = world["split"](node, at)
-    seen = {"what is returned": edge(upper), "the old node": edge(node)}
-    yield _frame(caption, root, seen | {"the path to what is returned": path_tokens(upper, root)})
+    yield Shown("before", {"root": root})
+    if cut := edge_to_cut(root, which, at):
+        yield called(world, "split", node=cut[0], at=cut[1], also={"root": root})
 
 
-def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) -> tuple[CaseFrame, list[Any]]:
-    """The frame of a call with lists of the caller, which returns a node and `what`; and all lists that it has then."""
-    caption = f"{verb} {' in slots '.join(map(bracketed, given))}"
-    result = world[verb](root, *given)
-    node, other = two(result)
-    found = as_list(other) if what == "the slots" else copy.copy(other)
-    seen = {
-        "what is returned": kinds(result), what: found, **state_of_tree(root),
-        "the path to the node": path_tokens(node, root), "the node": edge(node),
-        "the caller's lists, which must not change": copy.deepcopy(given),
-    }  # fmt: skip
-    return CaseFrame(caption, seen, root), [*given, other]
-
-
-def _reused(root: Any, lists: Sequence[Any]) -> CaseFrame:
-    """The last frame: the caller uses its lists, and those that it was given, for something else."""
-    spoil(*lists)
-    return _frame("after the calls, the caller uses its lists for something else", root)
-
-
-def asking(verb: str, what: str) -> Play:
-    """A play of a tree with `prompts`, in which each of `queries` is asked for; `what` is what that finds.
-
-    In a case that has more than these two, the caller then uses its lists for something else.
-    """
+def asking(verb: str) -> Play:
+    """A play of a tree with `prompts`, in which each of `queries` is asked for."""
 
     def play(world: World, case: Any) -> Frames:
-        prompts, queries, *more = case
-        root, lists = planted(world, prompts), list[Any]()
-        yield _frame("before", root)
+        prompts, queries = case
+        root = planted(world, prompts)
+        yield Shown("before", {"root": root})
         for query in queries:
-            frame, held = _called(world, verb, what, root, numbers(query))
-            lists += held
-            yield frame
-        if more:
-            yield _reused(root, lists)
+            yield called(world, verb, root=root, tokens=numbers(query))
 
     return play
 
 
 def play_insert(world: World, case: Any) -> Frames:
-    """The prompts come one after the other into an empty tree; at `None` the caller uses its lists otherwise."""
-    root, lists = world["Node"]([], []), list[Any]()
-    for tokens, slots in with_slots([prompt for prompt in case if prompt is not None]):
-        frame, held = _called(world, "insert", "what was cached already", root, tokens, slots)
-        lists += held
-        yield frame
-    if None in case:
-        yield _reused(root, lists)
+    """The prompts come one after the other into an empty tree."""
+    root = world["Node"]([], [])
+    for tokens, slots in with_slots(case):
+        yield called(world, "insert", root=root, tokens=tokens, slots=slots)
+
+
+def seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, Any]:
+    """Describe a tree after an answer, whichever slots were taken, and those that are lost or there twice."""
+    nodes = preorder(root)
+    times = Counter([*pool.stack, *(slot for node in nodes for slot in node.slots)])
+    return {
+        "the edges of the tree, each below the one before": sorted((node.tokens, node.parent.tokens) for node in nodes),
+        "slots that are lost: neither free nor in the tree": sorted(free - set(times)),
+        "slots that are there twice": [slot for slot, count in times.items() if count > 1 or slot not in free],
+    }
 
 
 def nodes_looked_at(world: World) -> int:
@@ -127,7 +110,7 @@ PIECES = (
         strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
     ),
     Piece(
-        "3.2", "walk", asking("walk", "the length"),
+        "3.2", "walk", asking("walk"),
         cases=[([], ["1"]), (_NEAR, ["12345"]), (["12"], ["123"]), (_NEAR, ["9"]), (_NEAR, ["129"]),
                (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
@@ -136,16 +119,40 @@ PIECES = (
     ),
     Piece(
         "3.3", "insert", play_insert,
-        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45", None]],
+        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45"]],
         strategy=PROMPTS,
     ),
     Piece(
-        "3.4", "match", asking("match", "the slots"),
+        "3.4", "match", asking("match"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
-               (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"], None), (DEEP, ["1" * DEEP])],
+               (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
     ),
-    *MORE,
+    Piece(
+        "3.7", "common", play_common,
+        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
+               ([700, 800], [700, 900]), ("0", "0"),
+               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
+        strategy=st.tuples(PROMPT, PROMPT),
+    ),
+    Piece(
+        "3.8", "trie_add", play_trie_add,
+        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""],
+               ["1" * DEEP]],
+        strategy=PROMPTS,
+    ),
+    Piece(
+        "3.9", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
+        cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")], [("123", "4"), ("129", "4")],
+               [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
+               [("1", "2"), ("1", "3"), ("12", "4")]],
+        strategy=ANSWERED,
+    ),
+    Piece(
+        "3.10", "pages_of", one_call("pages_of", names="tokens size"),
+        cases=[([1, 2, 3, 4], 2), ([1, 2, 3], 2), ([1], 2), ([], 3), ([7, 7, 7], 1), (list(range(20, 29)), 4)],
+        strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
+    ),
 )  # fmt: skip
 
 
@@ -163,7 +170,7 @@ def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
 def _advice(right: Played) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     nodes, has_cut, has_branch, is_asked = 0, False, False, False
-    for call, count in (frame.thing for frame in right.frames):
+    for call, count in (frame.picture for frame in right.frames):
         made, nodes = count - nodes, count
         if call.verb == "insert":
             is_new = call.result.length > call.result.prefix_length

@@ -3,34 +3,89 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, shuffle
-from minikv.course.pieces.observe import DEEP, FORK, filled_cache, numbers, state_of_tree
-from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Frames, Piece, called, exercise
-from minikv.course.pieces.rings import (
-    hundred,
-    looking,
-    play_in_order,
-    play_link,
-    play_out_of_order,
-    play_touch,
-    play_unlink,
-    seen_of_ring,
-)
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
+from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, listed, numbers, planted, preorder, shuffle
+from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
-from minikv.engine import World
+from minikv.engine import World, ours
 from minikv.errors import OutOfPages
-from minikv.testing.attempt import Outcome, arguments, attempt
+from minikv.testing.attempt import arguments, attempt
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
 _TWINS = ["1", "12", "13"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
+
+
+def ring_of(world: World, nodes: Sequence[Any]) -> Any:
+    """A ring of these nodes, the oldest first, made with the package's `link`."""
+    ring, link = world["Ring"](), ours("5.1", world)
+    for node in nodes:
+        link(ring, node)
+    return ring
+
+
+def ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
+    """A ring of `count` nodes of one token, and these nodes with `more` others; each has a child."""
+    root = world["Node"]([], [])
+    for number in range(1, count + more + 1):
+        root.children[number] = node = world["Node"]([number], [90 - 7 * number], root)
+        node.children[0] = world["Node"]([0], [number], node)
+    nodes = list(root.children.values())
+    return ring_of(world, nodes[:count]), nodes
+
+
+def play_link(world: World, case: Any) -> Frames:
+    """Link `new` nodes to a ring that already has `old`, one after the other."""
+    old, new = case
+    ring, nodes = ring_and_more(world, old, new)
+    for node in nodes[old:]:
+        yield called(world, "link", ring=ring, node=node, also={"root": node.parent})
+
+
+def play_unlink(world: World, case: Any) -> Frames:
+    """Unlink the nodes numbered `out` from a ring of `count`; some are unlinked twice, or were never in the ring."""
+    count, out = case
+    ring, nodes = ring_and_more(world, count, 1)
+    for number in out:
+        node = nodes[number % len(nodes)]
+        node.locks = number % 2  # a node is unlinked when it is locked
+        shown = called(world, "unlink", node=node, also={"root": node.parent, "ring": ring})
+        yield shown._replace(picture=picture_of_ring(ring, node))
+
+
+def play_in_order(world: World, case: int) -> Frames:
+    """List the nodes of a ring of `case` nodes, which are in no order of their tokens."""
+    _, nodes = ring_and_more(world, case, 1)
+    ring = ring_of(world, nodes[1:case:2] + nodes[:case:2])
+    root = nodes[0].parent
+    yield called(world, "in_order", ring=ring, also={"root": root}, words=listed)
+
+
+def play_touch(world: World, case: Any) -> Frames:
+    """Touch some nodes of a tree with `prompts`; its unlocked nodes are in the ring, the deepest first."""
+    prompts, locked, touched = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    for number in locked:
+        node = nodes[number % len(nodes)]
+        while node.parent is not None:
+            node.locks, node = node.locks + 1, node.parent
+    ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
+    yield Shown("before", {"root": root, "ring": ring})
+    for number in touched:
+        node = root if number < 0 else nodes[number % len(nodes)]
+        if number % 2:  # as a node is that was made just now
+            ours("5.2", world)(node)
+        yield called(world, "touch", ring=ring, node=node, also={"root": root})
 
 
 def play_evict(world: World, case: Any) -> Frames:
@@ -40,43 +95,45 @@ def play_evict(world: World, case: Any) -> Frames:
     for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
         for place in places:
             ask(numbers(prompts[place % len(prompts)]))
-    root = cache.roots[None]
-    yield CaseFrame("before", {**seen_of_ring(cache.ring), **state_of_tree(root)}, cache)
+    yield Shown("before", {"root": cache.roots[None], "cache": cache})
     for count in counts:
-        freed = world["evict"](cache, count)
-        seen = {
-            "what is returned": freed, **state_of_tree(root), **seen_of_ring(cache.ring),
-            "evictable pages": cache.evictable, "protected pages": cache.protected,
-        }  # fmt: skip
-        yield CaseFrame(f"evict {count}", seen, cache)
+        yield called(world, "evict", cache=cache, pages=count, also={"root": cache.roots[None]})
+
+
+def play_out_of_order(world: World, case: Any) -> Frames:
+    """Search a ring of the nodes of a tree with `prompts`, in the order of `places`, and then in the opposite order.
+
+    Nodes without a place stay out.
+    """
+    prompts, places = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    inside = [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)]
+    for node in nodes:
+        node.locks = int(node not in inside)  # what is locked is in no ring
+    for order in (inside, inside[::-1]):
+        yield called(world, "out_of_order", ring=ring_of(world, order), also={"root": root})
 
 
 def play_make_room(world: World, case: Any) -> Frames:
     """Make room in several calls in a pool of `pages` pages, with cached `prompts`, some of them `locked`."""
     pages, size, prompts, locked, wanted = case
-    (cache, pool), returned = _cached(world, pages, size, prompts), list[Any]()
+    cache, pool = _cached(world, pages, size, prompts)
     for place in locked:
         cache.acquire(numbers(prompts[place % len(prompts)]))
-    root, own = cache.roots[None], cache.evict
+    evicted, own = list[Any](), cache.evict
 
     def evict_and_note(num_tokens: int) -> Any:
-        returned.append(own(num_tokens))
-        return returned[-1]
+        evicted.extend(found := own(num_tokens))
+        return found
 
     cache.evict = evict_and_note
-    yield CaseFrame("before", {"pages in the pool": pool.num_free, **state_of_tree(root)}, cache)
+
+    def also() -> dict[str, Any]:
+        return {"root": cache.roots[None], "pages that cache.evict returned": evicted}
+
     for count in wanted:
-        told = "no error"
-        try:
-            world["make_room"](cache, pool, count)
-        except OutOfPages as error:
-            told = f"OutOfPages({error.needed}, {error.free}, {error.evictable})"
-        seen = {
-            "raised": told, "pages in the pool": pool.num_free, **state_of_tree(root),
-            "evictable pages": cache.evictable, **seen_of_ring(cache.ring),
-            "pages that cache.evict returned": sum(map(len, returned)),
-        }  # fmt: skip
-        yield CaseFrame(f"make_room for {count} of {pages} pages, {size} token{'s' * (size > 1)} each", seen, cache)
+        yield called(world, "make_room", OutOfPages, cache=cache, pool=pool, count=count, also=also)
 
 
 def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[Any, Any]:
@@ -89,6 +146,35 @@ def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[An
         if missing <= pool.num_free:
             cache.insert(tokens, [*found.pages.tolist(), *pool.alloc(missing)])
     return cache, pool
+
+
+def looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
+    """Return a count of the nodes and rings made by `make` that `act` asks for a neighbor, children or locks."""
+
+    def count(world: World) -> int:
+        seen = set[int]()
+
+        def counting(kind: type) -> type:
+            class Counting(kind):  # type: ignore[misc]
+                def __getattribute__(self, name: str) -> Any:
+                    if name in ("older", "newer", "children", "locks"):
+                        seen.add(id(self))
+                    return super().__getattribute__(name)
+
+            return Counting
+
+        with patch.dict(world, {name: counting(world[name]) for name in ("Node", "Ring")}):
+            made = make(world)  # which also keeps the nodes alive
+            seen.clear()
+            act(world, *made)
+            return len(seen)
+
+    return count
+
+
+def _hundred(world: World) -> tuple[Any, list[Any]]:
+    """A ring of a hundred nodes, and these nodes with one more."""
+    return ring_and_more(world, 100, 1)
 
 
 def _leaves(world: World) -> tuple[Any, int]:
@@ -104,14 +190,14 @@ PIECES = (
         "5.1", "link", play_link,
         cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
-        cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
+        cost=Cost("nodes looked at", looking(_hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
                   "`ring.older` is the newest node: you don't have to go around"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
         cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
-        cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
+        cost=Cost("nodes looked at", looking(_hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
@@ -183,14 +269,14 @@ class TwoRings:
 def play_rings(world: World, case: str) -> Frames:
     """Use the pages in `case`, one after the other; a dot evicts one. State that all objects share must not change."""
     make, done = world["TwoRings"], "TwoRings()"
-    before, rings = _shared_state(make), called(make, ())
-    yield CaseFrame(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
+    before, rings = _shared_state(make), make()
+    yield Shown(done, {})
     for page in case:
         verb, args = ("evict", ()) if page == "." else ("use", (int(page) if page.isdigit() else page,))
-        done, outcome = f"{done}.{verb}{arguments(args)}", called(getattr(rings.value, verb), args)
+        done, found = f"{done}.{verb}{arguments(args)}", getattr(rings, verb)(*args)
         mixed = "is your state shared between objects? Make it in __init__, as self.something"
         shared = ALL_RIGHT if _shared_state(make) == before else mixed
-        yield CaseFrame(done, {GAVE: outcome, "what objects share": shared})
+        yield Shown(done, {RETURNED: found, "what objects share": shared})
 
 
 def _shared_state(answer: Any) -> str:

@@ -148,7 +148,7 @@ _RUNS = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4)
 
 PIECES = (
     Piece(
-        "6.6", "boxes", one_call("boxes", listed),
+        "6.6", "boxes", one_call("boxes", words=listed),
         cases=[("page", [0], 1, 3), ("layer", [0], 1, 3), ("page", [2], 2, 4), ("layer", [2], 2, 4),
                ("page", [3, 1], 2, 5), ("layer", [3, 1], 2, 5), ("layer", [2, 3], 3, 4), ("page", [2, 3], 3, 4),
                ("page", [], 2, 4)],

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from minikv.course.pieces.designs import lazy_pool, separators_in_words
 from minikv.course.pieces.identity import ALL_RIGHT, named
 from minikv.course.pieces.observe import DEEP, MOST, bracketed, came_of, counting, kind_of, listed, numbers
-from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Frames, Piece, called, exercise
+from minikv.course.pieces.observer import RETURNED
+from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise
 from minikv.course.pieces.trial import rebound
 from minikv.engine import World, engine_world
 from minikv.testing.attempt import short_repr
@@ -237,13 +238,13 @@ def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Frames:
 
     for tokens in prompts:
         calls.append(f"serve({tokens})")
-        yield CaseFrame(", ".join(calls), {GAVE: called(serve, (tokens,))})
+        yield CaseFrame(", ".join(calls), {RETURNED: serve(tokens)})
     for held in () if prompts else ("ba", "cb"):
         blocks = [SimpleNamespace(page=page, key=key, users=0) for page, key in enumerate(held)]
         table = dict(zip("ab", blocks))
-        found = called(lambda: [block.page for block in world["lazy_hit"](table, ["a", "b"])], ())  # noqa: B023
+        found = [block.page for block in world["lazy_hit"](table, ["a", "b"])]
         yield CaseFrame(
-            f"lazy_hit of keys a and b, which lead to blocks with the keys {held[0]} and {held[1]}", {GAVE: found}
+            f"lazy_hit of keys a and b, which lead to blocks with the keys {held[0]} and {held[1]}", {RETURNED: found}
         )
 
 

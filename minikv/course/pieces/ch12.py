@@ -200,7 +200,7 @@ def _praise(careless: Played) -> str:
     """Return whether a script that found the bug also took the pin of another request."""
     held = list[list[int]]()
     for frame in careless.frames:
-        call = frame.thing[0]
+        call = frame.picture[0]
         if call.verb == "find" and call.result:
             held.append(call.result[1])
         elif call.verb == "leave":

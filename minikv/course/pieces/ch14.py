@@ -179,7 +179,7 @@ PIECES = (
         strategy=st.tuples(_HELD, _PROMPT, _FEW, _FEW, _FEW),
     ),
     Piece(
-        "14.5", "overlapped", one_call("overlapped", lambda found: found),
+        "14.5", "overlapped", one_call("overlapped"),
         cases=[([2], [3]), ([2, 2], [3, 3]), ([3, 3], [2, 2]), ([], []), ([1, 9, 1], [5, 1, 1]), ([0, 0], [2, 3]),
                ([4, 1], [1, 4])],
         strategy=_SECONDS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads])),

@@ -16,7 +16,7 @@ from minikv.course.pieces.origin import lines_below_raise, namespace_of
 from minikv.course.pieces.piece import Piece, Verdict, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
-from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
+from minikv.course.pieces.trial import Difference, Judgement, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
@@ -62,7 +62,7 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
     """Let a piece of the learner's file run, if it is still right."""
     try:
         world = world_with(piece.name, text, namespace)
-        found = judge(piece, world_for(piece, world[piece.name], world), thorough=False).parting
+        found = judge(piece, world_for(piece, world[piece.name], world), thorough=False).found
         why = found.words if found else ""
         if not why:
             run_own(text, f"<my_minikv {piece.id}>", namespace)
@@ -181,12 +181,12 @@ def _exercised(task: Any, answer: Any) -> Verdict:
     found = judge(task, world)
     if found.is_inconstant:
         return Verdict(WRONG, "gives different answers to the same input. Hint: don't keep state between calls")
-    if found.parting is None:
+    if found.found is None:
         return Verdict(RIGHT, "correct in every case tried")
-    if not found.parting.got.attempted:
+    if not found.found.attempted:
         return Verdict(NOT_ATTEMPTED, "not attempted yet")
-    hint = hint_for(task, world, found.parting)
-    return Verdict(WRONG, found.parting.words + (f". Hint: {hint}" if hint else ""))
+    hint = hint_for(task, world, found.found)
+    return Verdict(WRONG, found.found.words + (f". Hint: {hint}" if hint else ""))
 
 
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
@@ -203,8 +203,8 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if found.is_inconstant:
         words = "gives different answers to the same input. Don't keep state between calls."
         return Verdict(WRONG, words, _earlier(piece), hint=": don't keep state between calls")
-    if found.parting is not None:
-        return _not_right(piece, answer, world, found.parting)
+    if found.found is not None:
+        return _not_right(piece, answer, world, found.found)
     words = _praise(piece, world, found)
     if words.startswith("correct, but"):
         return Verdict(WRONG, words, _earlier(piece), hint=f": {piece.cost.why}" if piece.cost else "")
@@ -226,18 +226,18 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     return f"{words}; {piece.cost.unit}: {mine} (the package's version: {ours_takes})"
 
 
-def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
-    if not found.got.attempted:
+def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Verdict:
+    if not found.attempted:
         if lines_below_raise(answer):
             words = "delete the line `raise NotImplementedError`; your code below it never runs."
             return Verdict(WRONG, words, _earlier(piece))
         runs = _EARLIER if piece.id in _accepted else "The chapter continues with the package's version."
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {runs}")
     depth = about_depth(found)
-    is_long = depth is not None or isinstance(found.got.error, TooLong)  # each further look would take as long again
+    is_long = depth is not None or isinstance(found.error, TooLong)  # each further look would take as long again
     mistake = None if is_long else mistake_in(piece, world, found.case)
-    notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
-    if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
+    notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
+    if not (mistake is not None and mistake.is_all) and not isinstance(found.error, NameError):
         notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
     if mistake is not None:
         said = f"{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}"

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import GAVE, CaseFrame, Frames, Play, find_exercise, one_call
+from minikv.course.pieces.observer import RETURNED, Raised, Words
+from minikv.course.pieces.piece import Frames, Shown, find_exercise, one_call, result_of
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
-from minikv.course.pieces.trial import Parting, Played, parted, play_case
+from minikv.course.pieces.trial import Played, difference, play_case
 from minikv.engine import World, engine_world, run_section
-from minikv.testing.attempt import Outcome, TooLong, arguments, attempt, short_repr
+from minikv.testing.attempt import TooLong, arguments, attempt, short_repr
 from minikv.testing.watch import Call, watch
 
 FIX_FIRST = "the correct version raises this error too, so it shows no difference"
@@ -31,20 +32,18 @@ MOST_CALLS = 12  # in a caption: of a script with more, the last ones
 class Hunt:
     """A bug to find. `careless` is the id and the mistake of the stored wrong answer that has it.
 
-    `play(world, case)` yields the frames of a case, which is what `read` makes of the learner's function. A call that
-    does no harm, or a script as it was played with our code, is given to `advice` for a hint that fits it, or `None`.
-    One that does, as it was played with the careless code, is given to `praise` for a word to add.
+    `play` makes a case of the learner's function, and yields its frames. A case that does no harm, as it was played
+    with our code, is given to `advice` for a hint that fits it, or `None`; one that does, as it was played with the
+    careless code, to `praise` for a word to add.
     """
 
     id: str
     name: str
     careless: tuple[str, str]
     world: Callable[[], World]
-    play: Play
-    read: Callable[[Any], Any]
-    is_call: bool = False
-    advice: Callable[[Any], str | None] | None = None
-    praise: Callable[[Played], str] | None = None
+    play: CallToFind | Calls
+    advice: Callable[[Any], str | None] = lambda _: None
+    praise: Callable[[Any], str | None] = lambda _: None
 
     @property
     def hint(self) -> str:
@@ -68,20 +67,11 @@ class Hunt:
         world.update(run_section(section, world, "<careless>"))
         return {**world, self.name: world[section.name]}
 
-    def found(self, case: Any, right: Played) -> tuple[Parting | None, Played]:
-        """Return the first difference of the careless code from ours on a case, or `None`, and how it was played."""
-        world = self.careless_world()
-        careless = play_case(self, world, case)
-        for at, (ours, theirs) in enumerate(zip(right.frames, careless.frames)):
-            if ours.seen[GAVE].error and theirs.seen[GAVE].error:  # both raise an error: no difference
-                careless.frames[at] = theirs._replace(seen={**theirs.seen, GAVE: ours.seen[GAVE]})
-        return parted(self, world, case, careless, right), careless
-
     def stored_hint(self, right: Played) -> str | None:
         """The hint of the stored answer that makes the same calls."""
         for answer in self.wrong:
             made = run_section(answer.section, self.world(), "<wrong>")[answer.section.name]
-            theirs = play_case(self, self.world(), self.read(made))
+            theirs = play_case(self, self.world(), self.play.read(self.world(), made))
             if right.frames and [shot.caption for shot in theirs.frames] == [shot.caption for shot in right.frames]:
                 return answer.hint
         return None
@@ -101,30 +91,49 @@ class Malformed(Exception):
     """Why what the learner gave is not a case at all, in words."""
 
 
+@dataclass(frozen=True)
+class CallToFind:
+    """A play of one call of `name`, with the arguments that are found; `nonsense` says what they may not be."""
+
+    name: str
+    names: Sequence[str]
+    nonsense: Callable[..., str | None] | None
+
+    def read(self, _: World, answer: Any) -> tuple[Any, ...]:
+        """The tuple of arguments that the learner's function returns."""
+        given = attempt(answer)
+        if isinstance(given.error, NotImplementedError):
+            raise given.error
+        if given.error is not None:
+            raise Malformed(f"your function {given.in_words}")
+        if not isinstance(given.value, tuple) or len(given.value) != len(self.names):
+            forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
+            form = f"({', '.join(self.names)}{',' * (len(self.names) == 1)})"
+            raise Malformed(f"got {given}, expected a tuple of the form {form}{forgot}")
+        if why := attempt(lambda: self.nonsense and self.nonsense(*given.value)).value:
+            raise Malformed(f"{given} makes no sense: {why}")
+        return given.value
+
+    def __call__(self, world: World, case: Any) -> Frames:
+        """The frame of the call."""
+        return one_call(self.name, Exception)(world, case)
+
+    def subject(self, case: Any, played: Played) -> Any:
+        """What `advice` and `praise` look at: the arguments."""
+        return case
+
+    def is_valid(self, right: Played) -> bool:
+        """Return whether our code gives a result."""
+        return not isinstance(right.frames[-1].seen[RETURNED], Raised)
+
+
 def call_hunt(
     id: str, name: str, mistake: str, reference: Callable[..., Any], nonsense: Any = None, **more: Any
 ) -> Hunt:
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
-    read = partial(_arguments_from, reference.__code__.co_varnames[: reference.__code__.co_argcount], nonsense)
-    return Hunt(
-        id, name, (id, mistake), lambda: {**reference.__globals__, name: reference}, one_call(name), read, True, **more
-    )
-
-
-def _arguments_from(names: Sequence[str], nonsense: Any, answer: Any) -> tuple[Any, ...]:
-    """The tuple of arguments that the learner's function returns."""
-    given = attempt(answer)
-    if isinstance(given.error, NotImplementedError):
-        raise given.error
-    if given.error is not None:
-        raise Malformed(f"your function {given.in_words}")
-    if not isinstance(given.value, tuple) or len(given.value) != len(names):
-        forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
-        form = f"({', '.join(names)}{',' * (len(names) == 1)})"
-        raise Malformed(f"got {given}, expected a tuple of the form {form}{forgot}")
-    if why := attempt(lambda: nonsense and nonsense(*given.value)).value:
-        raise Malformed(f"{given} makes no sense: {why}")
-    return given.value
+    names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
+    world = {**reference.__globals__, name: reference}
+    return Hunt(id, name, (id, mistake), lambda: dict(world), CallToFind(name, names, nonsense), **more)
 
 
 class Earlier(NamedTuple):
@@ -141,7 +150,7 @@ Script = Sequence[tuple[str, Mapping[str, Any]]]  # the verbs and the arguments 
 class Calls:
     """A play of a script: a frame for each call of one of `verbs` of what `make(world)` makes.
 
-    What is `seen` of it and the `result` are compared. A frame has for its thing the call and a `note` of then.
+    What is `seen` of it and the `result` are compared. A frame has for its picture the call and a `note` of then.
     """
 
     make: Callable[[World], Any]
@@ -150,9 +159,9 @@ class Calls:
     result: Callable[[Any, Any], Any] = lambda thing, value: in_words(value)
     note: Callable[[Any], Any] = lambda thing: None
 
-    def script_of(self, world: World, answer: Callable[[Any], Any]) -> Script:
+    def read(self, world: World, answer: Callable[[Any], Any]) -> Script:
         """The calls that a function makes; `Malformed` if it does anything else that matters, or ends in an error."""
-        thing, script, shots = self.make(world), list[tuple[str, Mapping[str, Any]]](), list[CaseFrame]()
+        thing, script, shots = self.make(world), list[tuple[str, Mapping[str, Any]]](), list[Shown]()
 
         def listen(call: Call) -> None:
             if call.caller is None:
@@ -163,16 +172,16 @@ class Calls:
         ended = attempt(lambda: answer(thing))
         if isinstance(ended.error, NotImplementedError):
             raise ended.error
-        of_call = shots[-1].thing[0].error if shots else None  # or the time was over in a call, which is no difference
+        of_call = shots[-1].picture[0].error if shots else None  # or the time was over in a call: no difference
         if ended.error is not None and (ended.error is not of_call or isinstance(of_call, TooLong)):
             raise Malformed(f"your function {ended.in_words}")
-        if not Played(shots, Outcome()).is_like(Played(list(self(world, script)), Outcome())):
+        if [shot[:2] for shot in shots] != [shot[:2] for shot in self(world, script)]:
             raise Malformed(f"only calls to {', '.join(self.verbs)} count, but yours also changes something directly")
         return script
 
     def __call__(self, world: World, script: Script) -> Frames:
         """The frames of a script."""
-        thing, shots = self.make(world), list[CaseFrame]()
+        thing, shots = self.make(world), list[Shown]()
         for verb, placed in script:
             call = Call(thing, verb, {name: _taken(value, shots) for name, value in placed.items()})
             try:
@@ -182,29 +191,36 @@ class Calls:
             shots.append(self._frame(call, shots))
             yield shots[-1]
 
-    def _frame(self, call: Call, before: Sequence[CaseFrame]) -> CaseFrame:
-        calls = [shot.thing[0] for shot in before[-MOST_CALLS + 1 :]] + [call]
+    def _frame(self, call: Call, before: Sequence[Shown]) -> Shown:
+        calls = [shot.picture[0] for shot in before[-MOST_CALLS + 1 :]] + [call]
         words = ", ".join(map(_call_in_words, calls))
         more = "…, " if len(before) >= MOST_CALLS else ""
-        gave = Outcome(self.result(call.thing, call.result), call.error)
-        seen = {GAVE: gave, **self.seen(call.thing)}
-        return CaseFrame(more + words, seen, (call, self.note(call.thing)))
+        result = Raised.of(call.error, [Exception]) if call.error else self.result(call.thing, call.result)
+        return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
+
+    def subject(self, case: Any, played: Played) -> Any:
+        """What `advice` and `praise` look at: the script as it was played."""
+        return played
+
+    def is_valid(self, right: Played) -> bool:
+        """A script may end in an error that the careless code does not raise."""
+        return True
 
 
-def _placed(value: Any, shots: Sequence[CaseFrame]) -> Any:
+def _placed(value: Any, shots: Sequence[Shown]) -> Any:
     """An argument as it is written down: what an earlier call gave by its place, anything else as a copy."""
     for number, shot in enumerate([] if isinstance(value, int | str | None) else shots):
-        result = shot.thing[0].result
+        result = shot.picture[0].result
         for place, part in [(None, result), *(enumerate(result) if isinstance(result, tuple) else ())]:
             if part is value:
                 return Earlier(number, place)
     return copy.deepcopy(value)
 
 
-def _taken(value: Any, shots: Sequence[CaseFrame]) -> Any:
+def _taken(value: Any, shots: Sequence[Shown]) -> Any:
     if not isinstance(value, Earlier):
         return copy.deepcopy(value)
-    result = shots[value.call].thing[0].result
+    result = shots[value.call].picture[0].result
     return result if value.place is None else result[value.place]
 
 
@@ -214,14 +230,7 @@ def _call_in_words(call: Call) -> str:
 
 def engine_hunt(id: str, name: str, careless: tuple[str, str], calls: Calls, **more: Any) -> Hunt:
     """A hunt with calls of the verbs of a structure of the engine."""
-    world = partial(engine_world, 2, 3, 4, 5, 7, int(id.split(".")[0]))
-    return Hunt(id, name, careless, world, calls, lambda answer: calls.script_of(world(), answer), **more)
-
-
-class Words(str):
-    """The text for an object in a message, without quotation marks."""
-
-    __repr__ = str.__str__
+    return Hunt(id, name, careless, partial(engine_world, 2, 3, 4, 5, 7, int(id.split(".")[0])), calls, **more)
 
 
 def in_words(value: Any) -> Any:
@@ -254,13 +263,7 @@ def _as_argument(value: Any) -> Any:
 
 def calls_of(played: Played) -> list[Call]:
     """The calls of a script that was played."""
-    return [frame.thing[0] for frame in played.frames]
-
-
-def _told(look: Callable[[Any], str | None] | None, what: Any) -> str | None:
-    """Return what `advice` or `praise` says; `None` if there is none, or if it fails on the learner's script."""
-    said: str | None = attempt(lambda: look(what)).value if look else None
-    return said
+    return [frame.picture[0] for frame in played.frames]
 
 
 def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
@@ -268,7 +271,7 @@ def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
     if not callable(answer):
         return False, f"{hunt.name}: you passed {short_repr(answer)}. Pass the function itself"
     try:
-        case = hunt.read(answer)
+        case = hunt.play.read(hunt.world(), answer)
     except NotImplementedError:
         return None, "not attempted yet"
     except Malformed as error:
@@ -278,23 +281,25 @@ def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
 
 def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     """Return whether a case that was played with our code exposes the bug, and what to say about it."""
-    is_call, name = hunt.is_call, hunt.name
     if right.outcome.error is not None:
-        return False, f"{name}: the call {right.outcome.in_words}"
+        return False, f"{hunt.name}: the call {right.outcome.in_words}"
+
+    def told(look: Callable[[Any], str | None], played: Played) -> str | None:
+        said: str | None = attempt(lambda: look(hunt.play.subject(case, played))).value
+        return said
+
     if not right.frames:
-        advice = _told(hunt.advice, right) or hunt.hint
-        return False, f"{name}: your function makes none of the calls that count. Hint: {advice}"
-    last = right.frames[-1]
-    outcome = last.seen[GAVE]
-    if not (is_call and outcome.error):
-        found, careless = hunt.found(case, right)
-        if found is not None:
-            praise = _told(hunt.praise, case if is_call else careless)
-            return True, f"bug found: {found.words}" + (f". {praise}" if praise else "")
-    hint = hunt.stored_hint(right)
-    if hint is None and outcome.error and not is_call:
-        return False, f"{name}: {last.caption} {outcome.in_words}. Hint: {FIX_FIRST}"
-    hint = hint or _told(hunt.advice, case if is_call else right)
-    if is_call and outcome.error:
-        return False, f"{last.caption} is not a valid call: {outcome}. Hint: {hint or FIX_FIRST}"
-    return False, f"on {last.caption} the careless version gives the same answer. Hint: {hint or hunt.hint}"
+        advice = told(hunt.advice, right) or hunt.hint
+        return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {advice}"
+    caption, seen, _ = right.frames[-1]
+    world = hunt.careless_world()
+    careless = play_case(hunt, world, case)
+    if hunt.play.is_valid(right) and (found := difference(hunt, world, case, careless, right)):
+        praise = told(hunt.praise, careless)
+        return True, f"bug found: {found.words}" + (f". {praise}" if praise else "")
+    hint, raised = hunt.stored_hint(right), seen[RETURNED]
+    if isinstance(raised, Raised):
+        advice = told(hunt.advice, right) if not hunt.play.is_valid(right) else None
+        return False, f"{caption} raises {raised} ({raised.error}). Hint: {hint or advice or FIX_FIRST}"
+    hint = hint or told(hunt.advice, right) or hunt.hint
+    return False, f"on {caption} the careless version gives the same answer. Hint: {hint}"

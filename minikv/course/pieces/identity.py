@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from itertools import count, islice
 from typing import Any
 
+from minikv.course.pieces.observer import ALL_RIGHT as ALL_RIGHT
 from minikv.testing.attempt import type_of
 from minikv.testing.snapshot import shorten
 
-ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 DEEPEST = 5000  # nodes on a path: a loop of parents ends here
 MOST_LOOKS = 9  # roots: a play has no more
 NOT_IN_TREE = "a node that is not in the tree"

@@ -11,12 +11,13 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from minikv.course.pieces.observe import DEEP
-from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece
+from minikv.course.pieces.observer import RETURNED, Raised, Words, same
+from minikv.course.pieces.piece import CALLERS, Piece, all_pieces, find_exercise, find_piece
+from minikv.course.pieces.props import DEEP
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
+from minikv.course.pieces.trial import Difference, Played, difference, play_case, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, attempt, is_own, type_in_words
 
@@ -34,10 +35,10 @@ class _Play(NamedTuple):
     """How a case was played with an answer, and how it first differs from ours, if it does."""
 
     played: Played
-    found: Parting | None
+    found: Difference | None
 
     @property
-    def difference(self) -> str | None:
+    def alike(self) -> str | None:
         """The part of the difference that another answer with the same mistake shares."""
         return self.found.alike if self.found else None
 
@@ -63,7 +64,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
         else:
             if len(side) == len(mine):
                 return Mistake(wrong, is_all=True)
-        if side and side[0].difference == mine[0].difference:
+        if side and side[0].alike == mine[0].alike:
             alike.append((wrong, side, plays))
     others = [(wrong, [*side, *islice(plays, len(mine) - len(side))]) for wrong, side, plays in alike]
     likely = _likeliest(mine, others)
@@ -74,7 +75,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 def _expected(piece: Piece) -> tuple[list[Any], list[Played]]:
     """The hand-picked cases of a piece but for the large ones, and how each is played with ours, without pictures."""
     reference, cases = reference_world(piece), [case for case in piece.cases if not _is_deep(case)]
-    return cases, [play_case(piece, reference, case, lambda frame: frame._replace(thing=None)) for case in cases]
+    return cases, [play_case(piece, reference, case, lambda frame: frame._replace(picture=None)) for case in cases]
 
 
 def _plays(
@@ -84,7 +85,7 @@ def _plays(
     for case, ours in zip(cases, expected):
         with patch.dict(world, names):
             played = play_case(piece, world, case)
-            found = parted(piece, world, case, played, ours)
+            found = difference(piece, world, case, played, ours)
         if isinstance(played.outcome.error, TooLong):
             break
         yield _Play(played, found)
@@ -98,7 +99,7 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
     """
     ranked = []
     for number, (_, side) in enumerate(others):
-        pairs = [(theirs.difference, own.difference) for theirs, own in zip(side, mine)]
+        pairs = [(theirs.alike, own.alike) for theirs, own in zip(side, mine)]
         failures = [pair for pair in pairs if pair[0] is not None]
         same = sum(theirs == own for theirs, own in failures)
         is_part = len(side) == len(mine) and all(own is not None for _, own in failures)
@@ -110,99 +111,98 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
     return others[ranked[0][2]][0]
 
 
-def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
+def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
     """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
 
     Otherwise it is one for a result of the wrong kind or an error, or the general one; or none if the line says all.
     """
-    if isinstance(found.got.error, TooLong):  # each further case would take as long again
+    if isinstance(found.error, TooLong):  # each further case would take as long again
         return "does each pass through your loop make progress, and are there few enough passes?"
     if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
         return mistake.wrong.hint
-    if found.expected is None:
-        return None  # the line says it: what is wrong is not what the call gave
-    if found.got.error and found.expected.error and not is_own(found.got.error):
-        return f"ask for this case before it comes to that error, and raise a {type(found.expected.error).__name__}"
-    form = about_form(found.got, found.expected)
-    if form or (found.got.value is None and not found.expected.error):  # there is an error, or the line says it all
-        return form or _about_error(found.got)
+    if found.error and isinstance(found.right, Raised) and not is_own(found.error):
+        return f"ask for this case before it comes to that error, and raise {found.right}"
+    if form := about_form(found):
+        return form
+    if found.error or found.mine is None or not found.path.startswith(RETURNED):
+        return about_error(found.error)  # or the line says it
     fact = about_difference(exercise, world, found)
     return f"{fact[2:]}; {exercise.hints[0]}" if fact else exercise.hints[0]
 
 
-# What lasts from one call to the next.
-_STATE = r"tree|trie|ring\b|table|stack|oldest|pages (in|marked)|protected|free|cached tokens|is (held|cached)|blocks\b"
-
-
-def about_difference(piece: Piece, world: World, found: Parting) -> str | None:
+def about_difference(piece: Piece, world: World, found: Difference) -> str | None:
     """A hint with what is so wherever an answer differs in this place, or what an error of Python's is often about.
 
-    >>> about_difference(find_piece("3.1"), {}, Parting((), 0, "", "", Outcome(error=KeyError(7))))
+    >>> about_difference(find_piece("3.1"), {}, Difference((), 0, "", "", None, None, error=KeyError(7)))
     ' (perhaps): that key is not in the dictionary: ask with `in` before you look it up, or use `get`'
     """
-    if not (name := found.seen[0]):
-        return (hint := _about_error(found.got)) and f" (perhaps): {hint}"
+    if found.error is not None:
+        return (hint := about_error(found.error)) and f" (perhaps): {hint}"
     wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"
-    others = [_facts(*parts.seen) for parts in wrong if parts and parts.seen[0] == name]
-    facts = [fact for fact in _facts(*found.seen) if all(fact in other for other in others)]
-    return f": {facts[0]} ({name})" if facts else None
+    others = [_facts(each) for each in wrong if each and each.path == found.path]
+    facts = [fact for fact in _facts(found) if all(fact in other for other in others)]
+    return f": {facts[0]}" if facts else None
 
 
-def _about_error(got: Outcome) -> str | None:
+def about_error(error: BaseException | None) -> str | None:
     """Return what an error of Python's is often about; `None` where there is none, or it is the answer's own."""
-    said = "" if got.error is None or is_own(got.error) else str(got)
+    said = "" if error is None or is_own(error) else str(Outcome(error=error))
     return next((hint for pattern, hint in ABOUT_ERRORS.items() if re.search(pattern, said)), None)
 
 
-def _facts(*seen: Any) -> list[str]:
-    """Return what is so of a value, and of what is expected: the most telling comes first."""
-    facts: dict[str, bool] = attempt(lambda: _facts_of_state(*seen) | _facts_of_value(*seen[1:3])).value or {}
+def _facts(found: Difference) -> list[str]:
+    """Return what is so of a value, and of what is expected, in sentences: the most telling comes first."""
+    it = "the result" if found.path == RETURNED else found.path
+    facts = _facts_of_state(it, found) | _facts_of_value(it, found.mine, found.right)
     return [fact for fact, is_so in facts.items() if is_so]
 
 
-def _facts_of_state(name: str, mine: Any, right: Any, before: Any) -> dict[str, bool]:
-    if "must not change" in name:
-        more = len(re.findall(r"\w+", str(mine))) - len(re.findall(r"\w+", str(right)))
-        facts = {"your code takes items out, as `pop` does": more < 0, "your code adds to it, as `+=` does": more > 0}
-        return facts | {"that is what the caller passed in: work on a copy of it": True}
-    if name in ("from the oldest to the newest", "and back"):  # the way back is seen last
-        said = "the `newer` links are correct, and an `older` is not"
-        return {"a node points at itself": bool(re.search(r"(\[[^]]*\]) → \1 → …", str(mine))), said: name[0] == "a"}
-    if before is None or not re.search(_STATE, name):
-        return {}
-    return {"the call leaves it as it was": mine == before, "it should stay as it was": right == before}
-
-
-def _facts_of_value(mine: Any, right: Any) -> dict[str, bool]:
-    if type(mine) is int and type(right) is int:
-        return {"too large by 1": mine == right + 1, "too small by 1": mine == right - 1}
-    one, other = (re.split(r" (?:→|\|) ", value) if isinstance(value, str) else value for value in (mine, right))
-    if not isinstance(one, list) or not isinstance(other, list):
-        return {}
-    given, wanted = Counter(map(repr, one)), Counter(map(repr, other))
+def _facts_of_state(it: str, found: Difference) -> dict[str, bool]:
+    mine, right, before = str(found.mine), str(found.right), found.before
+    if it.startswith(CALLERS.format("")):
+        more = len(re.findall(r"\w+", mine)) - len(re.findall(r"\w+", right))
+        return {
+            "the caller may use its list for something else later: keep a copy": mine.startswith("the same"),
+            "your code takes items out of what the caller passed in, as `pop` does": more < 0,
+            "your code adds to what the caller passed in, as `+=` does": more > 0,
+            "that is what the caller passed in: work on a copy of it": True,
+        }
+    is_state = before is not None and not it.startswith((RETURNED, "the result"))
     return {
-        "nothing is there": not one,
-        "nothing should be there": not other,
-        "the right items, in the opposite order": one == other[::-1],
-        "the right items, in another order": given == wanted,
-        "the last item is missing": one == other[:-1],
-        "it stops too early": one == other[: len(one)],
-        "it begins too late": one == other[-len(one) :],
-        "there is too much at its end": one[: len(other)] == other,
-        "some items are missing, and none is wrong": given < wanted,
-        "nothing is missing, but there is too much": given > wanted,
+        f"{it} is shared: what one holder changes, the other has too": mine.startswith("the same "),
+        "what was there must stay: links to it from elsewhere would be lost":
+            mine.startswith("a new ") and right.startswith("the old "),
+        f"the call leaves {it} as it was": is_state and same(found.mine, before),
+        f"{it} must not change": is_state and same(right, before),
+    }  # fmt: skip
+
+
+def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
+    if type(mine) is int and type(right) is int:
+        return {f"{it} is too large by 1": mine == right + 1, f"{it} is too small by 1": mine == right - 1}
+    if not isinstance(mine, list) or not isinstance(right, list):
+        return {}
+    given, wanted = Counter(map(repr, mine)), Counter(map(repr, right))
+    return {
+        f"{it} is empty": not mine,
+        f"{it} should be empty": not right,
+        f"{it} has the right items, in the opposite order": mine == right[::-1],
+        f"{it} has the right items, in another order": given == wanted,
+        f"the last item of {it} is missing": mine == right[:-1],
+        f"{it} stops too early": mine == right[: len(mine)],
+        f"{it} begins too late": mine == right[-len(mine) :],
+        f"{it} has extra items at the end": mine[: len(right)] == right,
+        f"some items of {it} are missing, and none is wrong": given < wanted,
+        f"{it} has all that it should have, and more": given > wanted,
     }
 
 
-def about_depth(found: Parting) -> str | None:
-    """A hint for an answer that calls itself for each node of a path, where that is all that is wrong with it.
-
-    >>> about_depth(Parting(("1",), 0, "", "", Outcome(error=RecursionError())))
-    """
-    if not _is_deep(found.case) or not isinstance(found.got.error, RecursionError):
+def about_depth(found: Difference) -> str | None:
+    """A hint for an answer that calls itself for each node of a path, where that is all that is wrong with it."""
+    if not _is_deep(found.case) or not isinstance(found.error, RecursionError):
         return None
     return f"use a loop: Python allows about 1,000 calls inside one another, and {DEEP:,} are needed here"
 
@@ -211,23 +211,26 @@ def _is_deep(case: Any) -> bool:
     return len(said := str(case)) > DEEP or re.match(rf"\W*(1, )?{DEEP}\b", said) is not None
 
 
-def about_form(got: Outcome, expected: Outcome) -> str | None:
+def about_form(found: Difference) -> str | None:
     """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
 
-    >>> about_form(Outcome({1}), Outcome([1]))
+    >>> about_form(Difference((), 0, "", RETURNED, "a set of [1]", [1]))
     'return a list, not a set'
-    >>> about_form(Outcome([1]), Outcome([2]))
     """
-    if got.value is None and got.printed:
-        return "print only shows a value; return gives it to the caller"
-    if got.error is not None or expected.error is not None:
+    mine, right = found.mine, found.right
+    if found.path != RETURNED or found.error or isinstance(right, Raised):
         return None
-    kinds = [type_in_words(outcome.value) for outcome in (got, expected)]
-    if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
-        return f"return {kinds[1]}, not {kinds[0]}"
-    if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
+    if mine is None:
+        return "print only shows a value; return gives it to the caller" if found.printed else None
+    if isinstance(mine, float) and not isinstance(right, float) and mine == right:
         return "return a whole number. `/` gives a float; `//` divides whole numbers"
-    return None
+    kinds = [_kind_of(value) for value in (mine, right)]
+    return f"return {kinds[1]}, not {kinds[0]}" if kinds[0] != kinds[1] and right is not None else None
+
+
+def _kind_of(seen: Any) -> str:
+    """The kind of a value that was seen; what is described names its own."""
+    return " ".join(seen.split()[:2]) if isinstance(seen, Words) else type_in_words(seen)
 
 
 def hint(label: object = "") -> None:

@@ -26,35 +26,38 @@ from typing import Any, NamedTuple
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.observer import RETURNED, Raised
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.engine import LAST, World, section_of
 from minikv.errors import bounded, whole_number
 from minikv.files import asset
-from minikv.testing.attempt import Outcome, agree, arguments
+from minikv.testing.attempt import short_repr
+from minikv.testing.snapshot import plain, ranges, shorten
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 NOTHING: Mapping[str, Any] = {}
-GAVE = "gave"  # what is seen in the frame of an exercise: what a call came to
 set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learner's notebooks
 
 
-class CaseFrame(NamedTuple):
-    """A step of a case that was played: what was done, what can be seen now by name, and a picture or what to draw."""
+class Shown(NamedTuple):
+    """A step of a case: what was done, and the things to look at, by name; a picture, or else the things are drawn."""
 
     caption: str
-    seen: Mapping[str, Any]
-    thing: Any = None
+    things: Mapping[str, Any]
+    picture: Any = None
 
 
-Frames = Iterator[CaseFrame]
+CaseFrame = Shown
+Frames = Iterator[Shown]
 Play = Callable[[World, Any], Frames]  # of a case in a world
+Also = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+CALLERS = "the caller's {}"  # an argument that is to stay as it was
 
 
 def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]:
     """A function that makes frames with what is `seen` and with what `look` sees of a thing.
 
-    >>> framed(lambda pages: {"how many": len(pages)})("before", [7, 8], {"first": 7}).seen
+    >>> framed(lambda pages: {"how many": len(pages)})("before", [7, 8], {"first": 7}).things
     {'first': 7, 'how many': 2}
     """
 
@@ -146,37 +149,78 @@ def exercise(
     reference: Callable[..., Any],
     cases: Sequence[Any],
     strategy: SearchStrategy[Any],
+    *errors: type[Exception],
     play: Play | None = None,
 ) -> Piece:
     """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
-    return Piece(id, name, play or one_call(name), cases, strategy, reference=reference)
+    return Piece(id, name, play or one_call(name, *errors), cases, strategy, reference=reference)
 
 
-def one_call(name: str, words: Callable[[Any], Any] | None = None) -> Play:
-    """A play of one frame: what a call of the world's `name` comes to, or what it returns, in `words`.
+def called(
+    world: World, name: str, *errors: type[Exception],
+    also: Also = NOTHING, words: Callable[[Any], Any] = lambda found: found, **given: Any,
+) -> Shown:  # fmt: skip
+    """Call a piece with what is `given`, by name, and show that, what is there `also`, and what it returns.
 
-    >>> [str(shot.seen[GAVE]) for shot in one_call("double")({"double": lambda n: 2 * n}, (3,))]
-    ['6']
+    One of `errors` that is raised is shown, too. A list or a dictionary that is given is the caller's, and is to stay
+    as it was. Where `also` is a function, it is called afterwards. The result may be put into `words`.
+
+    >>> called({"first": lambda tokens, at: tokens[at]}, "first", tokens=[7, 8], at=0)[:2]
+    ('first([7, 8], 0)', {"the caller's tokens": [7, 8], 'what is returned': 7})
+    """
+    caption = f"{name}({', '.join(_argument(*each) for each in given.items())})"
+    found = result_of(lambda: words(world[name](*given.values())), *errors)
+    own = {CALLERS.format(key) if isinstance(value, list | dict) else key: value for key, value in given.items()
+           if not isinstance(value, int | str | None)}  # fmt: skip
+    return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: found})
+
+
+def _argument(name: str, value: Any) -> str:
+    """How an argument is written in a caption: a node by its tokens and slots, other objects by name."""
+    if hasattr(value, "tokens") and hasattr(value, "slots"):
+        return edge(value)
+    return name if hasattr(value, "__dict__") else short_repr(value)
+
+
+def edge(node: Any) -> str:
+    """A node's tokens and slots, in words.
+
+    >>> from types import SimpleNamespace as Node
+    >>> edge(Node(tokens=[1, 2], slots=[5, 6]))
+    '[1 2] in slots 5-6'
+    """
+    slots = plain(node.slots)
+    held = f"in slot{'s' * (len(slots) > 1)} {ranges(slots)}" if slots else "without slots"
+    return f"[{shorten(list(node.tokens))}] {held}" if node.tokens else "root"
+
+
+def one_call(name: str, *errors: type[Exception], names: str = "", **more: Any) -> Play:
+    """A play of one call of `name`: a case is its arguments, with these `names`; the rest as in `called`.
+
+    >>> next(one_call("double", names="n")({"double": lambda n: 2 * n}, (3,)))[:2]
+    ('double(3)', {'what is returned': 6})
     """
 
     def play(world: World, case: Any) -> Frames:
         given = copy.deepcopy(case)
-        seen = {"what is returned": words(world[name](*given))} if words else {GAVE: called(world[name], given)}
-        is_kept = agree(list(given), list(case))
-        changed = f"it changes its arguments to {arguments(given)}; they are the caller's: work on a copy"
-        yield CaseFrame(name + arguments(case), {**seen, "the arguments": ALL_RIGHT if is_kept else changed})
+        keys = names.split() or [f"argument {at}" for at in range(1, len(case) + 1)]
+        yield called(world, name, *errors, **more, **dict(zip(keys, given)))
 
     return play
 
 
-def called(function: Callable[..., Any], args: Any) -> Outcome:
-    """Call a function and return the outcome; an answer that is not written yet, or does not end, has none."""
+def result_of(call: Callable[[], Any], *errors: type[Exception]) -> Any:
+    """The result of a call, or the one of `errors` that it raises, as `Raised`; any other error is raised.
+
+    >>> result_of(lambda: max([]), ValueError), result_of(lambda: max([3]), ValueError)
+    (a ValueError, 3)
+    """
     try:
-        return Outcome(function(*args))
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return Outcome(error=error)
+        return call()
+    except errors as error:
+        if isinstance(error, NotImplementedError | RecursionError):
+            raise
+        return Raised.of(error, errors)
 
 
 def print_for(answer: Any, others: Iterable[Any]) -> Callable[..., None]:

@@ -19,8 +19,8 @@ from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.observe import bracketed
-from minikv.course.pieces.piece import CaseFrame, Piece
-from minikv.course.pieces.trial import Parting, play_case, reference_world
+from minikv.course.pieces.piece import Piece
+from minikv.course.pieces.trial import Difference, Frame, play_case, reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
@@ -104,18 +104,18 @@ def display_film(steps: list[tuple[str, Picture]]) -> None:
         display(player(steps, at=-1))  # type: ignore[no-untyped-call]
 
 
-def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Picture]]:
+def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str, Picture]]:
     """Each step up to the one in which they part, with yours and the expected as one picture.
 
     None, where both look alike in the end: then the words say it all.
     """
     yours, theirs = (play_case(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
-    last = [frames[found.at].thing for frames in (yours, theirs) if found.at < len(frames)]
+    last = [frames[found.at].picture for frames in (yours, theirs) if found.at < len(frames)]
     if len(last) == 2 and None not in last and last[0].text == last[1].text:
         return []
     steps = []
     for at in range(found.at + 1):
-        sides = {"yours": yours[at].thing if at < len(yours) else None, "expected": theirs[at].thing}
+        sides = {"yours": yours[at].picture if at < len(yours) else None, "expected": theirs[at].picture}
         if sides["yours"] is None and sides["expected"] is not None:
             missing = CANNOT_BE_DRAWN if at < len(yours) else ENDED
             sides["yours"] = Picture(missing, partial(words_svg, missing))
@@ -125,15 +125,28 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
     return steps
 
 
-def _drawn(frame: CaseFrame) -> CaseFrame:
+def _drawn(frame: Frame) -> Frame:
     """The frame with its thing, or things, as a picture of this moment; what cannot be drawn has none."""
-    if isinstance(frame.thing, Picture):
-        return frame
-    things = frame.thing if isinstance(frame.thing, tuple) else (frame.thing,)
+    things = frame.picture
+    if isinstance(things, list):
+        pictures = [picture for thing in things if _is_whole(thing) and (picture := _picture_of(thing)) is not None]
+        return frame._replace(picture=beside(*pictures) if pictures else None)
+    if not isinstance(things, Picture):
+        things = _picture_of(*things if isinstance(things, tuple) else (things,))
+    return frame._replace(picture=things)
+
+
+def _is_whole(thing: Any) -> bool:
+    """Return whether a thing is a picture's own: not a part of another, as a node below a root is."""
+    return not isinstance(thing, list | dict | type) and getattr(thing, "parent", None) is None
+
+
+def _picture_of(*things: Any) -> Picture | None:
     try:
-        return frame._replace(thing=draw(*things))
+        is_ring = len(things) == 1 and hasattr(things[0], "older") and not hasattr(things[0], "tokens")
+        return picture_of_ring(*things) if is_ring else draw(*things)
     except Exception:
-        return frame._replace(thing=None)
+        return None
 
 
 def _titled(title: str, picture: Picture) -> Picture:

@@ -1,4 +1,4 @@
-"""Playing a case on both sides, and finding where an answer parts from what is expected."""
+"""Playing a case with an answer and with ours, and finding the first thing that differs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.piece import GAVE, CaseFrame, Piece, cases_for, print_for
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Observer, Raised, Seen, same
+from minikv.course.pieces.piece import CALLERS, Piece, cases_for, print_for
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
-from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, held, is_own, short_repr
+from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, attempt, held, is_own, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
-MOST_WORDS = 200  # letters of a tree in a message
+MOST_WORDS = 200  # letters of a description in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
     "and are there few enough passes?"
@@ -28,54 +28,108 @@ NO_END = (
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
+class Frame(NamedTuple):
+    """A step of a case that was played: what was done, what is seen, by path; a picture, or what to draw."""
+
+    caption: str
+    seen: Seen
+    picture: Any
+
+
 @dataclass(frozen=True)
 class Played:
     """The frames of a case up to its end, or up to the error that ended it."""
 
-    frames: list[CaseFrame]
+    frames: list[Frame]
     outcome: Outcome
+
+    @property
+    def shown(self) -> list[Any]:
+        """What was seen, and how it ended: what another answer that does the same has, too."""
+        return [*(list(frame.seen.items()) for frame in self.frames), _ending(self.outcome)]
 
     def is_like(self, other: Played) -> bool:
         """Return whether both show the same and end in the same way."""
-        seen = [[value for frame in side.frames for value in frame.seen.items()] for side in (self, other)]
-        alike = len(seen[0]) == len(seen[1]) and all(map(_looks_like, *seen))
-        return alike and _ending(self.outcome) == _ending(other.outcome)
+        return same(self.shown, other.shown)
 
 
 @dataclass(frozen=True)
-class Parting:
-    """The first frame in which two sides differ: what is seen there, or how yours ended.
+class Difference:
+    """The first difference of an answer from ours: after `caption`, in what is seen at `path`.
 
-    `got` is what the answer came to, and `expected`, in an exercise, what it should come to. Of an error, `place` is
-    the line of the answer in which it was raised and what was expected there, in words, and `kind` its kind. Of a value
-    that differs, `seen` is its name, what it is, what it should be, and what it was before.
+    There is `mine`, `right` is expected, and in the frame `before` there was that. Where the answer ended in an error,
+    `error` is it, and `path` and `right` are what was expected first.
     """
 
     case: Any
     at: int
     caption: str
-    difference: str
-    got: Outcome
-    expected: Outcome | None = None
-    place: str = ""
-    kind: str = ""
-    seen: tuple[str, Any, Any, Any] = ("", None, None, None)
+    path: str
+    mine: Any
+    right: Any
+    before: Any = None
+    error: BaseException | None = None
+    printed: str = ""
+    answer: Any = None
 
     @property
-    def words(self) -> str:
-        """The difference, and where an error was raised."""
-        return self.difference + self.place
+    def attempted(self) -> bool:
+        """Return whether the code was there to run."""
+        return not isinstance(self.error, NotImplementedError)
 
     @property
     def alike(self) -> str:
         """The part that another answer with the same mistake shares: of an error its kind, not the learner's words."""
-        return self.kind or self.difference
+        return f"{self.caption} raised {_ending(Outcome(error=self.error))}" if self.error else self._differs
+
+    @property
+    def words(self) -> str:
+        """The difference in words; of an error, the line of the answer in which it was raised."""
+        error, caption = self.error, self.caption
+        if error is None:
+            return self._differs
+        if isinstance(error, NotImplementedError):
+            return f"{caption}: not written yet"
+        if isinstance(error, TooLong):
+            return f"{caption}. {NO_END}"
+        if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+            return f"{caption}: {error}. If a cell above defines it, run the cells above first"
+        what = "" if self.path in (RETURNED, "raised") else f" {self.path}"
+        instead = "" if self.right in (ALL_RIGHT, "no error", None) else f"; expected{what}: {in_words(self.right)}"
+        return f"{caption} raised {Outcome(error=error)}{_line_of(error, self.answer)}{instead}"
+
+    @property
+    def _differs(self) -> str:
+        if self.right == ALL_RIGHT:
+            return f"{self.caption}: {in_words(self.mine)}"
+        if self.path != RETURNED:
+            mine = f"{in_words(self.mine)}; expected: {in_words(self.right)}"
+            if self.path.startswith(RETURNED):
+                return f"{self.caption}{self.path.removeprefix(RETURNED)} is {mine}"
+            owner = CALLERS.format("") if self.path.startswith(CALLERS.format("")) else ""
+            path = self.path.removeprefix(owner)
+            return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if _is_code(path) else f"{path}: {mine}")
+        mine = f"raises {self.mine}" if isinstance(self.mine, Raised) else f"returns {in_words(self.mine)}"
+        if self.mine is None:
+            forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
+            mine = f"returns nothing ({forgot})"
+        right = f"raise {self.right}" if isinstance(self.right, Raised) else in_words(self.right)
+        return f"{self.caption} {mine}; expected: {right}"
 
 
-def _looks_like(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
-    if isinstance(one[1], Outcome) and isinstance(other[1], Outcome):
-        return one[1].agrees(other[1]) and other[1].agrees(one[1])
-    return one[0] == other[0] and _words(one[1]) == _words(other[1])
+def _is_code(path: str) -> bool:
+    return " " not in path.split("[")[0]
+
+
+def in_words(value: Any) -> str:
+    """A value that was seen, in a message.
+
+    >>> in_words([1, 2]), in_words(None), in_words("a" * 99) == "a" * 99
+    ('[1, 2]', 'nothing', True)
+    """
+    if value is None:
+        return "nothing"
+    return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
 
 
 def _ending(outcome: Outcome) -> str:
@@ -87,18 +141,53 @@ def _ending(outcome: Outcome) -> str:
     return type(outcome.error).__name__ if is_kind else str(outcome)
 
 
+def _line_of(error: BaseException, answer: Any) -> str:
+    """The line of the answer in which an error was raised, in words."""
+    code, line, trace = getattr(answer, "__code__", None), "", error.__traceback__
+    while trace is not None:
+        if code is not None and trace.tb_frame.f_code is code:
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+        trace = trace.tb_next
+    return f", in your line `{line}`" if line else ""
+
+
 def play_case(
-    piece: Any, world: World, case: Any, keep: Callable[[CaseFrame], CaseFrame] = lambda frame: frame
+    piece: Any, world: World, case: Any, keep: Callable[[Frame], Frame] = lambda frame: frame
 ) -> Played:
-    """Play a case quietly, in limited time; never raises."""
-    frames: list[CaseFrame] = []
+    """Play a case quietly, in limited time; never raises. `keep` may make pictures of the things in a frame."""
+    frames, observer = list[Frame](), Observer()
 
     def go() -> None:
-        for frame in piece.play(world, case):
-            frames.append(keep(frame))
+        for caption, things, picture in piece.play(world, case):
+            frames.append(keep(Frame(caption, observer.look(things), picture or [*things.values()])))
 
     with held([globals(), attempt.__globals__]):
         return Played(frames, attempt(go, ()))
+
+
+def difference(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Difference | None:
+    """Return the first difference between a played case and what is expected, or `None`."""
+    if expected.outcome.error is not None:
+        raise expected.outcome.error  # the case itself is broken
+    for at, frame in enumerate(expected.frames):
+        more = {"printed": got.outcome.printed, "answer": world.get(piece.name)}
+        if at == len(got.frames):
+            path = next((path for path in (RETURNED, "raised", *frame.seen) if path in frame.seen), "")
+            return Difference(
+                case, at, frame.caption, path, None, frame.seen.get(path), error=got.outcome.error, **more
+            )
+        for path, right in frame.seen.items():
+            mine = got.frames[at].seen.get(path)
+            if not same(mine, right):
+                before = got.frames[at - 1].seen.get(path) if at else None
+                return Difference(case, at, frame.caption, path, mine, right, before, **more)
+    return None
+
+
+def differing(piece: Piece, world: World, case: Any, expected_world: World | None = None) -> Difference | None:
+    """Return the first difference between the answer in `world` and the reference on a case, or `None`."""
+    expected = play_case(piece, expected_world or reference_world(piece), case)
+    return difference(piece, world, case, play_case(piece, world, case), expected)
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
@@ -134,86 +223,6 @@ def rebound(answer: Any, world: World) -> Any:
     return made
 
 
-def parting(piece: Piece, world: World, case: Any, expected_world: World | None = None) -> Parting | None:
-    """Return the first difference between the answer in `world` and the reference on a case, or `None`."""
-    expected = play_case(piece, expected_world or reference_world(piece), case)
-    if expected.outcome.error is not None:
-        raise expected.outcome.error  # the case itself is broken
-    return parted(piece, world, case, play_case(piece, world, case), expected)
-
-
-def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
-    """Return the first difference between a played case and what is expected, or `None`."""
-    for at, frame in enumerate(expected.frames):
-        if at == len(got.frames):
-            return _ended(piece, case, at, frame, got.outcome, world)
-        for name, value in frame.seen.items():
-            mine = got.frames[at].seen.get(name)
-            seen = (name, mine, value, got.frames[at - 1].seen.get(name) if at else None)
-            if isinstance(value, Outcome) and isinstance(mine, Outcome):
-                if not mine.agrees(value):
-                    mine = Outcome(mine.value, mine.error, got.outcome.printed)
-                    kind = f"{frame.caption} gave {_ending(mine)}" if mine.error else ""
-                    words = _gave(frame.caption, mine, value)
-                    seen = ("the result", mine.value, value.value, None)
-                    return Parting(case, at, frame.caption, words, mine, value, kind=kind, seen=seen)
-            elif not agree(mine, value):
-                words = f"{frame.caption}. {name[0].upper()}{name[1:]}: {_words(mine)}; expected: {_words(value)}"
-                if value == ALL_RIGHT:
-                    words = f"{frame.caption}: {_words(mine)}"
-                return Parting(case, at, frame.caption, words, got.outcome, seen=seen)
-    return None
-
-
-def _gave(call: str, got: Outcome, expected: Outcome) -> str:
-    """Say in words what a call returned in an exercise, and what was expected."""
-    if got.value is None and got.error is None and expected.value is not None:
-        forgot = "it printed something; return it" if got.printed else "did you forget to return it?"
-        return f"{call} gave nothing ({forgot}), expected {expected}"
-    back = "; raise the error, do not return it" if isinstance(got.value, BaseException) else ""
-    return f"{call} gave {got}, expected {expected}{back}"
-
-
-def _words(value: Any) -> str:
-    if value is None:
-        return "nothing (did you forget to return it?)"
-    return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
-
-
-def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, world: World) -> Parting:
-    error, place, kind = outcome.error, "", f"{frame.caption} raised {_ending(outcome)}"
-    if isinstance(error, NotImplementedError):
-        words = f"{frame.caption}: not written yet"
-    elif GAVE in frame.seen:
-        words = _gave(frame.caption, outcome, frame.seen[GAVE])
-    elif isinstance(error, TooLong):
-        words = f"{frame.caption}. {NO_END}"
-    elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
-        words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
-    else:
-        words, place = f"{frame.caption} raised {outcome}", _line_of(error, world[piece.name]) + _instead(frame)
-    return Parting(case, at, frame.caption, words, outcome, frame.seen.get(GAVE), place, kind)
-
-
-def _instead(frame: CaseFrame) -> str:
-    """Say what was expected where an answer raised an error: the first part of the frame that says something."""
-    for name, value in frame.seen.items():
-        if value not in (ALL_RIGHT, "no error", None):
-            what = "" if name in ("raised", "what is returned") else f" {name}"
-            return f"; expected{what}: {_words(value)}"
-    return ""
-
-
-def _line_of(error: BaseException | None, answer: Any) -> str:
-    """The line of the answer in which an error was raised, in words."""
-    code, line, trace = getattr(answer, "__code__", None), "", error.__traceback__ if error else None
-    while trace is not None:
-        if code is not None and trace.tb_frame.f_code is code:
-            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-        trace = trace.tb_next
-    return f", in your line `{line}`" if line else ""
-
-
 def reference_world(piece: Piece) -> World:
     """Our engine, with our own function for this piece, where a later one has the same name.
 
@@ -231,7 +240,7 @@ def reference_world(piece: Piece) -> World:
 class Judgement:
     """The result of judging an answer: the smallest case that differs from the reference, and the number tried."""
 
-    parting: Parting | None
+    found: Difference | None
     cases: int
     is_inconstant: bool = False
 
@@ -268,16 +277,16 @@ def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
-    expected, found, count = reference_world(piece), dict[str, Parting](), 0
+    expected, found, count = reference_world(piece), dict[str, Difference](), 0
 
     def differs(case: Any) -> bool:
         nonlocal count
-        if any(isinstance(parts.got.error, TooLong) for parts in found.values()):
+        if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
-        if (parts := parting(piece, world, case, expected)) is not None:
-            found[repr(case)] = parts
-        return parts is not None
+        if (each := differing(piece, world, case, expected)) is not None:
+            found[repr(case)] = each
+        return each is not None
 
     case = smallest(differs, cases_for(piece), piece.strategy if thorough else None)
     if case is INCONSTANT:

@@ -1,0 +1,187 @@
+"""The observer: what lies at every path below the things that a play shows.
+
+Two answers are the same if a caller sees the same values and the same objects. An object is named by the path at which
+it was first seen in the play, so a copy, a node that was replaced, a wrong parent and a shared list all show.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from minikv.testing.attempt import type_of
+
+MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; of a dictionary in words
+RETURNED = "what is returned"
+ALL_RIGHT = "all right"  # what is seen where nothing is wrong
+_ROW = list, tuple, deque, range, array
+_SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
+
+
+class Words(str):
+    """A description in the place of a value, which is shown without quotation marks."""
+
+    __repr__ = str.__str__
+
+
+class Raised(Words):
+    """The kind of an error that a call raised, where one may be expected."""
+
+    error: BaseException
+
+    @classmethod
+    def of(cls, error: BaseException, kinds: Iterable[type[BaseException]]) -> Raised:
+        """The first of `kinds` that an error is of, in words, with what it tells."""
+        kind = next(kind for kind in kinds if isinstance(error, kind)).__name__
+        told = ", ".join(f"{name}={value!r}" for name, value in vars(error).items())
+        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}" + (f" with {told}" if told else ""))
+        raised.error = error
+        return raised
+
+
+Seen = dict[str, Any]  # by path, a plain value, or words for what is there
+
+
+class Observer:
+    """Looks at things again and again in one play, and knows which objects it has seen before.
+
+    >>> from types import SimpleNamespace as Node
+    >>> observer, root = Observer(), Node(tokens=[1, 2], parent=None)
+    >>> observer.look({"root": root})
+    {'root': the root, 'root.tokens': [1, 2], 'root.parent': None}
+    >>> root.parent = Node(tokens=root.tokens)
+    >>> observer.look({"root": root})["root.parent"], observer.look({"what else": root.parent})["what else.tokens"]
+    (a new SimpleNamespace, [1, 2])
+    """
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.known: dict[int, tuple[str, int, Any]] = {}  # by id: its name, when it was first seen, and itself
+
+    def look(self, things: Mapping[str, Any]) -> Seen:
+        """Return what is at every path below `things`, those with few steps first."""
+        self.looks += 1
+        found: list[tuple[int, str, Any]] = []
+        here = {id(thing): name for name, thing in things.items() if name.isidentifier() and not _is_plain(thing)}
+        alive: list[Any] = []  # an id names nothing else before the end
+        for name, thing in things.items():
+            alive.append(todo := [(0, name, thing)])
+            for steps, path, value in todo:  # which grows meanwhile
+                value = _plain(value)
+                said, below = self._about(path, value, here)
+                found.append((steps, path, said))
+                path = path if (steps + 1) % MOST_STEPS else f"({type(value).__name__} {len(here)})"
+                todo += [(steps + 1, path + step, part) for step, part in below]
+        return {path: said for _, path, said in sorted(found, key=lambda each: each[0])}
+
+    def _about(self, path: str, value: Any, here: dict[int, str]) -> tuple[Any, Iterable[tuple[str, Any]]]:
+        """Return what is said of a value, and what lies below it, by the next step of its path."""
+        if isinstance(value, Words) or (_is_plain(value) and not isinstance(value, tuple)):
+            return value, ()
+        first = here.setdefault(id(value), path)
+        if isinstance(value, _SHARED) and first != path:
+            return Words(f"the same {_kind(value)} as {first}"), ()
+        if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
+            return _about_array(value)
+        if isinstance(value, _ROW):
+            items = [_plain(item) for item in value]
+            if all(map(_is_plain, items)):
+                return tuple(items) if isinstance(value, tuple) else items, ()
+            return Words(f"{len(items)} value{'s' * (len(items) != 1)}"), [(f"[{at}]", item) for at, item in enumerate(items)]
+        if isinstance(value, dict):
+            return _about_dict(value)
+        if isinstance(value, BaseException):
+            return Words(f"{type_of(value)} that is returned; raise it"), ()
+        if isinstance(value, set | frozenset):
+            return Words(f"a set of {sorted(value, key=repr)}"), ()
+        attributes = list(_attributes(value))
+        if callable(value) or not attributes:
+            return Words("a function" if callable(value) else type_of(value)), ()
+        return self._name(path, value, first), attributes if first == path else ()
+
+    def _name(self, path: str, value: Any, first: str) -> Words:
+        """Say which object it is: one that was seen before, or a new one, by the first path to it."""
+        name, since, _ = self.known.setdefault(id(value), (first, self.looks, value))
+        if name.isidentifier():  # one of the things themselves
+            return Words(f"the {name}")
+        if since < self.looks:
+            return Words("what it was" if name == path else f"the old {name}")
+        new = "new " if self.looks > 1 else ""
+        return Words(f"a {new}{_kind(value)}" if first == path else f"the {new}{_kind(value)} at {first}")
+
+
+def _plain(value: Any) -> Any:
+    """A number or a text as Python's own, whatever its class does when it is compared."""
+    if type(value) in (int, str, float, bool, bytes, type(None)) or isinstance(value, Words):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    for kind in (bool, int, float, str, bytes):
+        if isinstance(value, kind):
+            return kind.__new__(kind, value) if kind is not str else str.__str__(value)
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value says all about itself; so does a tuple of such values."""
+    if isinstance(value, tuple):
+        return type(value) is tuple and all(map(_is_plain, value))
+    return type(value) in (int, str, float, bool, bytes, type(None))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values that were seen are equal; whole numbers are whole, and order counts.
+
+    >>> same([1, 2], [1, 2]), same(1.0, 1), same([(1,)], [[1]])
+    (True, False, False)
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        one, other = list(one.items()), list(other.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or one != one != other != other
+    return not isinstance(one, float) and not isinstance(other, float) and bool(one == other)
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__.removeprefix("nd")
+
+
+def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
+    """An array of whole numbers in a row is as a list; of any other its shape, its type and its numbers are shown."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuO":
+        return value.tolist(), ()
+    kind = f"{type_of(value)} of shape {tuple(value.shape)} and {str(value.dtype).removeprefix('torch.')}"
+    return Words(kind), [(" as a list", value.tolist())]
+
+
+def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
+    """Keys that are numbers or text have no order, but for that of an `OrderedDict`; objects as keys have one."""
+    keys, is_plain = list(value), all(map(_is_plain, value))
+    if not is_plain:
+        pairs = [(f", key {at}", key) for at, key in enumerate(keys)]
+        pairs += [(f", value {at}", item) for at, item in enumerate(value.values())]
+        return Words(f"{len(keys)} keys"), pairs
+    if not isinstance(value, OrderedDict):
+        keys.sort(key=repr)
+    items = [_plain(value[key]) for key in keys]
+    if all(map(_is_plain, items)):
+        return dict(zip(keys, items)), ()
+    entries = ", ".join(f"{key!r}: ..." for key in keys[:MOST_KEYS])
+    return Words(f"{{{entries}}}"), [(f"[{key!r}]", item) for key, item in zip(keys, items)]
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an object that are no functions, and not private."""
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*getattr(value, "__dict__", {}), *slots]
+    for name in names:
+        if not name.startswith("_") and hasattr(value, name):
+            held = getattr(value, name)
+            if not callable(held) or isinstance(held, Words):
+                yield f".{name}", held
