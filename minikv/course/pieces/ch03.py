@@ -76,12 +76,16 @@ def play_insert(world: World, case: Any) -> Frames:
 
 def seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, Any]:
     """Describe a tree after an answer, whichever slots were taken, and those that are lost or there twice."""
-    nodes = preorder(root)
-    times = Counter([*pool.stack, *(slot for node in nodes for slot in node.slots)])
+    edges = sorted((tuple(node.tokens), tuple(node.parent.tokens)) for node in preorder(root))
+    return {"the edges of the tree, with the edges above them": edges, **slots_lost_or_twice(root, pool, free)}
+
+
+def slots_lost_or_twice(root: Any, pool: Any, slots: set[int]) -> dict[str, Any]:
+    """Those of `slots` that are neither free nor in the tree, and those that are there twice, or should not be."""
+    times = Counter([*pool.stack, *(slot for node in preorder(root) for slot in node.slots)])
     return {
-        "the edges of the tree, each below the one before": sorted((node.tokens, node.parent.tokens) for node in nodes),
-        "slots that are lost: neither free nor in the tree": sorted(free - set(times)),
-        "slots that are there twice": [slot for slot, count in times.items() if count > 1 or slot not in free],
+        "slots that are lost: neither free nor in the tree": sorted(slots - set(times)),
+        "slots that are there twice": [slot for slot, count in times.items() if count > 1 or slot not in slots],
     }
 
 

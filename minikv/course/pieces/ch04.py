@@ -1,59 +1,50 @@
-"""The pieces of chapter 04: lock, unlock, the split that keeps locks, and admit."""
+"""The pieces of chapter 04: lock, unlock, the split that keeps locks, admit, and what they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.admitting import MORE, note_exposed
+from minikv.course.pieces.ch03 import slots_lost_or_twice
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import kept, order_of, path_tokens, shuffle
-from minikv.course.pieces.observe import (
+from minikv.course.pieces.observer import Raised
+from minikv.course.pieces.piece import Frames, Piece, Shown, called, edge, exercise, one_call
+from minikv.course.pieces.props import (
     DEEP,
     FORK,
     PROMPT,
     PROMPTS,
     bracketed,
-    edge,
     edge_to_cut,
     filled_cache,
-    kinds,
-    links,
+    listed,
     numbers,
-    outline,
+    planted,
     preorder,
-    two,
+    shuffle,
+    used_pool,
 )
-from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
-from minikv.errors import OutOfPages
+from minikv.errors import LockError, OutOfPages
 
-_MANY, _NUMBER = 99, st.integers(0, 9)
+_NUMBER = st.integers(0, 9)
 _LOCKED = st.lists(PROMPT, max_size=3)
 
 
-@framed
-def _frame(cache: Any) -> dict[str, Any]:
-    """Describe a cache: its tree, its locks and its sizes."""
-    root = cache.roots[None]
-    sizes = {"evictable": cache.evictable_size, "protected": cache.protected_size}
-    tree = {"the tree": outline(root), "the nodes that were there": kept(root), "the root's locks": root.locks}
-    return {**tree, **sizes, "the slots of the nodes in the ring, the oldest first": order_of(cache.ring)}
+def _frame(caption: str, cache: Any, namespace: Any = None, **more: Any) -> Shown:
+    return Shown(caption, {"root": cache.roots[namespace], "cache": cache, **more})
 
 
-def _of_path(verb: str, node: Any) -> str:
-    return f"{verb} {bracketed(path_tokens(node))}"
-
-
-def _emptied(cache: Any, held: Sequence[Any] = ()) -> Frames:
-    """The last frames: all locks that are held are given back, and everything that can be evicted goes."""
-    for found in held:
-        cache.unlock(found)
-        yield _frame(_of_path("unlock", found.node), cache)
-    yield _frame("evict all that can go", cache, {"the slots that go": sorted(cache.evict(_MANY))})
+def _elsewhere(cache: Any) -> Frames:
+    """The last frames: a prompt is locked and unlocked in a namespace, which has a root of its own."""
+    cache.insert([1], [DEEP], namespace="B")
+    found = cache.acquire([1], namespace="B")
+    yield _frame("lock [1] in namespace B", cache, "B")
+    cache.unlock(found)
+    yield _frame("unlock [1] in namespace B", cache, "B")
 
 
 def play_lock(world: World, case: Any) -> Frames:
@@ -68,18 +59,8 @@ def play_lock(world: World, case: Any) -> Frames:
         found.node.locks -= len(below)
         yield _frame(f"match {bracketed(prompt)}", cache)
         cache.lock(found)
-        yield _frame(_of_path("lock", found.node), cache)
-    yield from _emptied(cache)
+        yield _frame(f"lock(cache, {edge(found.node)})", cache)
     yield from _elsewhere(cache)
-
-
-def _elsewhere(cache: Any) -> Frames:
-    """The last frames: a prompt is locked and unlocked in a namespace, which has a root of its own."""
-    cache.insert([1], [DEEP], namespace="B")
-    found = cache.acquire([1], namespace="B")
-    yield _frame("lock [1] in namespace B", cache)
-    cache.unlock(found)
-    yield _frame("unlock [1] in namespace B", cache)
 
 
 def _locked_cache(world: World, prompts: Sequence[str], asked: Sequence[str]) -> tuple[Any, list[Any]]:
@@ -95,20 +76,22 @@ def play_unlock(world: World, case: Any) -> Frames:
     """
     prompts, asked, turns = case
     cache, held = _locked_cache(world, prompts, asked)
-    exposed = note_exposed(cache)
+    exposed, expose = list[list[int]](), cache.expose
+    cache.expose = lambda node: exposed.append(list(node.slots)) or expose(node)
     yield _frame("before", cache)
     if turns == [None]:
         node = preorder(cache.roots[None])[-1]
-        world["unlock"](cache, node)
-        yield _frame(_of_path("unlock", node) + ", which nobody locked", cache)
-    else:
-        yield from _emptied(cache, [held.pop(turn % len(held)) for turn in turns if held])
-    yield _frame("after that", cache, {"the slots of nodes that cache.expose was called with": sorted(exposed)})
+        yield called(world, "unlock", cache=cache, node=node, also={"root": cache.roots[None]})
+    for turn in turns:
+        if held and turn is not None:
+            found = held.pop(turn % len(held))
+            cache.unlock(found)
+            yield _frame(f"unlock(cache, {edge(found.node)})", cache, exposed=sorted(exposed))
     yield from _elsewhere(cache)
 
 
 def play_locked_split(world: World, case: Any) -> Frames:
-    """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted.
+    """A cache with `prompts` and locks on `asked`; one edge is cut, and all locks are given back.
 
     If `asked` is `None`, the node of that edge has been unlocked once, although nobody locked it.
     """
@@ -119,14 +102,10 @@ def play_locked_split(world: World, case: Any) -> Frames:
     node, at = cut
     node.locks -= asked is None
     yield _frame("before", cache)
-    caption, upper = f"cut {edge(node)} after {at}", world["split"](node, at)
-    seen = {
-        "what is returned": edge(upper), "the path to what is returned": path_tokens(upper, cache.roots[None]),
-        "the old node": edge(node), "the links": links(cache.roots[None]),
-    }  # fmt: skip
-    yield _frame(caption, cache, seen)
-    world["touch"](cache.ring, upper)
-    yield from _emptied(cache, held)
+    yield called(world, "split", node=node, at=at, also={"root": cache.roots[None], "cache": cache})
+    for found in held:
+        cache.unlock(found)
+        yield _frame(f"unlock(cache, {edge(found.node)})", cache)
 
 
 def play_admit(world: World, case: Any) -> Frames:
@@ -143,33 +122,23 @@ def play_admit(world: World, case: Any) -> Frames:
                 held, tail = running.pop(step % len(running))
                 pool.free(tail)
                 cache.unlock(held)
-                yield CaseFrame(f"unlock {held.length} tokens", _room(cache, pool), cache)
             continue
         prompt, namespace = step if isinstance(step, tuple) else (step, None)
-        where = "" if namespace is None else f" in namespace {namespace}"
-        request, seen = _come(world, cache, pool, numbers(prompt), namespace)
-        of_size = f"{pool.size} pages of {size} token{'s' * (size > 1)}"
-        yield CaseFrame(f"admit {bracketed(prompt)}{where}: {of_size}", seen, cache)
-        if request is not None:
-            running.append(_published(cache, pool, numbers(prompt), namespace, *request))
-            yield CaseFrame(f"insert {bracketed(prompt)}{where}", _room(cache, pool), cache)
+        shown = called(
+            world, "admit", OutOfPages, also=lambda: _room(cache, pool), hide="cache pool", words=_admitted,
+            cache=cache, pool=pool, tokens=numbers(prompt), namespace=namespace,
+        )  # fmt: skip
+        yield shown._replace(picture=cache)
+        if not isinstance(shown.result, Raised):
+            running.append(_published(cache, pool, numbers(prompt), namespace, *shown.result))
+            yield Shown(f"{shown.caption}, then insert", _room(cache, pool), cache)
 
 
-def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
-    """Return what `admit` returned, if it did, and a description of the state after it."""
-    raised, result, told = "no error", None, ""
-    try:
-        result = world["admit"](cache, pool, prompt, namespace)
-    except OutOfPages as error:
-        raised, told = "OutOfPages", f"{error.needed} needed, {error.free} free, {error.evictable} evictable"
-    found, own = two(result)
-    is_pair = hasattr(found, "length") and hasattr(own, "__len__")
-    seen = {
-        "raised": raised, "what is returned": "admitted" if is_pair else None if told else kinds(result),
-        "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
-        **_room(cache, pool), "the prompt, which must not change": prompt, "the pages that OutOfPages tells": told,
-    }  # fmt: skip
-    return (found, own) if is_pair else None, seen
+def _admitted(result: Any) -> Any:
+    """What `admit` returns, no matter which pages were taken."""
+    if isinstance(result, (tuple, list)) and len(result) == 2 and hasattr(result[0], "length"):
+        return {"tokens that were found": result[0].length, "pages of its own": len(result[1])}
+    return result
 
 
 def _published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: Any, own: Any) -> tuple[Any, list[int]]:
@@ -183,17 +152,84 @@ def _published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: 
     return held, row[len(prompt) // size :]
 
 
-def _room(cache: Any, pool: Any) -> dict[str, Any]:
-    """Describe a cache and its pool, no matter which pages were taken."""
-    held = [f"{bracketed(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
+def _room(cache: Any, pool: Any) -> Mapping[str, Any]:
+    """A cache and its pool, no matter which pages were taken."""
+    nodes = [node for root in cache.roots.values() for node in preorder(root)]
     return {
-        "pages in the pool": pool.num_free, "evictable": cache.evictable_size, "protected": cache.protected_size,
-        "what is cached, with its locks": ", ".join(held) or "nothing",
-        "the nodes that were there": kept(*cache.roots.values()),
+        "free pages": pool.num_free, "evictable tokens": cache.evictable_size,
+        "protected tokens": cache.protected_size,
+        "the cached edges with their locks": [(tuple(node.tokens), node.locks) for node in nodes],
     }  # fmt: skip
 
 
+def play_recount(world: World, case: Any) -> Frames:
+    """A tree with `prompts`; each of `locks` is a node, and how many locks pass through it and through those above."""
+    prompts, locks = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    for which, count in locks if nodes else ():
+        node = nodes[which % len(nodes)]
+        while node.parent is not None:
+            node.locks, node = node.locks + count, node.parent
+    yield Shown("before", {"root": root})
+    yield called(world, "recount", root=root, words=listed)
+
+
+def play_serve(world: World, case: Any) -> Frames:
+    """Prompts are served by a pool of `size` slots, which has been in use; a number says which of their locks ends."""
+    size, steps = case
+    cache, pool, running = world["RadixCache"](), used_pool(world, size), list[Any]()
+    slots, done = set(pool.stack), list[str]()
+    for step in steps:
+        shuffle(pool)  # in whichever order they were freed
+        if isinstance(step, int):
+            if running:
+                cache.unlock(running.pop(step % len(running)))
+            continue
+        done.append(bracketed(step))
+        shown = called(
+            world, "serve", OutOfPages, hide="cache pool", words=_lock_in_words,
+            also=lambda: {**slots_lost_or_twice(cache.roots[None], pool, slots), **_room(cache, pool),
+                          "locks that are held": sum(cache.held.values())},
+            cache=cache, pool=pool, prompt=numbers(step),
+        )  # fmt: skip
+        running += [shown.result] if hasattr(shown.result, "node") else []
+        yield Shown(f"{size} free slots, serve {', then '.join(done)}", shown.things, cache)
+
+
+def _lock_in_words(held: Any) -> Any:
+    return {"length": held.length, "has slots": hasattr(held, "slots")} if hasattr(held, "length") else held
+
+
+class _Handle(str):
+    """A receipt for a prefix of a length, which another may have too: no other handle is equal to it."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    @property
+    def length(self) -> int:
+        """The length, as its name says it."""
+        return int(self.split()[1])
+
+
+def play_return_receipt(world: World, case: Any) -> Frames:
+    """Handles hold as many locks as `counts` says; those that `asked` names are given back, one after the other."""
+    counts, asked = case
+    handles = [_Handle(name) for name in ("length 1", "length 2", "length 1 (another)")[: len(counts)]]
+    held = {handle: count for handle, count in zip(handles, counts) if count}
+    for number in asked:
+        handle = handles[number % len(handles)]
+        yield called(world, "return_receipt", LockError, also={"held": held}, held=held, handle=handle, hide="held")
+
+
 _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER)
+
+_TURN: st.SearchStrategy[Any] = st.one_of(st.text("012", min_size=1, max_size=6), _NUMBER)
+_ROUNDS: Sequence[Any] = [
+    (6, ["123"]), (6, ["123", "123"]), (6, ["123", 0, "123"]), (6, ["123", "12"]), (6, ["12", "123"]),
+    (9, ["12345", "12378"]), (6, ["1234", 0, "567"]), (4, ["123", "45"]), (5, ["123", 0, "12367"]),
+    (6, ["1234", "5678", 0, "12"]), (3, ["1", "1"]),
+]  # fmt: skip
 
 PIECES = (
     Piece(
@@ -222,7 +258,30 @@ PIECES = (
                (5, 1, ["12", 0, "34", 0, "567"]), (5, 1, ["12", ("123", "")])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
     ),
-    *MORE,
+    Piece(
+        "4.7", "recount", play_recount,
+        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
+               (["12", "123"], [(1, 1), (0, -2)]), (["1", "12", "123", "45"], [(1, 1)]),
+               (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
+        strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
+    ),
+    Piece(
+        "4.8", "pages_needed", one_call("pages_needed", names="length found size"),
+        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 4, 4), (8, 4, 4), (9, 8, 4), (8, 8, 4), (1, 0, 16),
+               (2**60 + 1, 0, 2)],
+        strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
+                           st.integers(1, 40), _NUMBER, st.integers(1, 5)),
+    ),
+    Piece(
+        "4.9", "serve", play_serve, cases=_ROUNDS,
+        strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
+    ),
+    Piece(
+        "4.10", "return_receipt", play_return_receipt,
+        cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
+               ([2, 1], [0, 1, 0, 0]), ([1, 0, 1], [2, 2])],
+        strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
+    ),
 )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -17,7 +16,7 @@ from minikv.course.pieces.props import DEEP
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import Difference, Played, difference, play_case, reference_world
+from minikv.course.pieces.trial import Difference, Played, difference, play_case, plays_of_ours, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, attempt, is_own, type_in_words
 
@@ -50,8 +49,8 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     Cases from the first on in which the answer does not end are not compared, nor the large ones, whose paths take as
     long as all others together and tell only whether an answer calls itself.
     """
-    hand_picked, expected = _expected(piece)
-    cases, expected = [case, *hand_picked], [play_case(piece, reference_world(piece), case), *expected]
+    cases = [case, *_small_cases(piece)]
+    expected = [play_case(piece, reference_world(piece), case), *_played_by_us(piece)]
     mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
     for wrong in piece.wrong if mine else ():
         theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
@@ -71,11 +70,13 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     return Mistake(likely, is_all=False) if likely else None
 
 
-@cache
-def _expected(piece: Piece) -> tuple[list[Any], list[Played]]:
-    """The hand-picked cases of a piece but for the large ones, and how each is played with ours, without pictures."""
-    reference, cases = reference_world(piece), [case for case in piece.cases if not _is_deep(case)]
-    return cases, [play_case(piece, reference, case, lambda frame: frame._replace(picture=None)) for case in cases]
+def _small_cases(piece: Piece) -> list[Any]:
+    """The hand-picked cases of a piece but for the large ones."""
+    return [case for case in piece.cases if not _is_deep(case)]
+
+
+def _played_by_us(piece: Piece) -> list[Played]:
+    return [plays_of_ours(piece)[repr(case)] for case in _small_cases(piece)]
 
 
 def _plays(
@@ -138,7 +139,7 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     """
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
-    wrong = [play.found for play in _plays(piece, world, {}, *_expected(piece))]
+    wrong = [play.found for play in _plays(piece, world, {}, _small_cases(piece), _played_by_us(piece))]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"

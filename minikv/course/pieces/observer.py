@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ import numpy as np
 from minikv.testing.attempt import type_of
 
 MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; of a dictionary in words
+MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
+_PLAIN = int, str, float, bool, bytes, type(None)
 _ROW = list, tuple, deque, range, array
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
@@ -38,7 +42,8 @@ class Raised(Words):
         """The first of `kinds` that an error is of, in words, with what it tells."""
         kind = next(kind for kind in kinds if isinstance(error, kind)).__name__
         told = ", ".join(f"{name}={value!r}" for name, value in vars(error).items())
-        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}" + (f" with {told}" if told else ""))
+        said = f" with {told}" if told else "" if str(error).strip() else " that says nothing"
+        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}{said}")
         raised.error = error
         return raised
 
@@ -70,8 +75,11 @@ class Observer:
         alive: list[Any] = []  # an id names nothing else before the end
         for name, thing in things.items():
             alive.append(todo := [(0, name, thing)])
-            for steps, path, value in todo:  # which grows meanwhile
+            for steps, path, value in islice(todo, MOST_SEEN):  # which grows meanwhile
                 value = _plain(value)
+                if type(value) in _PLAIN:
+                    found.append((steps, path, value))
+                    continue
                 said, below = self._about(path, value, here)
                 found.append((steps, path, said))
                 path = path if (steps + 1) % MOST_STEPS else f"({type(value).__name__} {len(here)})"
@@ -80,7 +88,7 @@ class Observer:
 
     def _about(self, path: str, value: Any, here: dict[int, str]) -> tuple[Any, Iterable[tuple[str, Any]]]:
         """Return what is said of a value, and what lies below it, by the next step of its path."""
-        if isinstance(value, Words) or (_is_plain(value) and not isinstance(value, tuple)):
+        if isinstance(value, Words):
             return value, ()
         first = here.setdefault(id(value), path)
         if isinstance(value, _SHARED) and first != path:
@@ -116,7 +124,7 @@ class Observer:
 
 def _plain(value: Any) -> Any:
     """A number or a text as Python's own, whatever its class does when it is compared."""
-    if type(value) in (int, str, float, bool, bytes, type(None)) or isinstance(value, Words):
+    if type(value) in _PLAIN or isinstance(value, Words):
         return value
     if isinstance(value, np.generic):
         return value.item()
@@ -130,7 +138,7 @@ def _is_plain(value: Any) -> bool:
     """Return whether a value says all about itself; so does a tuple of such values."""
     if isinstance(value, tuple):
         return type(value) is tuple and all(map(_is_plain, value))
-    return type(value) in (int, str, float, bool, bytes, type(None))
+    return type(value) in _PLAIN
 
 
 def same(one: Any, other: Any) -> bool:
@@ -145,7 +153,7 @@ def same(one: Any, other: Any) -> bool:
         return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return one == other or one != one != other != other
-    return not isinstance(one, float) and not isinstance(other, float) and bool(one == other)
+    return all(isinstance(one, kind) == isinstance(other, kind) for kind in (float, bool)) and bool(one == other)
 
 
 def _kind(value: Any) -> str:
@@ -162,14 +170,14 @@ def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
 
 def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
     """Keys that are numbers or text have no order, but for that of an `OrderedDict`; objects as keys have one."""
-    keys, is_plain = list(value), all(map(_is_plain, value))
-    if not is_plain:
-        pairs = [(f", key {at}", key) for at, key in enumerate(keys)]
-        pairs += [(f", value {at}", item) for at, item in enumerate(value.values())]
-        return Words(f"{len(keys)} keys"), pairs
+    pairs = [(_plain(key), _plain(item)) for key, item in value.items()]
+    if not all(_is_plain(key) for key, _ in pairs):
+        return Words(f"{len(pairs)} keys"), [
+            (f", {what} {at}", part) for at, pair in enumerate(pairs) for what, part in zip(("key", "value"), pair)
+        ]
     if not isinstance(value, OrderedDict):
-        keys.sort(key=repr)
-    items = [_plain(value[key]) for key in keys]
+        pairs.sort(key=repr)
+    keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     if all(map(_is_plain, items)):
         return dict(zip(keys, items)), ()
     entries = ", ".join(f"{key!r}: ..." for key in keys[:MOST_KEYS])
@@ -178,10 +186,13 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """The attributes of an object that are no functions, and not private."""
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    names = [*getattr(value, "__dict__", {}), *slots]
-    for name in names:
-        if not name.startswith("_") and hasattr(value, name):
-            held = getattr(value, name)
-            if not callable(held) or isinstance(held, Words):
-                yield f".{name}", held
+    held = dict(getattr(value, "__dict__", ()))
+    held |= {name: getattr(value, name) for name in _slots_of(type(value)) if hasattr(value, name)}
+    for name, part in held.items():
+        if name[0] != "_" and not callable(part):
+            yield f".{name}", part
+
+
+@cache
+def _slots_of(kind: type) -> list[str]:
+    return [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]

@@ -40,11 +40,15 @@ set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learne
 
 
 class Shown(NamedTuple):
-    """A step of a case: what was done, and the things to look at, by name; a picture, or else the things are drawn."""
+    """A step of a case: what was done, and the things to look at, by name; a picture, or else the things are drawn.
+
+    Of a call, the `result` is what it returned.
+    """
 
     caption: str
     things: Mapping[str, Any]
     picture: Any = None
+    result: Any = None
 
 
 CaseFrame = Shown
@@ -158,21 +162,23 @@ def exercise(
 
 def called(
     world: World, name: str, *errors: type[Exception],
-    also: Also = NOTHING, words: Callable[[Any], Any] = lambda found: found, **given: Any,
+    also: Also = NOTHING, hide: str = "", words: Callable[[Any], Any] = lambda found: found, **given: Any,
 ) -> Shown:  # fmt: skip
     """Call a piece with what is `given`, by name, and show that, what is there `also`, and what it returns.
 
     One of `errors` that is raised is shown, too. A list or a dictionary that is given is the caller's, and is to stay
-    as it was. Where `also` is a function, it is called afterwards. The result may be put into `words`.
+    as it was. Where `also` is a function, it is called afterwards. The result may be put into `words`, and what is
+    named in `hide` is not shown.
 
     >>> called({"first": lambda tokens, at: tokens[at]}, "first", tokens=[7, 8], at=0)[:2]
     ('first([7, 8], 0)', {"the caller's tokens": [7, 8], 'what is returned': 7})
     """
     caption = f"{name}({', '.join(_argument(*each) for each in given.items())})"
-    found = result_of(lambda: words(world[name](*given.values())), *errors)
+    found = result_of(lambda: world[name](*given.values()), *errors)
     own = {CALLERS.format(key) if isinstance(value, list | dict) else key: value for key, value in given.items()
-           if not isinstance(value, int | str | None)}  # fmt: skip
-    return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: found})
+           if key not in hide.split() and not isinstance(value, int | str | None)}  # fmt: skip
+    returned = found if isinstance(found, Raised) else words(found)
+    return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: returned}, None, found)
 
 
 def _argument(name: str, value: Any) -> str:
