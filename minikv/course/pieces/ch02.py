@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from itertools import product, takewhile
 from operator import itemgetter
 from typing import Any
@@ -14,48 +13,39 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, as_list, used_pool
-from minikv.course.pieces.observe import DEEP, PROMPT, PROMPTS, bracketed, came_of, counting, numbers, with_slots
-from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise, framed
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
+from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
+from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, counting, numbers, used_pool, with_slots
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
-from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
 _SLOTS = st.lists(st.integers(0, 4), max_size=4)
-_ARRAY = partial(np.array, dtype=int)
-KINDS: dict[str, Callable[[Any], Any]] = {"%s": list, "tuple(%s)": tuple, "np.array(%s)": _ARRAY}
-_DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple), _PAGES.map(_ARRAY)), max_size=6)
+
+
+def _array(pages: list[int]) -> Any:
+    return np.array(pages, dtype=int)
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {"%s": list, "tuple(%s)": tuple, "np.array(%s)": _array}
+_DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple), _PAGES.map(_array)), max_size=6)
 # Prompts with their answers: a prompt may have the end of an earlier answer in it.
 ANSWERED = st.lists(
     st.tuples(st.text("0123", min_size=1, max_size=7), st.text("123", max_size=4)), min_size=1, max_size=3
 )
 
 
-@framed
-def _frame(pool: Any) -> dict[str, Any]:
-    """Return the visible state of a pool: its stack from the top down, and the marked pages."""
-    marked = [page for page, mark in enumerate(pool.in_use) if mark]
-    return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
-
-
 def play_pool_day(world: World, case: Any) -> Frames:
     """A pool of `size` pages, and `steps`: a number is taken, and a list of pages is given back."""
     size, steps = case
     pool, done = world["Pool"](size), f"Pool({size})"
-    yield _frame(done, pool)
     for step in steps:
-        if isinstance(step, int):
-            done += f".alloc({step})"
-            error, pages = came_of(partial(pool.alloc, step), MemoryError)
-            seen = {"raised": error, "what is returned": as_list(pages)}
-        else:
-            done, given = f"{done}.free({list(step)})", copy(step)
-            error, _ = came_of(partial(pool.free, given), ValueError)
-            seen = {"raised": error, "the pages, which must not change": list(given)}
-        yield _frame(done, pool, seen)
+        verb, given = "alloc" if isinstance(step, int) else "free", copy(step)
+        done = f"{done}.{verb}({step if isinstance(step, int) else list(step)})"
+        found = result_of(lambda: getattr(pool, verb)(given), MemoryError, ValueError)  # noqa: B023 - called at once
+        yield Shown(done, {"pool": pool, CALLERS.format("pages"): given, RETURNED: found})
 
 
 def play_guard(world: World, case: Any) -> Frames:
@@ -63,38 +53,26 @@ def play_guard(world: World, case: Any) -> Frames:
     size, count, asked = case
     pool = world["Pool"](size)
     pool.alloc(min(count, size))
-    start = f"Pool({size}).alloc({min(count, size)})"
-    yield _frame(start, pool)
     for pages, (name, kind) in product(asked, KINDS.items()):
         given = kind(pages)
-        wrong = world["guard"](pool, given)
-        seen = {"what is returned": "None" if wrong is None else wrong, "the pages, which must not change": list(given)}
-        yield _frame(f"{start}, then guard(pool, {name % pages})", pool, seen)
-
-
-def _first_of(row: Any, tokens: list[int], known: Any) -> Any:
-    """Of several rows for one prefix, the first, whichever was found."""
-    end = len(row or ())
-    rows = [own[:end] for earlier, own in known if earlier[:end] == tokens[:end]]
-    return rows[0] if row in rows else row
+        found = world["guard"](pool, given)
+        caption = f"pool = Pool({size}); pool.alloc({min(count, size)}); guard(pool, {name % pages})"
+        yield Shown(caption, {"pool": pool, CALLERS.format("pages"): given, RETURNED: found})
 
 
 def play_cached_row(world: World, case: Any) -> Frames:
-    """`prompts` are cached, and each of `asked` is looked up; then the caller changes the result."""
+    """`prompts` are cached, and each of `asked` is looked up; of several rows for one prefix, any will do."""
     prompts, asked = case
-    known, before = list(with_slots(prompts)), list(with_slots(prompts))
+    known = list(with_slots(prompts))
     cached = ", ".join(f"{bracketed(tokens)} in slots {bracketed(row)}" for tokens, row in known) or "nothing"
+
     for tokens in map(numbers, asked):
-        given = tokens[:]
-        row = world["cached_row"](known, given)
-        seen = {"what is returned": _first_of(as_list(row), tokens, before)}
-        is_kept = (known, given) == (before, tokens)
-        seen["what was given"] = ALL_RIGHT if is_kept else "it changes what it is given: work on a copy"
-        if isinstance(row, list):
-            row.append(-1)
-        is_kept = known == before
-        seen["the result"] = ALL_RIGHT if is_kept else "adding to the result changes `known`, too"
-        yield CaseFrame(f"cached: {cached}. Look up {bracketed(tokens)}", seen)
+        shown = called(world, "cached_row", known=known, tokens=tokens)
+        row, end = shown.result, len(shown.result or ())
+        rows = [own[:end] for earlier, own in known if earlier[:end] == tokens[:end]]
+        if row in rows and not any(row is own for _, own in known):
+            shown = shown._replace(things={**shown.things, RETURNED: rows[0]})
+        yield shown._replace(caption=f"cached: {cached}. Look up {bracketed(tokens)}")
 
 
 class _ExactCache:
@@ -117,10 +95,10 @@ class _ExactCache:
 
 
 def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]:
-    """Describe the state after an answer: the free pages, and what the cache keeps and finds again."""
-    said = ", then ".join(f"{bracketed(kept)} in {len(row)} slots" for kept, row in cache.kept) or "nothing"
-    kept = {"what has been kept": said, "the cache finds again": bracketed(cache.find(tokens))}
-    return {"free pages": pool.num_free, **kept, "what is kept": cache.fault}
+    """The free pages after an answer, and what the cache keeps and finds again."""
+    kept = [(kept, f"in {len(row)} slots") for kept, row in cache.kept]
+    found = {"what has been kept": kept, "what the cache finds again": cache.find(tokens)}
+    return {"free pages": pool.num_free, **found, "what is kept": cache.fault}
 
 
 class _Number(int):
@@ -141,7 +119,7 @@ class _Reader:
     def begin(self, text: list[int], prompt: int, free: set[Any]) -> None:
         """From here on the text begins with a prompt, of so many tokens, and these slots are free."""
         self.free = free
-        self.text, self.script, self.calls, self.fault = text, iter(text[prompt:]), list[str](), ALL_RIGHT
+        self.text, self.script, self.calls, self.fault = text, iter(text[prompt:]), list[list[int]](), ALL_RIGHT
 
     def __call__(self, tokens: Any, row: Any) -> int:
         """The next token of the text."""
@@ -150,7 +128,7 @@ class _Reader:
             raise ValueError(
                 f"the model got {len(tokens)} tokens and {len(row)} slots: a row has a slot for each token"
             )
-        self.calls.append(bracketed(tokens))
+        self.calls.append(list(tokens))
         said = [*self.text[:start], *tokens]
         self.slots.update(
             (slot, said[: at + 1] if slot in self.free else None) for at, slot in enumerate(row) if at >= start
@@ -177,15 +155,13 @@ def answering(
         for prompt, answer in case:
             given, text = numbers(prompt), numbers(prompt + answer)
             model.begin([*text, model.end], len(prompt), set(pool.stack))
-            said, after = as_list(world[name](model, pool, cache, given)), given[:]
-            given.append(model.end)  # the caller uses its list again
+            said = world[name](model, pool, cache, given)
             done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
-            seen = {
-                "what the model computes": ", then ".join(model.calls) or "nothing",
-                "what it reads and writes": model.fault, "what is returned": said, **look(cache, pool, text, free),
-                "the prompt, which must not change": after,
+            things = {
+                "what the model computes": model.calls, "what it reads and writes": model.fault,
+                CALLERS.format("prompt"): given, **look(cache, pool, text, free), RETURNED: said,
             }  # fmt: skip
-            yield CaseFrame(f"{name} to {'; then to '.join(done)}", seen, cache)
+            yield Shown(f"{name} to {'; then to '.join(done)}", things, cache)
 
     return play
 
@@ -193,21 +169,20 @@ def answering(
 def play_take_back(world: World, case: Any) -> Frames:
     """A pool of 6 pages in which `counts` pages were handed out and given back; those of the last are still in use."""
     counts, asked = case
-    pool, pages = BitmaskPool(6), [page for page, _ in asked]
+    pool = BitmaskPool(6)
     for at, count in enumerate(counts):
         taken = pool.alloc(count)
         if at < len(counts) - 1:
             pool.free(taken)
-    state = [f"{page} {'free' if pool.is_free(page) else 'in use'}, version {pool.version(page)}" for page in range(6)]
-    given = [version for _, version in asked]
-    result = world["take_back"](pool, pages, given)
-    wanted = ", ".join(f"{page} of version {version}" for page, version in asked)
-    yield CaseFrame(f"pages {'; '.join(state)}. Take back {wanted or 'none'}", {
-        "what is returned": None if result is None else short_repr(result),
-        "the pages and the versions, which must not change": (pages, given),
-        "pages in use": [page for page in range(6) if not pool.is_free(page)],
-        "their versions": [pool.version(page) for page in range(6)],
-    })  # fmt: skip
+
+    def state() -> dict[str, Any]:
+        used = [page for page in range(6) if not pool.is_free(page)]
+        return {"pages in use": used, "their versions": [pool.version(page) for page in range(6)]}
+
+    before = "; ".join(f"{name}: {bracketed(pages)}" for name, pages in state().items())
+    pages, versions = [page for page, _ in asked], [version for _, version in asked]
+    shown = called(world, "take_back", also=state, hide="pool", pool=pool, pages=pages, versions=versions)
+    yield shown._replace(caption=f"with {before}, {shown.caption}")
 
 
 def entries_looked_at(world: World) -> int:

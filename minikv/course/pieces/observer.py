@@ -42,8 +42,7 @@ class Raised(Words):
         """The first of `kinds` that an error is of, in words, with what it tells."""
         kind = next(kind for kind in kinds if isinstance(error, kind)).__name__
         told = ", ".join(f"{name}={value!r}" for name, value in vars(error).items())
-        said = f" with {told}" if told else "" if str(error).strip() else " that says nothing"
-        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}{said}")
+        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}" + (f" with {told}" if told else ""))
         raised.error = error
         return raised
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Observer, Raised, Seen, same
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Observer, Raised, Seen, Words, same
 from minikv.course.pieces.piece import CALLERS, Piece, cases_for, print_for
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, attempt, held, is_own, short_repr
@@ -125,11 +125,9 @@ def _is_code(path: str) -> bool:
 def in_words(value: Any) -> str:
     """A value that was seen, in a message.
 
-    >>> in_words([1, 2]), in_words(None), in_words("a" * 99) == "a" * 99
-    ('[1, 2]', 'nothing', True)
+    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99
+    ('[1, 2]', True)
     """
-    if value is None:
-        return "nothing"
     return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
 
 
@@ -178,7 +176,7 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
                 case, at, frame.caption, path, None, frame.seen.get(path), error=got.outcome.error, **more
             )
         for path, right in frame.seen.items():
-            mine = got.frames[at].seen.get(path)
+            mine = got.frames[at].seen.get(path, Words("not there"))
             if not same(mine, right):
                 before = got.frames[at - 1].seen.get(path) if at else None
                 return Difference(case, at, frame.caption, path, mine, right, before, **more)
