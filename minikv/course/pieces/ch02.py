@@ -64,15 +64,13 @@ def play_cached_row(world: World, case: Any) -> Frames:
     """`prompts` are cached, and each of `asked` is looked up; of several rows for one prefix, any will do."""
     prompts, asked = case
     known = list(with_slots(prompts))
-    cached = ", ".join(f"{bracketed(tokens)} in slots {bracketed(row)}" for tokens, row in known) or "nothing"
-
     for tokens in map(numbers, asked):
         shown = called(world, "cached_row", known=known, tokens=tokens)
         row, end = shown.result, len(shown.result or ())
         rows = [own[:end] for earlier, own in known if earlier[:end] == tokens[:end]]
         if row in rows and not any(row is own for _, own in known):
             shown = shown._replace(things={**shown.things, RETURNED: rows[0]})
-        yield shown._replace(caption=f"cached: {cached}. Look up {bracketed(tokens)}")
+        yield shown
 
 
 class _ExactCache:
@@ -182,7 +180,7 @@ def play_take_back(world: World, case: Any) -> Frames:
     before = "; ".join(f"{name}: {bracketed(pages)}" for name, pages in state().items())
     pages, versions = [page for page, _ in asked], [version for _, version in asked]
     shown = called(world, "take_back", also=state, hide="pool", pool=pool, pages=pages, versions=versions)
-    yield shown._replace(caption=f"with {before}, {shown.caption}")
+    yield shown._replace(caption=f"{shown.caption} with {before}")
 
 
 def entries_looked_at(world: World) -> int:

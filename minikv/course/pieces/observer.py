@@ -18,6 +18,7 @@ import numpy as np
 from minikv.testing.attempt import type_of
 
 MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; of a dictionary in words
+MOST_LETTERS = 60  # of lists in a list
 MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
@@ -98,7 +99,7 @@ class Observer:
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
                 return tuple(items) if isinstance(value, tuple) else items, ()
-            return Words(f"{len(items)} value{'s' * (len(items) != 1)}"), [(f"[{at}]", item) for at, item in enumerate(items)]
+            return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
         if isinstance(value, dict):
             return _about_dict(value)
         if isinstance(value, BaseException):
@@ -157,6 +158,14 @@ def same(one: Any, other: Any) -> bool:
 
 def _kind(value: Any) -> str:
     return type(value).__name__.removeprefix("nd")
+
+
+def _outline(items: list[Any]) -> Words:
+    """Lists in a list as they are, if they are short; else how many there are."""
+    parts = [item for item in items if type(item) in (list, tuple) and all(map(_is_plain, item))]
+    if len(parts) == len(items) and len(said := repr(items)) < MOST_LETTERS:
+        return Words(said)
+    return Words(f"{len(items)} value{'s' * (len(items) != 1)}")
 
 
 def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:

@@ -185,7 +185,7 @@ def _argument(name: str, value: Any) -> str:
     """How an argument is written in a caption: a node by its tokens and slots, other objects by name."""
     if hasattr(value, "tokens") and hasattr(value, "slots"):
         return edge(value)
-    return name if hasattr(value, "__dict__") else short_repr(value)
+    return name if hasattr(value, "__dict__") and not isinstance(value, str) else short_repr(value)
 
 
 def edge(node: Any) -> str:

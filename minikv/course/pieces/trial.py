@@ -95,8 +95,7 @@ class Difference:
             return f"{caption}. {NO_END}"
         if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
             return f"{caption}: {error}. If a cell above defines it, run the cells above first"
-        what = "" if self.path in (RETURNED, "raised") else f" {self.path}"
-        instead = "" if self.right in (ALL_RIGHT, "no error", None) else f"; expected{what}: {in_words(self.right)}"
+        instead = "" if self.right is None else f"; expected: {in_words(self.right)}"
         return f"{caption} raised {Outcome(error=error)}{_line_of(error, self.answer)}{instead}"
 
     @property
@@ -113,9 +112,8 @@ class Difference:
         mine = f"raises {self.mine}" if isinstance(self.mine, Raised) else f"returns {in_words(self.mine)}"
         if self.mine is None:
             forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
-            mine = f"returns nothing ({forgot})"
-        right = f"raise {self.right}" if isinstance(self.right, Raised) else in_words(self.right)
-        return f"{self.caption} {mine}; expected: {right}"
+            mine = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
+        return f"{self.caption} {mine}; expected: {in_words(self.right)}"
 
 
 def _is_code(path: str) -> bool:
@@ -171,10 +169,8 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     for at, frame in enumerate(expected.frames):
         more = {"printed": got.outcome.printed, "answer": world.get(piece.name)}
         if at == len(got.frames):
-            path = next((path for path in (RETURNED, "raised", *frame.seen) if path in frame.seen), "")
-            return Difference(
-                case, at, frame.caption, path, None, frame.seen.get(path), error=got.outcome.error, **more
-            )
+            right = frame.seen.get(RETURNED)
+            return Difference(case, at, frame.caption, RETURNED, None, right, error=got.outcome.error, **more)
         for path, right in frame.seen.items():
             mine = got.frames[at].seen.get(path, Words("not there"))
             if not same(mine, right):
