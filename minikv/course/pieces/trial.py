@@ -158,7 +158,7 @@ def play_case(
         for caption, things, picture, _ in piece.play(world, case):
             frames.append(keep(Frame(caption, observer.look(things), picture or [*things.values()])))
 
-    with held([globals(), attempt.__globals__]):
+    with held([globals(), attempt.__globals__, same.__globals__]):
         return Played(frames, attempt(go, ()))
 
 
