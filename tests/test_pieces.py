@@ -140,9 +140,9 @@ def test_each_wrong_answer_is_caught_and_gets_its_hint(piece):
     for wrong in judged:
         world = reference_world(piece)
         world.update(run_section(wrong.section, world, "<wrong>"))
-        found = judge(piece, world).parting
+        found = judge(piece, world).found
         mistake = found and mistake_in(piece, world, found.case)
-        is_run = found and (not isinstance(found.got.error, NameError) or "NameError" in wrong.section.text)
+        is_run = found and (not isinstance(found.error, NameError) or "NameError" in wrong.section.text)
         if not (is_run and mistake and mistake.is_all and mistake.wrong.hint == wrong.hint):
             others[wrong.mistake] = found
     assert not others
@@ -175,7 +175,7 @@ def test_an_insert_that_takes_its_row_is_caught_for_finish_has_freed_it():
         return right(root, tokens, row, pool)
 
     world["trie_insert"] = trie_insert
-    assert judge(piece, world).parting
+    assert judge(piece, world).found
 
 
 TWO_MISTAKES = {
@@ -270,7 +270,7 @@ def test_a_right_answer_may_name_all_arguments_among_others_that_do(piece):
     for each in (*pieces_up_to(piece.chapter), section_of(piece.id)):
         named = ast.unparse(Naming(plain).visit(ast.parse(each.text)))
         exec(compile(named, f"<{each.id}>", "exec"), world)
-    assert judge(piece, world, thorough=False).parting is None
+    assert judge(piece, world, thorough=False).found is None
     if piece.cost:
         assert piece.cost.count(world) == piece.cost.count(plain)
 
@@ -674,7 +674,7 @@ def last_of_film(number, mistake=""):
     world = reference_world(piece)
     wrong = next(wrong for wrong in piece.wrong if mistake in wrong.mistake)
     world.update(run_section(wrong.section, world, "<wrong>"))
-    caption, picture = both_films(piece, world, judge(piece, world).parting)[-1]
+    caption, picture = both_films(piece, world, judge(piece, world).found)[-1]
     assert picture.svg
     return caption, picture.text.splitlines()
 
@@ -978,7 +978,7 @@ AGREE = "def common(a, b):\n    import minikv.course.pieces.trial as trial\n    
 JUDGE = """def common(a, b):
     import minikv.course.pieces.checking as checking, minikv.testing.attempt as attempt
     from types import SimpleNamespace as Found
-    checking.judge = lambda *args: Found(is_inconstant=False, parting=None, cases=1000)
+    checking.judge = lambda *args: Found(is_inconstant=False, found=None, cases=1000)
     attempt.agree = attempt._agree = lambda *values: True
 """
 

@@ -53,5 +53,5 @@ def test_an_answer_that_raises_is_said_to_have_ended():
     piece = find_piece("8.2")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: 1 // 0
-    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).parting)
+    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).found)
     assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")

@@ -100,33 +100,36 @@ class Difference:
 
     @property
     def _differs(self) -> str:
+        is_result = self.path.startswith(RETURNED)
+        mine, right = (in_words(value, is_quoted=is_result) for value in (self.mine, self.right))
         if self.right == ALL_RIGHT:
-            return f"{self.caption}: {in_words(self.mine)}"
+            return f"{self.caption}: {mine}"
         if self.path != RETURNED:
-            mine = f"{in_words(self.mine)}; expected: {in_words(self.right)}"
-            if self.path.startswith(RETURNED):
+            mine = f"{mine}; expected: {right}"
+            if is_result:
                 return f"{self.caption}{self.path.removeprefix(RETURNED)} is {mine}"
             owner = CALLERS.format("") if self.path.startswith(CALLERS.format("")) else ""
             path = self.path.removeprefix(owner)
             return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if _is_code(path) else f"{path}: {mine}")
-        mine = f"raises {self.mine}" if isinstance(self.mine, Raised) else f"returns {in_words(self.mine)}"
+        said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
         if self.mine is None:
             forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
-            mine = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
-        return f"{self.caption} {mine}; expected: {in_words(self.right)}"
+            said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
+        return f"{self.caption} {said}; expected: {right}"
 
 
 def _is_code(path: str) -> bool:
     return " " not in path.split("[")[0]
 
 
-def in_words(value: Any) -> str:
-    """A value that was seen, in a message.
+def in_words(value: Any, is_quoted: bool = False) -> str:
+    """A value that was seen, in a message; what is returned `is_quoted`, if it is text.
 
-    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99
-    ('[1, 2]', True)
+    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99, in_words("a", is_quoted=True)
+    ('[1, 2]', True, "'a'")
     """
-    return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
+    is_said = isinstance(value, Words) or (isinstance(value, str) and not is_quoted)
+    return value if is_said and len(value) < MOST_WORDS else short_repr(value)
 
 
 def _ending(outcome: Outcome) -> str:
