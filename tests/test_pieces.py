@@ -39,11 +39,12 @@ from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
+from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.record import predictions
 from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.trial import judge, play_case, reference_world
+from minikv.course.pieces.trial import Difference, judge, play_case, reference_world
 from minikv.engine import (
     LAST,
     engine_files,
@@ -367,35 +368,47 @@ ABOUT = {
     "deque mutated during iteration": (RuntimeError, "loop over a copy"),
 }
 SO = [
-    ("the length", True, False, None, None),
-    ("the length", 3, 2, None, "too large by 1"),
-    ("what is returned", [1, 1, 2], [1, 2, 2], None, None),
-    ("what is returned", [1, 2, 3], [1, 2, 2], None, None),
-    ("what is returned", [2, 3, 1], [1, 2, 3], None, "the right items, in another order"),
-    ("what is returned", [7], [], None, "nothing should be there"),
-    ("what is returned", [np.array([1, 2]), 3], [3, 4], None, None),
-    ("what was cached already", 0, 3, 0, None),  # what is returned is no state
-    ("free pages", 4, 2, 4, "the call leaves it as it was"),
-    ("and back", "ring → [2] → [2] → … and it never comes back", "ring → [2] → ring", None, "a node points at itself"),
-    ("and back", "ring → [2] → [1] → ring", "ring → [1] → ring", None, "the `newer` links are correct"),
-    ("free pages", None, 2, None, None),
-    ("the prompt, which must not change", [100, 2], [7, 2], None, "that is what the caller passed in"),
-    ("the prompt, which must not change", [], [7], None, "your code takes items out"),
+    (RETURNED + "[1]", True, False, None, None),
+    (RETURNED + "[1]", 3, 2, None, "`[1]` of the result is too large by 1"),
+    ("free pages", 1, 2, 3, "this is too small by 1"),
+    ("cache.evictable", 4, 2, 4, "the call leaves `cache.evictable` as it was"),
+    ("pool.stack", [3], [2], [2], "`pool.stack` must not change"),
+    (RETURNED, 0, 3, 0, None),  # what is returned is no state
+    ("pool.stack", None, 2, None, None),
+    (RETURNED, [1, 1, 2], [1, 2, 2], None, None),
+    (RETURNED, [1.0], [1], None, None),  # it has the right items in no order
+    (RETURNED, [3, 2, 1], [1, 2, 3], None, "the result has the right items, in the opposite order"),
+    (RETURNED, [2, 3, 1], [1, 2, 3], None, "the result has the right items, in another order"),
+    (RETURNED, [7], [], None, "the result should be empty"),
+    (RETURNED, [], [7], None, "the result is empty"),
+    (RETURNED, [1, 2], [1, 2, 3], None, "the last item of the result is missing"),
+    (RETURNED, [1], [1, 2, 3], None, "the result stops too early"),
+    (RETURNED, [3], [1, 2, 3], None, "the result begins too late"),
+    (RETURNED, [1, 2, 3], [1, 2], None, "the result has extra items at the end"),
+    (RETURNED, [3, 1], [1, 2, 3], None, "some items of the result are missing, and none is wrong"),
+    (RETURNED, [0, 1], [1], None, "the result has all that it should have, and more"),
+    (RETURNED, Words("the same list as pool.stack"), [1], None, "the result is shared: what one holder changes, the"),
+    ("ring.newer", Words("a new Node"), Words("what it was"), Words("a Node"), "`ring.newer` must be an object that was"),
+    ("ring.newer", Words("the ring"), Words("what it was"), Words("a Node"), "`ring.newer` must not change"),
+    ("ring.newer", Words("a new Node"), Words("the new Node at root.children[1]"), Words("a new Node"), None),
+    ("the caller's tokens", [100, 2], [7, 2], None, "that is what the caller passed in: work on a copy"),
+    ("the caller's tokens", [], [7], None, "your code takes items out of what the caller passed in"),
+    ("the caller's tokens", [7, 8], [7], None, "your code adds to what the caller passed in"),
+    ("the caller's pages", Words("the same list as pool.stack[2]"), [1], None, "the caller may change what it passed in"),
 ]
 
 
 @pytest.mark.parametrize("said", ABOUT)
 def test_the_hint_about_an_error_of_pythons_is_about_that_error(said):
     kind, hint_about = ABOUT[said]
-    found = about_difference(find_piece("3.1"), {}, trial.Parting((), 0, "", "", trial.Outcome(error=kind(said))))
+    found = about_difference(find_piece("3.1"), {}, Difference((), 0, "", "", None, None, error=kind(said)))
     assert hint_about in found if hint_about else found is None
 
 
-@pytest.mark.parametrize(("name", "mine", "right", "before", "fact"), SO)
-def test_a_hint_about_a_difference_says_only_what_is_so(name, mine, right, before, fact):
+@pytest.mark.parametrize(("path", "mine", "right", "before", "fact"), SO)
+def test_a_hint_about_a_difference_says_only_what_is_so(path, mine, right, before, fact):
     piece = find_piece("3.1")
-    parting = trial.Parting((), 0, "", "", trial.Outcome(), seen=(name, mine, right, before))
-    found = about_difference(piece, reference_world(piece), parting)
+    found = about_difference(piece, reference_world(piece), Difference((), 0, "", path, mine, right, before))
     assert found.startswith(f": {fact}") if fact else found is None
 
 

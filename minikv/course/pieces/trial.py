@@ -110,7 +110,7 @@ class Difference:
                 return f"{self.caption}{self.path.removeprefix(RETURNED)} is {mine}"
             owner = CALLERS.format("") if self.path.startswith(CALLERS.format("")) else ""
             path = self.path.removeprefix(owner)
-            return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if _is_code(path) else f"{path}: {mine}")
+            return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if is_code(path) else f"{path}: {mine}")
         said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
         if self.mine is None:
             forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
@@ -118,7 +118,12 @@ class Difference:
         return f"{self.caption} {said}; expected: {right}"
 
 
-def _is_code(path: str) -> bool:
+def is_code(path: str) -> bool:
+    """Return whether a path is written as code; what is no code has a name in words.
+
+    >>> is_code("pool.stack"), is_code("free pages")
+    (True, False)
+    """
     return " " not in path.split("[")[0]
 
 
@@ -151,9 +156,7 @@ def _line_of(error: BaseException, answer: Any) -> str:
     return f", in your line `{line}`" if line else ""
 
 
-def play_case(
-    piece: Any, world: World, case: Any, keep: Callable[[Frame], Frame] = lambda frame: frame
-) -> Played:
+def play_case(piece: Any, world: World, case: Any, keep: Callable[[Frame], Frame] = lambda frame: frame) -> Played:
     """Play a case quietly, in limited time; never raises. `keep` may make pictures of the things in a frame."""
     frames, observer = list[Frame](), Observer()
 
