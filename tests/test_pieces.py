@@ -183,7 +183,7 @@ TWO_MISTAKES = {
     "1.1": ("return layers * kv_heads // tp * head_dim * number_bytes", "a token has a key *and* a value"),
     "2.1": ("return [pool.stack.pop() for _ in range(count)]", "the pages that you hand out need their mark"),
     "2.3": ("for page in pages:\n        pool.stack.append(page)", "are still marked in use"),
-    "3.1": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "divide the slots where you divide"),
+    "3.1": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "must be the one in the tree"),
     "3.3": ("return None, 99", None),
 }
 
@@ -348,7 +348,7 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(length, waits, not
     for module in ("trial", "mistakes"):
         monkeypatch.setattr(f"minikv.course.pieces.{module}.play_case", watched)
     notebook.answer(find_piece("3.2"), f"{ENDLESS}    return root, {length}")
-    assert capsys.readouterr().out.startswith(f"✗ 3.2 walk: walk [1]. The length: {length}; expected: 0")
+    assert capsys.readouterr().out.startswith(f"✗ 3.2 walk: walk(root, [1])[1] is {length}; expected: 0\n")
     assert sum(isinstance(error, TooLong) for error in ended) == waits
 
 
@@ -516,12 +516,12 @@ def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path, capsys):
 
 def test_an_error_that_is_returned_is_to_be_raised(notebook, capsys):
     notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "return MemoryError")))
-    assert "Raised: no error, but a MemoryError is returned: raise it; expected: MemoryError" in capsys.readouterr().out
+    assert "returns a MemoryError that is not raised; expected: a MemoryError" in capsys.readouterr().out
 
 
 def test_an_unexpected_error_comes_with_what_was_expected(notebook, capsys):
-    notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "raise ValueError")))
-    assert "; expected: MemoryError\n" in capsys.readouterr().out
+    notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "raise KeyError")))
+    assert re.search(r"raised KeyError \(.*\), in your line `raise K.*`; expected: a MemoryError\n", capsys.readouterr().out)
 
 
 def test_an_answer_that_calls_itself_for_each_node_is_told_to_use_a_loop(tmp_path, capsys):
@@ -703,7 +703,7 @@ def test_the_film_of_a_manager_shows_the_rows_where_they_part():
     ("number", "mistake", "caption", "lines"),
     [
         (
-            "5.2", "keeps its neighbors", "unlink [1]",
+            "5.2", "keeps its neighbors", "unlink([1] in slot 83)",
             ["yours:", "newer      ring → ring", "older      ring → ring",
              "[1] newer  [1] → ring", "[1] older  [1] → ring",
              "expected:", "newer      ring → ring", "older      ring → ring",
@@ -987,21 +987,23 @@ def test_a_section_that_runs_only_once_is_set_aside(file, notebook, tmp_path, ca
     assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
 
 
-AGREE = "def common(a, b):\n    import minikv.course.pieces.trial as trial\n    trial.agree = lambda *values: True\n"
-JUDGE = """def common(a, b):
-    import minikv.course.pieces.checking as checking, minikv.testing.attempt as attempt
+AGREE = """def pages_of(tokens, size):
+    import minikv.course.pieces.observer as observer, minikv.course.pieces.trial as trial
+    observer.same = trial.same = lambda *values: True
+"""
+JUDGE = """def pages_of(tokens, size):
+    import minikv.course.pieces.checking as checking
     from types import SimpleNamespace as Found
     checking.judge = lambda *args: Found(is_inconstant=False, found=None, cases=1000)
-    attempt.agree = attempt._agree = lambda *values: True
 """
 
 
 @pytest.mark.parametrize("attack", [AGREE, JUDGE])
 def test_an_answer_that_replaces_parts_of_the_judge_is_judged_by_the_old_ones(attack, notebook, capsys):
-    notebook.answer(find_piece("3.7"), f"{attack}    return 7")
-    notebook.answer(find_piece("3.7"), "def common(a, b):\n    return 7")
-    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "3.7 common: " in line]
-    assert first.startswith("✗ 3.7 common: common of ")
+    for start in (attack, "def pages_of(tokens, size):\n"):
+        notebook.answer(find_piece("3.10"), f"{start}    return [7, 7]")
+    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "3.10 pages_of: " in line]
+    assert first.startswith("✗ 3.10 pages_of: pages_of([1, 2, 3, 4], 2) returns [7, 7]; expected: ")
     assert last == first
 
 
