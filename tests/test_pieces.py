@@ -388,13 +388,13 @@ SO = [
     (RETURNED, [3, 1], [1, 2, 3], None, "some items of the result are missing, and none is wrong"),
     (RETURNED, [0, 1], [1], None, "the result has all that it should have, and more"),
     (RETURNED, Words("the same list as pool.stack"), [1], None, "the result is shared: what one holder changes, the"),
-    ("ring.newer", Words("a new Node"), Words("what it was"), Words("a Node"), "`ring.newer` must be an object that was"),
+    ("ring.newer", Words("a new Node"), Words("what it was"), Words("a Node"), "`ring.newer` must be an object that"),
     ("ring.newer", Words("the ring"), Words("what it was"), Words("a Node"), "`ring.newer` must not change"),
     ("ring.newer", Words("a new Node"), Words("the new Node at root.children[1]"), Words("a new Node"), None),
     ("the caller's tokens", [100, 2], [7, 2], None, "that is what the caller passed in: work on a copy"),
     ("the caller's tokens", [], [7], None, "your code takes items out of what the caller passed in"),
     ("the caller's tokens", [7, 8], [7], None, "your code adds to what the caller passed in"),
-    ("the caller's pages", Words("the same list as pool.stack[2]"), [1], None, "the caller may change what it passed in"),
+    ("the caller's pages", Words("the same list as pool.stack[2]"), [1], None, "the caller may change what it passed"),
 ]
 
 
@@ -521,7 +521,8 @@ def test_an_error_that_is_returned_is_to_be_raised(notebook, capsys):
 
 def test_an_unexpected_error_comes_with_what_was_expected(notebook, capsys):
     notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "raise KeyError")))
-    assert re.search(r"raised KeyError \(.*\), in your line `raise K.*`; expected: a MemoryError\n", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"raised KeyError \(.*\), in your line `raise K.*`; expected: a MemoryError\n", said)
 
 
 def test_an_answer_that_calls_itself_for_each_node_is_told_to_use_a_loop(tmp_path, capsys):

@@ -184,7 +184,7 @@ def _outline(items: list[Any]) -> Words:
 
 def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
     """An array of whole numbers in a row is as a list; of any other its shape, its type and its numbers are shown."""
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuO":
+    if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
         return value.tolist(), ()
     kind = f"{type_of(value)} of shape {tuple(value.shape)} and {str(value.dtype).removeprefix('torch.')}"
     return Words(kind), [(" as a list", value.tolist())]
