@@ -134,7 +134,7 @@ def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
     if form := about_form(found):
         return form
     is_result = found.path.startswith(RETURNED)
-    if found.error or (found.mine is None and not isinstance(found.right, Raised)):
+    if found.error or found.forgot:
         return about_error(found.error)  # or the line says it
     fact = about_difference(exercise, world, found)
     return "; ".join(filter(None, [fact and fact[2:], is_result and exercise.hints[0]])) or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class Difference:
     """The first difference of an answer from ours: after `caption`, in what is seen at `path`.
 
     There is `mine`, `right` is expected, and in the frame `before` there was that. Where the answer ended in an error,
-    `error` is it, and `path` and `right` are what was expected first.
+    `error` is it, and `path` and `right` are what was expected first. Where it returned nothing, it may have `forgot`.
     """
 
     case: Any
@@ -71,6 +72,7 @@ class Difference:
     before: Any = None
     error: BaseException | None = None
     printed: str = ""
+    forgot: str = ""
     answer: Any = None
 
     @property
@@ -112,9 +114,8 @@ class Difference:
             path = self.path.removeprefix(owner)
             return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if is_code(path) else f"{path}: {mine}")
         said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
-        if self.mine is None:
-            forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
-            said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
+        if self.mine is None and (self.forgot or isinstance(self.right, Raised)):
+            said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({self.forgot})"
         return f"{self.caption} {said}; expected: {right}"
 
 
@@ -173,16 +174,29 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
     for at, frame in enumerate(expected.frames):
-        more = {"printed": got.outcome.printed, "answer": world.get(piece.name)}
+        printed = got.outcome.printed
+        more = {"printed": printed, "answer": world.get(piece.name)}
         if at == len(got.frames):
             right = frame.seen.get(RETURNED)
             return Difference(case, at, frame.caption, RETURNED, None, right, error=got.outcome.error, **more)
         for path, right in frame.seen.items():
             mine = got.frames[at].seen.get(path, Words("not there"))
             if not same(mine, right):
+                if (path, mine) == (RETURNED, None) and not _may_be_none(piece):
+                    more["forgot"] = "it printed something; return it" if printed else "did you forget to return it?"
                 before = got.frames[at - 1].seen.get(path) if at else None
                 return Difference(case, at, frame.caption, path, mine, right, before, **more)
     return None
+
+
+@cache
+def _may_be_none(piece: Any) -> bool:
+    """Return whether our code returns `None` in some case: then nobody has forgotten to return anything."""
+    if not isinstance(piece, Piece):
+        return True
+    frames = [frame for played in plays_of_ours(piece).values() for frame in played.frames]
+    own = [frame for frame in frames if re.findall(r"(\w+)\(", frame.caption)[-1:] == [piece.name]]
+    return any(frame.seen.get(RETURNED, "") is None for frame in own)
 
 
 @cache
