@@ -291,18 +291,18 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
         return said
 
     if not right.frames:
-        advice = told(hunt.advice, right) or hunt.hint
-        return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {advice}"
+        hint = told(hunt.advice, right) or hunt.hint
+        return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {hint}"
     caption, seen, _ = right.frames[-1]
     world = hunt.careless_world()
     careless = play_case(hunt, world, case)
     if hunt.play.is_valid(right) and (found := difference(hunt, world, case, careless, right)):
         praise = told(hunt.praise, careless)
         return True, f"bug found: {found.words}" + (f". {praise}" if praise else "")
-    hint, raised = hunt.stored_hint(right), seen[RETURNED]
+    stored, raised = hunt.stored_hint(right), seen[RETURNED]
     if isinstance(raised, Raised):
         advice = told(hunt.advice, right) if not hunt.play.is_valid(right) else None
         said = Outcome(error=raised.error).in_words
-        return False, f"{caption} {said}. Hint: {hint or advice or FIX_FIRST}"
-    hint = hint or told(hunt.advice, right) or hunt.hint
+        return False, f"{caption} {said}. Hint: {stored or advice or FIX_FIRST}"
+    hint = stored or told(hunt.advice, right) or hunt.hint
     return False, f"on {caption} the careless version gives the same answer. Hint: {hint}"

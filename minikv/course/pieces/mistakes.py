@@ -133,11 +133,11 @@ def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
         return f"ask for this case before it comes to that error, and raise {found.right}"
     if form := about_form(found):
         return form
-    is_result = found.path.startswith(RETURNED)
+    general = exercise.hints[0] if found.path.startswith(RETURNED) else None
     if found.error or found.forgot:
         return about_error(found.error)  # or the line says it
     fact = about_difference(exercise, world, found)
-    return "; ".join(filter(None, [fact and fact[2:], is_result and exercise.hints[0]])) or None
+    return "; ".join(filter(None, [fact and fact[2:], general])) or None
 
 
 def about_difference(piece: Piece, world: World, found: Difference) -> str | None:

@@ -30,7 +30,7 @@ NO_END = (
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
-class Frame(NamedTuple):
+class PlayedFrame(NamedTuple):
     """A step of a case that was played: what was done, what is seen, by path; a picture, or what to draw."""
 
     caption: str
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
 class Played:
     """The frames of a case up to its end, or up to the error that ended it."""
 
-    frames: list[Frame]
+    frames: list[PlayedFrame]
     outcome: Outcome
 
     @property
@@ -157,13 +157,15 @@ def _line_of(error: BaseException, answer: Any) -> str:
     return f", in your line `{line}`" if line else ""
 
 
-def play_case(piece: Any, world: World, case: Any, keep: Callable[[Frame], Frame] = lambda frame: frame) -> Played:
+def play_case(
+    piece: Any, world: World, case: Any, keep: Callable[[PlayedFrame], PlayedFrame] = lambda frame: frame
+) -> Played:
     """Play a case quietly, in limited time; never raises. `keep` may make pictures of the things in a frame."""
-    frames, observer = list[Frame](), Observer()
+    frames, observer = list[PlayedFrame](), Observer()
 
     def go() -> None:
         for caption, things, picture, _ in piece.play(world, case):
-            frames.append(keep(Frame(caption, observer.look(things), picture or [*things.values()])))
+            frames.append(keep(PlayedFrame(caption, observer.look(things), picture or [*things.values()])))
 
     with held([globals(), attempt.__globals__, same.__globals__]):
         return Played(frames, attempt(go, ()))
@@ -175,7 +177,7 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
         raise expected.outcome.error  # the case itself is broken
     for at, frame in enumerate(expected.frames):
         printed = got.outcome.printed
-        more = {"printed": printed, "answer": world.get(piece.name)}
+        more: dict[str, Any] = {"printed": printed, "answer": world.get(piece.name)}
         if at == len(got.frames):
             right = frame.seen.get(RETURNED)
             return Difference(case, at, frame.caption, RETURNED, None, right, error=got.outcome.error, **more)
