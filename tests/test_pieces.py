@@ -232,6 +232,19 @@ def test_a_right_answer_of_another_shape_passes(section, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"✓ {piece.id} {piece.name}: correct in ")
 
 
+def test_answers_are_judged_with_the_node_of_chapter_03_which_has_no_locks(tmp_path, capsys):
+    """Ours is played with it, too; else `node.locks` would be missing in each answer."""
+    notebook = Notebook(tmp_path, 3)
+    text = "\n\n".join(cell.source for cell in code_cells(load(NOTEBOOKS[3])))
+    notebook.run(re.search(r"^class Node:(\n .+|\n)+", text, re.MULTILINE)[0])
+    wrong = find_piece("3.2").wrong[0]
+    notebook.answer(find_piece("3.2"), wrong.section.text)
+    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    said = capsys.readouterr().out
+    assert f"Hint: {wrong.hint}" in said
+    assert "\n✓ 3.2 walk: correct in " in said
+
+
 METHODS = {name for kind in (list, dict, set, str, int) for name in dir(kind)}
 
 

@@ -202,9 +202,9 @@ def _may_be_none(piece: Any) -> bool:
 
 
 @cache
-def plays_of_ours(piece: Piece) -> dict[str, Played]:
+def plays_of_ours(piece: Piece, node: Any = None) -> dict[str, Played]:
     """How each hand-picked case is played with our code, by the case in words; without pictures."""
-    world = reference_world(piece)
+    world = reference_world(piece, node)
     return {
         repr(case): play_case(piece, world, case, lambda frame: frame._replace(picture=None))
         for case in cases_for(piece)
@@ -244,8 +244,17 @@ def rebound(answer: Any, world: World) -> Any:
     return made
 
 
-def reference_world(piece: Piece) -> World:
-    """Our engine, with our own function for this piece, where a later one has the same name.
+def node_of(world: World) -> Any:
+    """The `Node` of chapter 03's notebook, which has no locks yet; `None` where there is another, or none.
+
+    Ours is played with it, too: then both have the same attributes.
+    """
+    has = set(attempt(lambda: vars(world["Node"]([], []))).value or ())
+    return world["Node"] if has >= {"tokens", "slots", "parent", "children"} and "locks" not in has else None
+
+
+def reference_world(piece: Piece, node: Any = None) -> World:
+    """Our engine, with our own function for this piece, where a later one has the same name; with a `node` of its own.
 
     For an exercise it is what the exercise's file defines, with our answer also under the name `right`.
     """
@@ -253,6 +262,9 @@ def reference_world(piece: Piece) -> World:
         home = vars(sys.modules[piece.reference.__module__])
         return {**home, piece.name: piece.reference, "right": piece.reference}
     world = engine_world(*classes_for(piece.chapter))
+    if node is not None:
+        world["Node"] = node
+        world.update({section.name: ours(section.id, world) for section in pieces_up_to(piece.chapter)})
     world[piece.name] = ours(piece.id, world)
     return world
 
@@ -298,14 +310,15 @@ def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
-    reference, found, count = reference_world(piece), dict[str, Difference](), 0
+    node, found, count = node_of(world), dict[str, Difference](), 0
+    reference = reference_world(piece, node)
 
     def differs(case: Any) -> bool:
         nonlocal count
         if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
-        ours = plays_of_ours(piece).get(repr(case)) or play_case(piece, reference, case)
+        ours = plays_of_ours(piece, node).get(repr(case)) or play_case(piece, reference, case)
         if (each := difference(piece, world, case, play_case(piece, world, case), ours)) is not None:
             found[repr(case)] = each
         return each is not None
