@@ -135,7 +135,7 @@ def play_admit(world: World, case: Any) -> Frames:
 
 
 def _admitted(result: Any) -> Any:
-    """What `admit` returns, no matter which pages were taken."""
+    """The result of `admit`, no matter which pages were taken."""
     if isinstance(result, (tuple, list)) and len(result) == 2 and hasattr(result[0], "length"):
         return {"tokens that were found": result[0].length, "pages of its own": len(result[1])}
     return result

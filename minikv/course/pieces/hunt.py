@@ -119,7 +119,7 @@ class CallToFind:
         return one_call(self.name, Exception, names=" ".join(self.names))(world, case)
 
     def subject(self, case: Any, played: Played) -> Any:
-        """What `advice` and `praise` look at: the arguments."""
+        """Return what `advice` and `praise` look at: the arguments."""
         return case
 
     def is_valid(self, right: Played) -> bool:
@@ -201,7 +201,7 @@ class Calls:
         return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
 
     def subject(self, case: Any, played: Played) -> Any:
-        """What `advice` and `praise` look at: the script as it was played."""
+        """Return what `advice` and `praise` look at: the script as it was played."""
         return played
 
     def is_valid(self, right: Played) -> bool:

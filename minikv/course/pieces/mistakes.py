@@ -172,7 +172,7 @@ def _facts(found: Difference) -> list[str]:
 
 
 def _called(path: str) -> str:
-    """What is at a path, as the subject of a sentence.
+    """Return what is at a path, as the subject of a sentence.
 
     >>> [_called(path) for path in (RETURNED, RETURNED + "[1]", "root.children[1]", "free pages")]
     ['the result', '`[1]` of the result', '`root.children[1]`', 'this']

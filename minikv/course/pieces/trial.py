@@ -47,7 +47,7 @@ class Played:
 
     @property
     def shown(self) -> list[Any]:
-        """What was seen, and how it ended: what another answer that does the same has, too."""
+        """Return what was seen, and how it ended, which another answer that does the same has, too."""
         return [*(list(frame.seen.items()) for frame in self.frames), _ending(self.outcome)]
 
     def is_like(self, other: Played) -> bool:
