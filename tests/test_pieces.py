@@ -39,7 +39,7 @@ from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
-from minikv.course.pieces.observer import RETURNED, Words
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
 from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.record import predictions
@@ -401,12 +401,16 @@ SO = [
     (RETURNED, [3, 1], [1, 2, 3], None, "some items of the result are missing, and none is wrong"),
     (RETURNED, [0, 1], [1], None, "the result has all that it should have, and more"),
     (RETURNED, Words("the same list as pool.stack"), [1], None, "the result is shared: what one holder changes, the"),
+    (RETURNED, Words("the same list as pool.stack"), True, None, None),
     ("ring.newer", Words("a new Node"), Words("what it was"), Words("a Node"), "`ring.newer` must be an object that"),
     ("ring.newer", Words("the ring"), Words("what it was"), Words("a Node"), "`ring.newer` must not change"),
     ("ring.newer", Words("a new Node"), Words("the new Node at root.children[1]"), Words("a new Node"), None),
     ("the caller's tokens", [100, 2], [7, 2], None, "that is what the caller passed in: work on a copy"),
     ("the caller's tokens", [], [7], None, "your code takes items out of what the caller passed in"),
-    ("the caller's tokens", [7, 8], [7], None, "your code adds to what the caller passed in"),
+    ("the caller's tokens", Words("1 value"), [], None, "your code adds to what the caller passed in"),
+    ("the caller's known[1]", [7], [7, 8], None, "that is what the caller passed in"),  # it may be sorted
+    ("pages", Words("page 7 is lost"), ALL_RIGHT, ALL_RIGHT, None),
+    ("lost pages", [7], [], [], "this should be empty"),
     ("the caller's pages", Words("the same list as pool.stack[2]"), [1], None, "the caller may change what it passed"),
 ]
 

@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from minikv.course.pieces.observer import RETURNED, Raised, Words, same
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised, Words, same
 from minikv.course.pieces.piece import CALLERS, Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.props import DEEP
 from minikv.course.pieces.record import WRONG, sign
@@ -167,6 +167,8 @@ def about_error(error: BaseException | None) -> str | None:
 
 def _facts(found: Difference) -> list[str]:
     """Return what is so of a value, and of what is expected, in sentences: the most telling comes first."""
+    if found.right == ALL_RIGHT:
+        return []
     facts = _facts_of_state(found) | _facts_of_value(_called(found.path), found.mine, found.right)
     return [fact for fact, is_so in facts.items() if is_so]
 
@@ -186,7 +188,7 @@ def _called(path: str) -> str:
 def _facts_of_state(found: Difference) -> dict[str, bool]:
     it, mine, right, before = _called(found.path), found.mine, found.right, found.before
     if found.path.startswith(CALLERS.format("")):
-        more = len(re.findall(r"\w+", str(mine))) - len(re.findall(r"\w+", str(right)))
+        more = 0 if "[" in found.path else _count(mine) - _count(right)  # of the whole of it
         return {
             "the caller may change what it passed in later: keep a copy": _is(mine, "the same "),
             "your code takes items out of what the caller passed in, as `pop` does": more < 0,
@@ -197,12 +199,17 @@ def _facts_of_state(found: Difference) -> dict[str, bool]:
     is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))
     return {
         f"{it} is shared: what one holder changes, the other has too":
-            _is(mine, "the same ") and not _is(right, "the same "),
+            _is(mine, "the same ") and not _is(right, "the same ") and _kind_of(mine) == _kind_of(right),
         f"{it} must be an object that was there before, and not a new one":
             _is(mine, "a new ") and _is(right, "the old ", "what it was"),
         f"the call leaves {it} as it was": is_there and same(mine, before),
-        f"{it} must not change": _is(right, "what it was") or (is_there and same(right, before)),
+        f"{it} must not change": _is(right, "what it was") or (is_there and right != [] and same(right, before)),
     }  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    """The number of items in a list or a dictionary, or in one that is told in words."""
+    return len(value) if isinstance(value, list | dict) else int((re.match(r"\d+", str(value)) or "0")[0])
 
 
 def _is(value: Any, *starts: str) -> bool:
