@@ -107,6 +107,8 @@ class Observer:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
             return _about_array(value)
+        if isinstance(value, range) and value[MOST_SEEN:]:
+            return Words(value), ()
         if isinstance(value, _ROW):
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
