@@ -105,10 +105,10 @@ class Observer:
         first = here.setdefault(id(value), path)
         if isinstance(value, _SHARED) and first != path:
             return Words(f"the same {_kind(value)} as {first}"), ()
+        if (said := _whole(value)) is not None:
+            return said, ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
             return _about_array(value)
-        if isinstance(value, range) and value[MOST_SEEN:]:
-            return Words(value), ()
         if isinstance(value, _ROW):
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
@@ -116,15 +116,8 @@ class Observer:
             return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
         if isinstance(value, dict):
             return _about_dict(value)
-        if isinstance(value, BaseException):
-            return Words(f"{type_of(value)} that is not raised"), ()
-        if isinstance(value, set | frozenset):
-            return Words(f"a set of {sorted(value, key=repr)}"), ()
-        attributes = list(_attributes(value))
-        if isinstance(value, type):
-            return Words(f"the class {value.__name__}"), ()
-        if callable(value) or not attributes:
-            return Words("a function" if callable(value) else type_of(value)), ()
+        if not (attributes := list(_attributes(value))):
+            return Words(type_of(value)), ()
         return self._name(path, value, first), attributes if first == path else ()
 
     def _name(self, path: str, value: Any, first: str) -> Words:
@@ -182,6 +175,19 @@ def _outline(items: list[Any]) -> Words:
     if len(parts) == len(items) and len(said := repr(items)) < MOST_LETTERS:
         return Words(said)
     return Words(f"{len(items)} value{'s' * (len(items) != 1)}")
+
+
+def _whole(value: Any) -> Words | None:
+    """Say what a value is of which no parts are shown; `None` for another."""
+    if isinstance(value, BaseException):
+        return Words(f"{type_of(value)} that is not raised")
+    if isinstance(value, set | frozenset):
+        return Words(f"a set of {sorted(value, key=repr)}")
+    if isinstance(value, range) and value[MOST_SEEN:]:  # as a list it may fill the memory
+        return Words(value)
+    if isinstance(value, type):
+        return Words(f"the class {value.__name__}")
+    return Words("a function") if callable(value) else None
 
 
 def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
