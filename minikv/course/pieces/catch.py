@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from minikv.course.pieces.piece import Piece, find_piece
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember, sign
+from minikv.course.pieces.record import NOT_ATTEMPTED, OF_A_TEST, RIGHT, WRONG, remember, sign
 from minikv.course.pieces.stored import WrongAnswer
 from minikv.course.pieces.trial import judge, rebound, reference_world
 from minikv.engine import World, run_section
@@ -51,7 +51,7 @@ def catch(label: str, test: _Test, more: bool = False) -> None:
     mark, words = _verdict(piece, test, more)
     print(f"{sign(mark)} {piece.id} {piece.name}: {words}")
     if mark != NOT_ATTEMPTED:
-        remember(f"{piece.id} test", mark)
+        remember(piece.id + OF_A_TEST, mark)
 
 
 def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
@@ -71,15 +71,16 @@ def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
     through = [wrong for wrong, error in ended.items() if error is None]
     is_enough = len(through) <= (1 - ENOUGH) * len(ended)
     if is_enough and not more:
-        others = f" catch(..., more=True) shows one that gets through." if through else ""
+        others = " Call it with more=True to see one that gets through." if through else ""
         return RIGHT, f"your test catches enough of the wrong answers.{others}"
     lines = Counter(_line_of(error, test) for error in ended.values() if error is not None)
     said = [f"your test catches {len(ended) - len(through)} of {len(ended)} wrong answers."]
-    said += [f"  {count} by `{line}`" for line, count in lines.items() if line]
+    for (_, line), count in sorted(lines.items()):
+        said.append(f"  this line caught {count}{' more' * (len(said) > 1)}: {line}")
     if not lines:
         said.append("  It never fails: what would be different if the answer were wrong? Say that with `assert`.")
     if through:
-        said.append(f"  One that gets through: {_example(piece, through[0 if more else -1], more)}")
+        said.append(f"  One that gets through: {_example(piece, through[0], more)}")
     return RIGHT if is_enough else WRONG, "\n".join(said)
 
 
@@ -106,17 +107,17 @@ def _run(piece: Piece, world: World, test: _Test, wrong: WrongAnswer | None = No
         np.random.set_state(kept[1])
 
 
-def _line_of(error: BaseException, test: _Test) -> str:
-    """The line of the test in which an error was raised."""
+def _line_of(error: BaseException, test: _Test) -> tuple[int, str]:
+    """The line of the test in which an error was raised: its number and its text."""
     code = test.__code__
     found = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code is code]
-    return linecache.getline(code.co_filename, found[-1]).strip() if found else ""
+    return (found[-1], linecache.getline(code.co_filename, found[-1]).strip()) if found else (0, "")
 
 
 def _example(piece: Piece, wrong: WrongAnswer, more: bool) -> str:
     """The mistake in a wrong answer; with `more` the smallest case that shows it, in the words of `check`."""
     if not more:
-        return f"{wrong.mistake}. Which case shows it?"
+        return f"{wrong.mistake}. Which case shows it? (more=True tells you.)"
     world = reference_world(piece)
     world.update(run_section(wrong.section, world, "<wrong>"))
     found = judge(piece, world).found
@@ -136,7 +137,7 @@ def _why(piece: Piece, found: Outcome, test: _Test, world: World) -> str:
     """Say which line of a test the package's version fails, and what it gives there, from a second run that notes it."""
     if isinstance(found.error, TooLong):
         return f"It takes more than {LONGEST:g} seconds."
-    line = found.error and _line_of(found.error, test)
+    line = _line_of(found.error, test)[1] if found.error else ""
     if not line or not isinstance(found.error, AssertionError):
         return f"Your line `{line}` ends in {found}." if line else f"It ends in {found}."
     made = dict(world)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.observer import RETURNED, Raised, Words
-from minikv.course.pieces.piece import Frames, Shown, find_exercise, one_call, result_of
+from minikv.course.pieces.piece import Frames, Shown, find_exercise, one_call
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.course.pieces.trial import Played, difference, play_case

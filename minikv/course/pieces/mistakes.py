@@ -18,7 +18,7 @@ from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
 from minikv.course.pieces.trial import Difference, Played, difference, play_case, plays_of_ours, reference_world
 from minikv.engine import World, run_section
-from minikv.testing.attempt import Outcome, TooLong, attempt, is_own, type_in_words
+from minikv.testing.attempt import Outcome, TooLong, is_own, type_in_words
 
 hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 
