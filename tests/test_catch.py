@@ -1,4 +1,4 @@
-"""`catch`: a learner's test is tried on the package's version and on the wrong answers, and stopped where it must be."""
+"""`catch`: a learner's test is tried on the package's version and on the stored wrong answers."""
 
 from __future__ import annotations
 

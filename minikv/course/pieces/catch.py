@@ -134,7 +134,7 @@ class _Noting(ast.NodeTransformer):
 
 
 def _why(piece: Piece, found: Outcome, test: _Test, world: World) -> str:
-    """Say which line of a test the package's version fails, and what it gives there, from a second run that notes it."""
+    """Say which line of a test the package's version fails; a second run notes what it gives there."""
     if isinstance(found.error, TooLong):
         return f"It takes more than {LONGEST:g} seconds."
     line = _line_of(found.error, test)[1] if found.error else ""
