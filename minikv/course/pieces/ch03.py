@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.ch02 import ANSWERED, answering
 from minikv.course.pieces.hunt import Calls, engine_hunt
-from minikv.course.pieces.observe import counting
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called, exercise, one_call
 from minikv.course.pieces.props import (
     ASKED,
@@ -19,6 +18,7 @@ from minikv.course.pieces.props import (
     FORK,
     PROMPT,
     PROMPTS,
+    counting,
     edge_to_cut,
     numbers,
     planted,

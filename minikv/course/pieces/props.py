@@ -151,3 +151,48 @@ def bracketed(tokens: Any) -> str:
     ('[1 2 3]', '[]')
     """
     return f"[{shorten(list(tokens))}]"
+
+
+# The methods that look at one entry, or of a slice at some, and those that look at all.
+_LOOKS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    list: (("__getitem__",), ("__iter__", "__contains__", "index", "count")),
+    dict: (("__contains__", "__getitem__", "get"), ("__iter__", "keys", "values", "items")),
+    int: (("__hash__", "__eq__", "__lt__", "__gt__"), ()),
+}
+
+
+def counting(kind: type) -> tuple[Any, list[int]]:
+    """A `kind` of list, dictionary or number, and a tally of how many entries, or numbers, somebody looks at.
+
+    >>> counted, tally = counting(dict)
+    >>> found = counted({1: "a", 2: "b"})
+    >>> found.get(1), 2 in found, list(found), tally
+    ('a', True, [1, 2], [4])
+    """
+    tally, (one, whole) = [0], _LOOKS[kind]
+
+    def counted(name: str) -> Any:
+        plain = getattr(kind, name)
+
+        def look(self: Any, *args: Any) -> Any:
+            at = args[0] if args else None
+            some = len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
+            tally[0] += some if name in one else len(self)
+            return plain(self, *args)
+
+        return look
+
+    methods = {name: counted(name) for name in one + whole}
+    return type(kind.__name__, (kind,), methods), tally
+
+
+def in_any_order(found: Any) -> Any:
+    """A list with the smallest first, which remains the same list, or such a list of a tuple; anything else as it is.
+
+    >>> in_any_order([2, 1]), in_any_order((2, 1)), in_any_order({1})
+    ([1, 2], [1, 2], {1})
+    """
+    found = listed(found)
+    if isinstance(found, list):
+        found.sort()
+    return found
