@@ -19,6 +19,7 @@ MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; 
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 _ROW = list, tuple, deque, range, array
+_ROWS = list, tuple, dict  # what may be in a row, and has a name there
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
 
@@ -91,7 +92,10 @@ class Observer:
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
                 return tuple(items) if isinstance(value, tuple) else items, ()
-            return Words(f"{len(items)} value{'s' * (len(items) != 1)}"), [(f"[{at}]", item) for at, item in enumerate(items)]
+            kinds = {type(item) for item in items}
+            kind = "value" if len(kinds) > 1 or kinds.isdisjoint(_ROWS) else kinds.pop().__name__
+            below = [(f"[{at}]", item) for at, item in enumerate(items)]
+            return Words(f"{len(items)} {kind}{'s' * (len(items) != 1)}"), below
         if isinstance(value, dict):
             return _about_dict(value)
         if isinstance(value, BaseException):
