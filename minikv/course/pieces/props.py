@@ -6,6 +6,7 @@ A prompt of a case is a word, with a digit for each token.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
@@ -194,5 +195,6 @@ def in_any_order(found: Any) -> Any:
     """
     found = listed(found)
     if isinstance(found, list):
-        found.sort()
+        with suppress(TypeError):  # not only numbers
+            found.sort()
     return found
