@@ -81,7 +81,7 @@ PIECES = (
         "12.1", "valid_length", play_valid_length,
         cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
                ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
-               ("..xx.", 3), ("..xxxx", 2)],
+               ("..xxxx", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("looks into the map", _looks_into_map, 3,
                   "start at the end of the path, ask the map once about each slot, and count live ones in a row"),
@@ -168,7 +168,7 @@ def _praise(careless: Played) -> str:
 EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
-        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4), ([10, 8], 4)],
+        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 8], 4)],
         strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
