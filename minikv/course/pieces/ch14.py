@@ -20,7 +20,8 @@ Planted = tuple[
 _PROMPT = st.text("ab", min_size=1, max_size=4)
 _HELD = st.lists(st.tuples(_PROMPT, st.integers(0, 4), st.integers(0, 4), st.sampled_from([0, 0, 0, 1, 2])), max_size=4)
 _FEW, _SMALL, _POWER = st.integers(0, 3), st.integers(0, 6), st.sampled_from([1, 2, 4])
-_SECONDS = st.lists(st.integers(0, 9), max_size=5)
+_LOADS = st.lists(st.integers(0, 9), max_size=5)
+_SECONDS = _LOADS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads]))  # to load, and to compute
 
 
 def prefixes(prompt: str) -> list[str]:
@@ -177,7 +178,7 @@ PIECES = (
         "14.5", "overlapped", one_call("overlapped"),
         cases=[([2], [3]), ([2, 2], [3, 3]), ([3, 3], [2, 2]), ([], []), ([1, 9, 1], [5, 1, 1]), ([0, 0], [2, 3]),
                ([4, 1], [1, 4])],
-        strategy=_SECONDS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads])),
+        strategy=_SECONDS,
     ),
 )  # fmt: skip
 
@@ -203,7 +204,7 @@ EXERCISES = (
     exercise(
         "14.6", "blocks_to_load", blocks_to_load,
         cases=[([], []), ([1], [2]), ([2], [1]), ([2, 2, 2], [1, 2, 3]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([995], [1000])],
-        strategy=_SECONDS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads])),
+        strategy=_SECONDS,
     ),
     engine_hunt(
         "14.7", "careless_load", ("14.4", "locks nothing"),
