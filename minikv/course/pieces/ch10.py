@@ -33,9 +33,8 @@ def play_block_keys(world: World, case: Any) -> Frames:
     """The keys of a prompt, with blocks of `size` tokens, starting from `seed`; and the same with two more kinds."""
     prompt, size, seed = case
     for first, key_of, what in ((seed, world["sha_key"], "sha_key"), *_MORE_KEYS):
-        tokens = numbers(prompt)[
-            : 99 if first == 0 else None
-        ]  # a key that holds all others is as deep as they are many
+        most = 99 if first == 0 else None  # since each key holds the one before it
+        tokens = numbers(prompt)[:most]
         given = {"tokens": tokens, "size": size, "seed": first, "key_of": key_of}
         caption = f"block_keys({short_repr(tokens)}, {size}, {first!r}, {what})"
         yield called(world, "block_keys", **given, words=_readable)._replace(caption=caption)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.observe import bracketed, came_of, kinds
-from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, framed
+from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import bracketed, shuffle, steps_of
 from minikv.course.pieces.trial import Played, rebound
 from minikv.engine import World, engine_world
 
+_PAGES, _NAMES, _LETTERS = 7, "abcdefghi", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NUMBER = st.integers(0, 3)
 _STEP = st.builds(
     "{} {} {}".format, st.sampled_from(["append", "append", "fork", "attach", "detach"]), _NUMBER, _NUMBER
@@ -25,89 +25,110 @@ _FORKED = 2, "append 0 3, fork 0"  # b has the same
 _PARTED = 2, "append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
 _FULL = 2, "append 0 4, fork 0"  # as _FORKED, but the last page is full
 _THREE_HAVE_IT = 2, "append 0 3, fork 0, fork 0"
-_frame = framed(seen_of_pages)
+
+
+@lru_cache
+def _ours() -> World:
+    return engine_world(2, 11)
+
+
+class _Value(str):
+    """A value, which may be anything: one of them counts as false."""
+
+    def __bool__(self) -> bool:
+        return self != "C"
+
+
+def built(case: tuple[int, str]) -> Any:
+    """Shared pages after some steps, made by our own pieces; no token comes twice, and their values are letters.
+
+    A step is a verb, the place of a branch, and perhaps how many tokens. One for which there is no room is left out.
+    """
+    size, day = case
+    cache, count = _ours()["SharedPages"](_PAGES, size), 0
+    shuffle(cache.pool)
+    cache.values = [["old" if page < 5 else None] * size for page in range(_PAGES)]  # some have been in use
+    cache.attach("a", [])
+    for verb, which, *more in steps_of(day):
+        name, new = _name_of(cache, int(which)), next(letter for letter in _NAMES if letter not in cache.branches)
+        try:
+            if verb == "append":
+                numbers = range(count, count + int(more[0]))
+                cache.append(name, [11 + at for at in numbers], [_Value(_LETTERS[at % 26]) for at in numbers])
+                count += len(numbers)
+            elif verb == "fork":
+                cache.fork(name, new)
+            elif verb == "attach":
+                cache.attach(new, list(cache.branches[name].tokens))
+            elif len(cache.branches) > 1:
+                cache.detach(name)
+        except MemoryError:
+            continue
+    return cache
+
+
+def _name_of(cache: Any, which: int) -> str:
+    names: list[str] = list(cache.branches)
+    return names[which % len(names)]
 
 
 def _branch(made: Any, which: int) -> tuple[Any, str, Any]:
     """Shared pages, and the name of one of their branches with the branch itself."""
     cache = built(made)
-    name = branch_name(cache, which)
+    name = _name_of(cache, which)
     return cache, name, cache.branches[name]
 
 
-def _copied_lists(branch: Any, old: Any) -> str:
-    """Return whether a forked branch has lists of its own."""
-    if branch is old:
-        return "it is the old branch itself"
-    for name in ("tokens", "pages"):
-        if not isinstance(value := getattr(branch, name, None), list | None):
-            return f"its {name} are a {type(value).__name__}; make a list, which can grow"
-    one = [name for name in ("tokens", "pages") if getattr(branch, name, None) is getattr(old, name)]
-    if one:
-        return f"both branches have one list of {' and one of '.join(one)}: what one adds to it, the other has too"
-    return ALL_RIGHT
+def _tidy(cache: Any, branch: Any = None, free: Sequence[int] = ()) -> None:
+    """Take away what may differ: the order in which pages were freed, or were taken by a branch, and unused places."""
+    cache.pool.stack.sort()
+    places = [at for at, page in enumerate(branch.pages) if page in free] if branch else []
+    taken = [branch.pages[at] for at in places]
+    values = [cache.values[page] for page in taken]
+    for at, page, held in zip(places, sorted(taken, key=free.index), values):
+        branch.pages[at], cache.values[page] = page, held
+    for page, held in enumerate(cache.values):
+        ends = [len(each.tokens) - cache.size * each.pages.index(page)
+                for each in cache.branches.values() if page in each.pages]  # fmt: skip
+        for place in range(max([0, *ends]), len(held)):
+            held[place] = None
 
 
 def play_fork_branch(world: World, case: Any) -> Frames:
-    """One of the branches is forked."""
-    cache, name, old = _branch(*case)
-    yield _frame("before", cache)
-    new = world["fork_branch"](cache, old)
-    names = ", ".join(map(str, cache.branches))
-    is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
-    if is_branch:
-        cache.branches["the new one"] = new
-    seen = {
-        "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": _copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
-        "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
-    }  # fmt: skip
-    yield CaseFrame(f"fork {name}", seen, cache)
-    if is_branch:
-        found = type(old)(list(old.tokens), list(old.pages))
-        cache.branches["one more"] = world["fork_branch"](cache, found)
-        yield _frame("fork a branch that has no name yet, as `attach` does", cache)
+    """One of the branches is forked, and then one without a name, as `attach` does."""
+    cache, name, branch = _branch(*case)
+    yield Shown("before", {"cache": cache})
+    yield called(world, "fork_branch", cache=cache, **{name: branch})
+    nameless = type(branch)(list(branch.tokens), list(branch.pages))
+    yield called(world, "fork_branch", cache=cache, nameless=nameless)
 
 
 def play_drop_pages(world: World, case: Any) -> Frames:
     """Branches let go of their pages from number `start` on, one after the other."""
     made, leaving = case
     cache = built(made)
-    yield _frame("before", cache)
+    yield Shown("before", {"cache": cache})
     for which, start in leaving:
-        name = branch_name(cache, which)
-        branch = cache.branches[name]
+        branch = cache.branches[_name_of(cache, which)]
         start = min(start, len(branch.pages))
         kept, given = branch.pages[:start], branch.pages[start:]
         if not start:  # as when a branch ends; one that keeps some pages still has all of them during the call
             branch.pages = kept
-        world["drop_pages"](cache, given)
+        shown = called(world, "drop_pages", cache=cache, pages=given)
         branch.tokens, branch.pages = branch.tokens[: start * cache.size], kept
-        what = "all its pages" if not start else f"its pages after the first {start}"
-        yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
+        _tidy(cache)
+        yield shown
 
 
 def play_own_pages(world: World, case: Any) -> Frames:
-    """A branch is to have `count` more tokens; then they are written, with themselves for values."""
+    """A branch is to have `count` more tokens."""
     made, which, count = case
     cache, name, branch = _branch(made, which)
-    before, last = list(branch.pages), len(branch.pages) - 1
-    yield _frame("before", cache)
-    error, _ = came_of(lambda: world["own_pages"](cache, branch, count), MemoryError)
-    seen = {
-        "raised": error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
-        "the last page that it had": "kept" if branch.pages[last : last + 1] == before[-1:] else "replaced",
-        "how many pages it has now": len(branch.pages),
-    }  # fmt: skip
-    empty = "" if before else ", which has no page yet,"
-    yield _frame(f"{name}{empty} needs room for {count} more token{'s' * (count != 1)}", cache, seen)
-    if error == "no error":
-        new = list(range(101, 101 + count))
-        for number in new:
-            index, at = divmod(len(branch.tokens), cache.size)
-            cache.values[branch.pages[index]][at] = number
-            branch.tokens.append(number)
-        yield _frame(f"then {name} writes {bracketed(new)}", cache)
+    free = cache.pool.stack[::-1]
+    yield Shown("before", {name: branch, "cache": cache})
+    shown = called(world, "own_pages", MemoryError, cache=cache, **{name: branch}, count=count, also={name: branch})
+    _tidy(cache, branch, free)
+    yield shown
 
 
 def play_settle_draft(world: World, case: Any) -> Frames:
@@ -115,17 +136,14 @@ def play_settle_draft(world: World, case: Any) -> Frames:
     made, which, drafted, right = case
     cache, name, branch = _branch(made, which)
     draft, right = list(range(101, 101 + drafted)), min(right, drafted)
-    error, _ = came_of(lambda: cache.draft(name, draft, draft), MemoryError)
-    if error != "no error":
+    try:
+        cache.draft(name, draft, draft)
+    except MemoryError:
         return
-    yield _frame(f"{name} drafts {bracketed(draft)}", cache)
-    world["settle_draft"](cache, branch, right)
-    begin = branch.draft_from
-    seen = {
-        "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages),
-        "its `draft_from`": "None" if begin is None else begin,
-    }  # fmt: skip
-    yield _frame(f"{right} of {drafted} draft tokens {'is' if right == 1 else 'are'} correct", cache, seen)
+    yield Shown(f"{name} drafts {bracketed(draft)}", {name: branch, "cache": cache})
+    shown = called(world, "settle_draft", cache=cache, **{name: branch}, num_right=right, also={name: branch})
+    _tidy(cache)
+    yield shown._replace(caption=f"{shown.caption} with the draft {bracketed(draft)}")
 
 
 PIECES = (
