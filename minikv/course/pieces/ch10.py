@@ -88,7 +88,7 @@ def _sort_front(queue: Any) -> None:
         queue.add_first(block)
 
 
-ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objects; half a character, as JSON has it
+HALF = "\ud800"  # half a character, as JSON has it
 LONG, FEW = 40, 21  # letters in a string; bytes of a seed that is made of it: SHA-1 has 20, and collisions are known
 
 
@@ -204,16 +204,15 @@ PIECES = (
     Piece(
         "10.4", "seed_of", play_seed_of,
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
-               [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
-               [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
-               [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)],
-               [(None, salt) for salt in ("é", "è", "中", "?", "-", "")],
-               [(None, "a"), (None, "A"), (None, "\U00010041")], [("a", "b"), (" a", "b"), ("a", "b ")],
+               [(None, None), ("None", "None"), ("None", None)], [("ab", "ab"), ("ab", "".join(["a", "b"]))],
+               [("a", "b"), ("b", "a"), (" a", "b"), ("a", "b ")], [(_OneHash("a"), None), (_OneHash("b"), None)],
+               [], [("x" * LONG, None), (None, "y" * LONG)],
+               [("", "a"), *((None, salt) for salt in ("a", "A", "\U00010041", "é", "è", "中", "?", "-", "", HALF,
+                                                       "\udfff", "\\ud800", "\ud83d\ude00", "\U0001f600"))],
                [(lora, None) for lora in ("\ufb01", "fi", "\xe9", "e\u0301", "\x01\x0b", "\x0b\x01",
                                           "\U0001f600" * 4, "\u1f60\u01f6\x1f\u6001\uf600")],
                [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b"),
                 ("x" * 5_000 + "y" + "x" * 4_999, "a")],
-               [(None, salt) for salt in (HALF, "\udfff", "\\ud800", "?", "\ud83d\ude00", "\U0001f600")],
                [("12aaaaaaaaa", "zz"), ("1", "12aaaaaaaaazz"), ("x", "y" * 11), ("x" + "y" * 10, "y")]],
         strategy=st.lists(_PAIR, max_size=5),
     ),
@@ -264,9 +263,8 @@ def play_lazy_hit(world: World, case: Any) -> Frames:
 EXERCISES = (
     exercise(
         "10.5", "hit_tokens", hit_tokens,
-        cases=[([], 2), ([[1, 2, 3]], 2), ([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2),
-               ([[1, 2, 3, 4], [1, 2, 9, 9, 9]], 2), ([[1, 2, 3], [1, 2, 3]], 1), ([[1, 2, 1, 2, 1]], 2),
-               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2), ([[1] * 5, [1] * 5], 4)],
+        cases=[([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2), ([[1, 2, 3], [1, 2, 3]], 1),
+               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
     ),
     exercise(

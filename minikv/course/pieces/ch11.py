@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from minikv.course.pieces.props import bracketed, shuffle, steps_of
 from minikv.course.pieces.trial import Played, rebound
 from minikv.engine import World, engine_world
 
-_PAGES, _NAMES, _LETTERS = 7, "abcdefghi", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_PAGES = 7
 _NUMBER = st.integers(0, 3)
 _STEP = st.builds(
     "{} {} {}".format, st.sampled_from(["append", "append", "fork", "attach", "detach"]), _NUMBER, _NUMBER
@@ -50,20 +51,18 @@ def built(case: tuple[int, str]) -> Any:
     cache.values = [["old" if page < 5 else None] * size for page in range(_PAGES)]  # some have been in use
     cache.attach("a", [])
     for verb, which, *more in steps_of(day):
-        name, new = _name_of(cache, int(which)), next(letter for letter in _NAMES if letter not in cache.branches)
-        try:
-            if verb == "append":
-                numbers = range(count, count + int(more[0]))
-                cache.append(name, [11 + at for at in numbers], [_Value(_LETTERS[at % 26]) for at in numbers])
+        name, new = _name_of(cache, int(which)), chr(ord(max(cache.branches)) + 1)
+        if verb == "append":
+            numbers = range(count, count + int(more[0]))
+            with suppress(MemoryError):
+                cache.append(name, [11 + at for at in numbers], [_Value(chr(ord("A") + at)) for at in numbers])
                 count += len(numbers)
-            elif verb == "fork":
-                cache.fork(name, new)
-            elif verb == "attach":
-                cache.attach(new, list(cache.branches[name].tokens))
-            elif len(cache.branches) > 1:
-                cache.detach(name)
-        except MemoryError:
-            continue
+        elif verb == "fork":
+            cache.fork(name, new)
+        elif verb == "attach":
+            cache.attach(new, list(cache.branches[name].tokens))
+        elif len(cache.branches) > 1:
+            cache.detach(name)
     return cache
 
 
