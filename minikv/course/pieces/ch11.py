@@ -17,15 +17,17 @@ from minikv.engine import World, engine_world
 
 _PAGES = 7
 _NUMBER = st.integers(0, 3)
-_STEP = st.builds(
-    "{} {} {}".format, st.sampled_from(["append", "append", "fork", "attach", "detach"]), _NUMBER, _NUMBER
-)
-_BUILT = st.tuples(st.integers(1, 3), st.lists(_STEP, max_size=5).map(", ".join))
-_THREE = 2, "append 0 3"  # a: [A B] [C .]
-_FORKED = 2, "append 0 3, fork 0"  # b has the same
-_PARTED = 2, "append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
-_FULL = 2, "append 0 4, fork 0"  # as _FORKED, but the last page is full
-_THREE_HAVE_IT = 2, "append 0 3, fork 0, fork 0"
+_VERB = st.sampled_from(["append", "append", "fork", "attach", "detach"])
+_STEPS = st.lists(st.builds("{} {} {}".format, _VERB, _NUMBER, _NUMBER), max_size=5).map(", ".join)
+_THREE = "2, append 0 3"  # pages of 2; a: [A B] [C .]
+_FORKED = "2, append 0 3, fork 0"  # b has the same
+_PARTED = "2, append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
+_FULL = "2, append 0 4, fork 0"  # as _FORKED, but the last page is full
+
+
+def _day(asks: str, *numbers: Any) -> Any:
+    """Days with any steps, and at their end what is asked for."""
+    return st.builds(f"{{}}, {{}}, {asks}".format, st.integers(1, 3), _STEPS, *numbers)
 
 
 @lru_cache
@@ -40,20 +42,24 @@ class _Value(str):
         return self != "C"
 
 
-def built(case: tuple[int, str]) -> Any:
-    """Shared pages after some steps, made by our own pieces; no token comes twice, and their values are letters.
+def built(day: str) -> tuple[Any, list[list[int]]]:
+    """Shared pages after a day, made by our own pieces, and what is asked for in the end; no token comes twice.
 
-    A step is a verb, the place of a branch, and perhaps how many tokens. One for which there is no room is left out.
+    A day begins with the size of a page. A step is a verb, the place of a branch, and perhaps how many tokens, whose
+    values are letters. One for which there is no room is left out.
     """
-    size, day = case
-    cache, count = _ours()["SharedPages"](_PAGES, size), 0
+    (size,), *steps = steps_of(day)
+    cache, count, asks = _ours()["SharedPages"](_PAGES, int(size)), 0, list[list[int]]()
     shuffle(cache.pool)
-    cache.values = [["old" if page < 5 else None] * size for page in range(_PAGES)]  # some have been in use
+    cache.values = [["old" if page < 5 else None] * cache.size for page in range(_PAGES)]  # some have been in use
     cache.attach("a", [])
-    for verb, which, *more in steps_of(day):
-        name, new = _name_of(cache, int(which)), chr(ord(max(cache.branches)) + 1)
-        if verb == "append":
-            numbers = range(count, count + int(more[0]))
+    for verb, *given in steps:
+        which, *more = map(int, given)
+        name, new = _name_of(cache, which), chr(ord(max(cache.branches)) + 1)
+        if verb == "ask":
+            asks.append([which, *more])
+        elif verb == "append":
+            numbers = range(count, count + more[0])
             with suppress(MemoryError):
                 cache.append(name, [11 + at for at in numbers], [_Value(chr(ord("A") + at)) for at in numbers])
                 count += len(numbers)
@@ -63,7 +69,7 @@ def built(case: tuple[int, str]) -> Any:
             cache.attach(new, list(cache.branches[name].tokens))
         elif len(cache.branches) > 1:
             cache.detach(name)
-    return cache
+    return cache, asks
 
 
 def _name_of(cache: Any, which: int) -> str:
@@ -71,11 +77,11 @@ def _name_of(cache: Any, which: int) -> str:
     return names[which % len(names)]
 
 
-def _branch(made: Any, which: int) -> tuple[Any, str, Any]:
-    """Shared pages, and the name of one of their branches with the branch itself."""
-    cache = built(made)
+def _asked(day: str) -> Any:
+    """Shared pages after a day, the name of the branch that is asked for, the branch itself, and further numbers."""
+    cache, [(which, *numbers)] = built(day)
     name = _name_of(cache, which)
-    return cache, name, cache.branches[name]
+    return cache, name, cache.branches[name], *numbers
 
 
 def _tidy(cache: Any, branch: Any = None, free: Sequence[int] = ()) -> None:
@@ -93,19 +99,18 @@ def _tidy(cache: Any, branch: Any = None, free: Sequence[int] = ()) -> None:
             held[place] = None
 
 
-def play_fork_branch(world: World, case: Any) -> Frames:
+def play_fork_branch(world: World, day: str) -> Frames:
     """One of the branches is forked, and then one without a name, as `attach` does."""
-    cache, name, branch = _branch(*case)
+    cache, name, branch = _asked(day)
     yield Shown("before", {"cache": cache})
     yield called(world, "fork_branch", cache=cache, **{name: branch})
     nameless = type(branch)(list(branch.tokens), list(branch.pages))
     yield called(world, "fork_branch", cache=cache, nameless=nameless)
 
 
-def play_drop_pages(world: World, case: Any) -> Frames:
+def play_drop_pages(world: World, day: str) -> Frames:
     """Branches let go of their pages from number `start` on, one after the other."""
-    made, leaving = case
-    cache = built(made)
+    cache, leaving = built(day)
     yield Shown("before", {"cache": cache})
     for which, start in leaving:
         branch = cache.branches[_name_of(cache, which)]
@@ -119,10 +124,9 @@ def play_drop_pages(world: World, case: Any) -> Frames:
         yield shown
 
 
-def play_own_pages(world: World, case: Any) -> Frames:
+def play_own_pages(world: World, day: str) -> Frames:
     """A branch is to have `count` more tokens."""
-    made, which, count = case
-    cache, name, branch = _branch(made, which)
+    cache, name, branch, count = _asked(day)
     free = cache.pool.stack[::-1]
     yield Shown("before", {name: branch, "cache": cache})
     shown = called(world, "own_pages", MemoryError, cache=cache, **{name: branch}, count=count, also={name: branch})
@@ -130,10 +134,9 @@ def play_own_pages(world: World, case: Any) -> Frames:
     yield shown
 
 
-def play_settle_draft(world: World, case: Any) -> Frames:
+def play_settle_draft(world: World, day: str) -> Frames:
     """A branch has a draft, of which the first `right` tokens are correct."""
-    made, which, drafted, right = case
-    cache, name, branch = _branch(made, which)
+    cache, name, branch, drafted, right = _asked(day)
     draft, right = list(range(101, 101 + drafted)), min(right, drafted)
     try:
         cache.draft(name, draft, draft)
@@ -148,27 +151,29 @@ def play_settle_draft(world: World, case: Any) -> Frames:
 PIECES = (
     Piece(
         "11.1", "fork_branch", play_fork_branch,
-        cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3)),
+        cases=[f"{_THREE}, ask 0", f"{_FORKED}, ask 0", f"{_FORKED}, ask 1", f"{_PARTED}, ask 1", f"{_FULL}, ask 0"],
+        strategy=_day("ask {}", _NUMBER),
     ),
     Piece(
         "11.2", "drop_pages", play_drop_pages,
-        cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_PARTED, [(1, 0)]),
-               (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
-        strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
+        cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, ask 0 0", f"{_PARTED}, ask 1 0",
+               f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0", f"{_FULL}, ask 0 0, ask 1 0"],
+        strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, st.integers(0, 2)), max_size=3)
+                      .map(", ".join)),
     ),
     Piece(
         "11.3", "own_pages", play_own_pages,
-        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, ""), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
-               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, "append 0 13"), 0, 1), (_PARTED, 1, 1),
-               (_THREE_HAVE_IT, 2, 4), ((2, "append 0 5, fork 0"), 1, 1)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
+        cases=[f"{_FORKED}, ask 1 1", f"{_THREE}, ask 0 1", "2, ask 0 3", f"{_FORKED}, ask 0 2", f"{_FULL}, ask 1 1",
+               f"{_FULL}, ask 1 2", f"{_FORKED}, ask 1 0", f"{_FORKED}, ask 1 12", f"{_FORKED}, ask 1 11",
+               "2, append 0 13, ask 0 1", f"{_PARTED}, ask 1 1", f"{_FORKED}, fork 0, ask 2 4",
+               "2, append 0 5, fork 0, ask 1 1"],
+        strategy=_day("ask {} {}", _NUMBER, st.integers(0, 9)),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
-        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1),
-               ((2, ""), 0, 3, 2), ((2, "append 0 2"), 0, 3, 1)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
+        cases=[f"{_THREE}, ask 0 4 2", f"{_THREE}, ask 0 4 4", f"{_THREE}, ask 0 4 0", f"{_FORKED}, ask 1 4 1",
+               f"{_PARTED}, ask 0 3 1", "2, ask 0 3 2", "2, append 0 2, ask 0 3 1"],
+        strategy=_day("ask {} {} {}", _NUMBER, st.integers(0, 5), st.integers(0, 5)),
     ),
 )  # fmt: skip
 
