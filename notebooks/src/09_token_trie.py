@@ -298,7 +298,7 @@ AstrAI wrote its own functions for this. `OrderedTrie` behaves as that cache did
 """
 
 # %%
-from minikv.course.pieces.designs import OrderedTrie
+from minikv.course.pieces.ch09 import OrderedTrie
 
 source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
@@ -404,7 +404,7 @@ Let's do four everyday things with an `OrderedTrie` that has room for three node
 """
 
 # %%
-from minikv.course.pieces.designs import outcome
+from minikv.course.pieces.ch09 import outcome
 
 
 def served(*tokens):

@@ -17,7 +17,7 @@ import numpy as np
 
 from minikv.testing.attempt import type_of
 
-MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; of a dictionary in words
+MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins anew at an object; of a dictionary in words
 MOST_LETTERS = 60  # of lists in a list
 MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
@@ -147,6 +147,8 @@ def same(one: Any, other: Any) -> bool:
     >>> same([1, 2], [1, 2]), same(1.0, 1), same([(1,)], [[1]])
     (True, False, False)
     """
+    if type(one) is type(other) and type(one) in (int, str, bool, Words):
+        return bool(one == other)
     if isinstance(one, dict) and isinstance(other, dict):
         one, other = list(one.items()), list(other.items())
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -161,11 +163,13 @@ def _kind(value: Any) -> str:
 
 
 def _outline(items: list[Any]) -> Words:
-    """Lists in a list as they are, if they are short; else how many there are."""
+    """Lists in a list as they are, if they are short; else how many there are, of which kind."""
     parts = [item for item in items if type(item) in (list, tuple) and all(map(_is_plain, item))]
     if len(parts) == len(items) and len(said := repr(items)) < MOST_LETTERS:
         return Words(said)
-    return Words(f"{len(items)} value{'s' * (len(items) != 1)}")
+    kinds = {"value" if isinstance(item, (*_ROW, Words)) or _is_plain(item) else _kind(item) for item in items}
+    name = kinds.pop() if len(kinds) == 1 else "value"
+    return Words(f"{len(items)} {name}{'s' * (len(items) != 1)}")
 
 
 def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
