@@ -16,7 +16,7 @@ from minikv.course.pieces.props import DEEP
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import Difference, Played, difference, play_case, plays_of_ours, reference_world
+from minikv.course.pieces.trial import Difference, Played, difference, play_case, played_by_us, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, is_own, type_in_words
 
@@ -50,7 +50,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     long as all others together and tell only whether an answer calls itself.
     """
     cases = [case, *_small_cases(piece)]
-    expected = [play_case(piece, reference_world(piece), case), *_played_by_us(piece)]
+    expected = [played_by_us(piece, each) for each in cases]
     mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
     for wrong in piece.wrong if mine else ():
         theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
@@ -73,10 +73,6 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 def _small_cases(piece: Piece) -> list[Any]:
     """The hand-picked cases of a piece but for the large ones."""
     return [case for case in piece.cases if not _is_deep(case)]
-
-
-def _played_by_us(piece: Piece) -> list[Played]:
-    return [plays_of_ours(piece)[repr(case)] for case in _small_cases(piece)]
 
 
 def _plays(
@@ -139,7 +135,8 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     """
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
-    wrong = [play.found for play in _plays(piece, world, {}, _small_cases(piece), _played_by_us(piece))]
+    cases = _small_cases(piece)
+    wrong = [play.found for play in _plays(piece, world, {}, cases, [played_by_us(piece, case) for case in cases])]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"

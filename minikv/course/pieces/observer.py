@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -76,21 +77,22 @@ class Observer:
         for name, thing in things.items():
             alive.append(todo := [(0, name, thing)])
             for steps, path, value in islice(todo, MOST_SEEN):  # which grows meanwhile
-                value = _plain(value)
-                if type(value) in _PLAIN:
+                if type(value) in _PLAIN or type(value := _plain(value)) in _PLAIN:
                     found.append((steps, path, value))
                     continue
                 said, below = self._about(path, value, here)
                 found.append((steps, path, said))
                 path = path if (steps + 1) % MOST_STEPS else f"({type(value).__name__} {len(here)})"
                 todo += [(steps + 1, path + step, part) for step, part in below]
-        return {path: said for _, path, said in sorted(found, key=lambda each: each[0])}
+        return {path: said for _, path, said in sorted(found, key=itemgetter(0))}
 
     def _about(self, path: str, value: Any, here: dict[int, str]) -> tuple[Any, Iterable[tuple[str, Any]]]:
         """Return what is said of a value, and what lies below it, by the next step of its path."""
         if isinstance(value, Words):
             return value, ()
         first = here.setdefault(id(value), path)
+        if first != path and id(value) in self.known:
+            return self._name(path, value, first), ()
         if isinstance(value, _SHARED) and first != path:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
@@ -106,10 +108,10 @@ class Observer:
             return Words(f"{type_of(value)} that is returned; raise it"), ()
         if isinstance(value, set | frozenset):
             return Words(f"a set of {sorted(value, key=repr)}"), ()
-        attributes = list(_attributes(value))
+        attributes = _attributes(value)
         if callable(value) or not attributes:
             return Words("a function" if callable(value) else type_of(value)), ()
-        return self._name(path, value, first), attributes if first == path else ()
+        return self._name(path, value, first), () if first != path else attributes
 
     def _name(self, path: str, value: Any, first: str) -> Words:
         """Say which object it is: one that was seen before, or a new one, by the first path to it."""
@@ -187,8 +189,8 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
         return Words(f"{len(pairs)} keys"), [
             (f", {what} {at}", part) for at, pair in enumerate(pairs) for what, part in zip(("key", "value"), pair)
         ]
-    if not isinstance(value, OrderedDict):
-        pairs.sort(key=repr)
+    if len(pairs) > 1 and not isinstance(value, OrderedDict):
+        pairs.sort(key=lambda pair: repr(pair[0]))
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     if all(map(_is_plain, items)):
         return dict(zip(keys, items)), ()
@@ -196,13 +198,12 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
     return Words(f"{{{entries}}}"), [(f"[{key!r}]", item) for key, item in zip(keys, items)]
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(value: Any) -> list[tuple[str, Any]]:
     """The attributes of an object that are no functions, and not private."""
-    held = dict(getattr(value, "__dict__", ()))
-    held |= {name: getattr(value, name) for name in _slots_of(type(value)) if hasattr(value, name)}
-    for name, part in held.items():
-        if name[0] != "_" and not callable(part):
-            yield f".{name}", part
+    held = getattr(value, "__dict__", {})
+    if slots := _slots_of(type(value)):
+        held = held | {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return [(f".{name}", part) for name, part in held.items() if name[0] != "_" and not callable(part)]
 
 
 @cache

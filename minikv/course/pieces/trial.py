@@ -7,7 +7,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -179,14 +179,17 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     return None
 
 
-@cache
-def plays_of_ours(piece: Piece) -> dict[str, Played]:
-    """How each hand-picked case is played with our code, by the case in words; without pictures."""
-    world = reference_world(piece)
-    return {
-        repr(case): play_case(piece, world, case, lambda frame: frame._replace(picture=None))
-        for case in cases_for(piece)
-    }
+def played_by_us(piece: Piece, case: Any) -> Played:
+    """How a case is played with our code, without pictures; known for the cases of the piece that was judged last."""
+    known, world = _known(piece)
+    if (words := repr(case)) not in known:
+        known[words] = play_case(piece, world, case, lambda frame: frame._replace(picture=None))
+    return known[words]
+
+
+@lru_cache(maxsize=1)
+def _known(piece: Piece) -> tuple[dict[str, Played], World]:
+    return {}, reference_world(piece)
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
@@ -276,15 +279,14 @@ def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
-    reference, found, count = reference_world(piece), dict[str, Difference](), 0
+    found, count = dict[str, Difference](), 0
 
     def differs(case: Any) -> bool:
         nonlocal count
         if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
-        ours = plays_of_ours(piece).get(repr(case)) or play_case(piece, reference, case)
-        if (each := difference(piece, world, case, play_case(piece, world, case), ours)) is not None:
+        if (each := difference(piece, world, case, play_case(piece, world, case), played_by_us(piece, case))) is not None:
             found[repr(case)] = each
         return each is not None
 
