@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from minikv.testing.attempt import type_of
+from minikv.tokens import PackedTokens
 
 MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; of a dictionary in words
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
-_ROW = list, tuple, deque, range, array
+_ROW = list, tuple, deque, range, array, PackedTokens
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
 
