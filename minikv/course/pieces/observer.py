@@ -20,6 +20,7 @@ MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins anew at an object; 
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 _ROW = list, tuple, deque, range, array, PackedTokens
+_PLAIN = frozenset((int, str, float, bool, bytes, type(None)))
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
 
@@ -72,6 +73,9 @@ class Observer:
         for name, thing in things.items():
             alive.append(todo := [(0, name, thing)])
             for steps, path, value in todo:  # which grows meanwhile
+                if type(value) in _PLAIN:
+                    found.append((steps, path, value))
+                    continue
                 value = _plain(value)
                 said, below = self._about(path, value, here)
                 found.append((steps, path, said))
@@ -117,7 +121,7 @@ class Observer:
 
 def _plain(value: Any) -> Any:
     """A number or a text as Python's own, whatever its class does when it is compared."""
-    if type(value) in (int, str, float, bool, bytes, type(None)) or isinstance(value, Words):
+    if type(value) in _PLAIN or isinstance(value, Words):
         return value
     if isinstance(value, np.generic):
         return value.item()
@@ -129,9 +133,7 @@ def _plain(value: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value says all about itself; so does a tuple of such values."""
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(map(_is_plain, value))
-    return type(value) in (int, str, float, bool, bytes, type(None))
+    return type(value) in _PLAIN or (type(value) is tuple and all(map(_is_plain, value)))
 
 
 def same(one: Any, other: Any) -> bool:
