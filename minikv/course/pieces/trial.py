@@ -112,7 +112,7 @@ class Difference:
         mine = f"raises {self.mine}" if isinstance(self.mine, Raised) else f"returns {in_words(self.mine)}"
         if self.mine is None:
             forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
-            mine = f"returns nothing ({forgot})"
+            mine = "returns nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
         right = f"raise {self.right}" if isinstance(self.right, Raised) else in_words(self.right)
         return f"{self.caption} {mine}; expected: {right}"
 
