@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise, one_call
-from minikv.course.pieces.props import DEEP, listed
+from minikv.course.pieces.props import DEEP, each_in, listed
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
@@ -24,14 +24,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def play_runs(world: World, slots: list[int]) -> Frames:
     """Find the runs of some slots; whether each is a tuple or a list is left open."""
-    shown = called(world, "runs", slots=list(slots), words=_as_tuples)
+    shown = called(world, "runs", slots=list(slots), words=each_in(_pair))
     yield shown._replace(picture=picture_of_runs(slots[:MOST], shown.things[RETURNED]))
 
 
-def _as_tuples(found: Any) -> Any:
-    if not isinstance(found, list | tuple):
-        return found
-    return [tuple(each) if isinstance(each, list) else each for each in found]
+def _pair(run: Any) -> Any:
+    return tuple(run) if isinstance(run, list) else run
 
 
 def play_gather(world: World, runs: list[tuple[int, int]]) -> Frames:
@@ -58,17 +56,17 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Frames:
     """Make the moves on slots that hold letters, and count them."""
     cells = _LETTERS[: max([0, *case[0], *case[1]]) + 1]
     shown = called(world, "moves", src=list(case[0]), dst=list(case[1]))
-    found, picture, places = shown.things.pop(RETURNED), None, (*range(len(cells)), SPARE)
+    found, picture, places = shown.things[RETURNED], None, (*range(len(cells)), SPARE)
     if isinstance(found, list | tuple) and all(_is_move(move, places) for move in found):
         picture = picture_of_moves(cells, found)
         seen = {
-            "moves": ALL_RIGHT,
+            RETURNED: ALL_RIGHT,
             f"the letters {cells} become": moved(cells, found),
             "the number of moves": len(found),
         }
     else:
-        seen = {"moves": f"return a list of pairs (from, to) of the slots {places}, not {short_repr(found)}"}
-    yield shown._replace(things=seen | shown.things, picture=picture)
+        seen = {RETURNED: f"return a list of pairs (from, to) of the slots {places}, not {short_repr(found)}"}
+    yield shown._replace(things={**shown.things, **seen}, picture=picture)
 
 
 def _is_move(move: Any, places: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ A prompt of a case is a word, with a digit for each token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
@@ -151,3 +151,12 @@ def bracketed(tokens: Any) -> str:
     ('[1 2 3]', '[]')
     """
     return f"[{shorten(list(tokens))}]"
+
+
+def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Each item of a list in `words`; anything else that is returned stays as it is.
+
+    >>> each_in(str)([1, 2]), each_in(str)(None)
+    (['1', '2'], None)
+    """
+    return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
