@@ -92,6 +92,8 @@ class Observer:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
             return _about_array(value)
+        if hasattr(value, "_fields"):
+            return Words(type_of(value)), [(f".{name}", part) for name, part in zip(value._fields, value)]
         if isinstance(value, _ROW):
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
