@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise, one_call
-from minikv.course.pieces.props import DEEP, each_in, listed
+from minikv.course.pieces.props import DEEP, each_in, listed, numbers
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
@@ -22,8 +22,9 @@ MOST = 24  # rows or boxes of a picture
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def play_runs(world: World, slots: list[int]) -> Frames:
-    """Find the runs of some slots; whether each is a tuple or a list is left open."""
+def play_runs(world: World, case: Sequence[Any]) -> Frames:
+    """Find the runs of some slots, each of which is a digit; whether a run is a tuple or a list is left open."""
+    slots = numbers(case)
     shown = called(world, "runs", slots=list(slots), words=each_in(_pair))
     yield shown._replace(picture=picture_of_runs(slots[:MOST], shown.things[RETURNED]))
 
@@ -52,10 +53,11 @@ def _slots_in(rows: Any) -> Any:
     return rows[:, 0].numpy() if is_whole else rows
 
 
-def play_moves(world: World, case: tuple[list[int], list[int]]) -> Frames:
-    """Make the moves on slots that hold letters, and count them."""
-    cells = _LETTERS[: max([0, *case[0], *case[1]]) + 1]
-    shown = called(world, "moves", src=list(case[0]), dst=list(case[1]))
+def play_moves(world: World, case: Sequence[Sequence[Any]]) -> Frames:
+    """Make the moves on slots that hold letters, and count them; each slot is a digit."""
+    src, dst = map(numbers, case)
+    cells = _LETTERS[: max([0, *src, *dst]) + 1]
+    shown = called(world, "moves", src=src, dst=dst)
     found, picture, places = shown.things[RETURNED], None, (*range(len(cells)), SPARE)
     if isinstance(found, list | tuple) and all(_is_move(move, places) for move in found):
         picture = picture_of_moves(cells, found)
@@ -128,8 +130,8 @@ PIECES = (
     ),
     Piece(
         "6.1", "runs", play_runs,
-        cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2], [1000, 1001], list(range(DEEP))],
-        strategy=st.lists(_SLOT, max_size=8),
+        cases=["4", "45", "456", "4561", "", "54", "22", [1000, 1001], range(DEEP)],
+        strategy=st.text("0123456", max_size=8),
     ),
     Piece(
         "6.7", "gather", play_gather,
@@ -138,8 +140,8 @@ PIECES = (
     ),
     Piece(
         "6.2", "moves", play_moves,
-        cases=[([0], [1]), ([2], [2]), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
-               ([0, 0], [1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 1, 0], [1, 0, 2])],
+        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"), ("0123", "1032"),
+               ("010", "102")],
         strategy=_MOVES,
     ),
     Piece(
