@@ -378,7 +378,7 @@ The audit catches a double free in the making.
 """
 
 # %%
-from minikv.course.pieces.desk import compute, same_days, watched
+from minikv.course.pieces.ch07 import compute, same_days, watched
 
 yours, ours = CacheManager(4000, 2), minikv.CacheManager(4000, 2)
 print("the same in 1000 steps; tokens in both caches:", same_days(yours, ours, 1000))

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from minikv.testing.attempt import type_of
+from minikv.tokens import PackedTokens
 
 MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins anew at an object; of a dictionary in words
 MOST_LETTERS = 60  # of lists in a list
 MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
-_PLAIN = int, str, float, bool, bytes, type(None)
-_ROW = list, tuple, deque, range, array
+_ROW = list, tuple, deque, range, array, PackedTokens
+_PLAIN = frozenset((int, str, float, bool, bytes, type(None)))
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
 
@@ -97,6 +98,8 @@ class Observer:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
             return _about_array(value)
+        if hasattr(value, "_fields"):
+            return Words(type_of(value)), [(f".{name}", part) for name, part in zip(value._fields, value)]
         if isinstance(value, _ROW):
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
@@ -138,9 +141,7 @@ def _plain(value: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value says all about itself; so does a tuple of such values."""
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(map(_is_plain, value))
-    return type(value) in _PLAIN
+    return type(value) in _PLAIN or (type(value) is tuple and all(map(_is_plain, value)))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ A prompt of a case is a word, with a digit for each token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count, islice
 from typing import Any
@@ -198,3 +198,12 @@ def in_any_order(found: Any) -> Any:
         with suppress(TypeError):  # not only numbers
             found.sort()
     return found
+
+
+def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Each item of a list in `words`; anything else that is returned stays as it is.
+
+    >>> each_in(str)([1, 2]), each_in(str)(None)
+    (['1', '2'], None)
+    """
+    return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
