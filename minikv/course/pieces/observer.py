@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -133,10 +132,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    for kind in (bool, int, float, str, bytes):
-        if isinstance(value, kind):
-            return kind.__new__(kind, value) if kind is not str else str.__str__(value)
-    return value
+    plain = next((kind for kind in (int, float, str, bytes) if isinstance(value, kind)), None)
+    return value if plain is None else str.__str__(value) if plain is str else plain(value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -202,11 +199,7 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
 def _attributes(value: Any) -> list[tuple[str, Any]]:
     """The attributes of an object that are no functions, and not private."""
     held = getattr(value, "__dict__", {})
-    if slots := _slots_of(type(value)):
+    if hasattr(type(value), "__slots__"):
+        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
         held = held | {name: getattr(value, name) for name in slots if hasattr(value, name)}
     return [(f".{name}", part) for name, part in held.items() if name[0] != "_" and not callable(part)]
-
-
-@cache
-def _slots_of(kind: type) -> list[str]:
-    return [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
