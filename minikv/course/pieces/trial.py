@@ -286,7 +286,8 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
         if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
-        if (each := difference(piece, world, case, play_case(piece, world, case), played_by_us(piece, case))) is not None:
+        played = play_case(piece, world, case)
+        if (each := difference(piece, world, case, played, played_by_us(piece, case))) is not None:
             found[repr(case)] = each
         return each is not None
 
