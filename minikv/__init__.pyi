@@ -9,6 +9,7 @@ from minikv.course.pictures import Picture as Picture
 from minikv.course.pictures import beside as beside
 from minikv.course.pictures import draw as draw
 from minikv.course.pictures import plot as plot
+from minikv.course.pieces import catch as catch
 from minikv.course.pieces import check as check
 from minikv.course.pieces import fold as fold
 from minikv.course.pieces import guess as guess

@@ -138,7 +138,7 @@ def setup_code(address: dict[str, str], chapter: int | None) -> str:
     """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin."""
     if chapter is None:
         return f"{install_code(address)}\nfrom minikv import fold, guess"
-    verbs = "from minikv import check, fold, guess, hint, mine, progress, solution, source"
+    verbs = "from minikv import catch, check, fold, guess, hint, mine, progress, solution, source"
     return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin\n\nbegin({chapter}, globals())"
 
 

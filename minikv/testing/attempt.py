@@ -193,8 +193,17 @@ def short_repr(value: Any) -> str:
     >>> short_repr(list(range(100))), short_repr("a" * 100)[:9], short_repr((1, None))
     ('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]', "'aaaaaaaa", '(1, None)')
     """
+    if _is_short(value):
+        return repr(value)  # almost always: the rest takes ten times as long
     shown = attempt(lambda: _short_repr(value))
     return shown.value if shown.error is None else f"a {type(value).__name__} that cannot be shown"
+
+
+def _is_short(value: Any, level: int = 0) -> bool:
+    """Return whether a value is a number, or a few in rows: there is nothing to shorten, and nothing can go wrong."""
+    if type(value) in (list, tuple):
+        return level < 3 and len(value) <= _SHORT.maxlist and all(_is_short(item, level + 1) for item in value)
+    return type(value) in (bool, float, type(None)) or (type(value) is int and abs(value) < 2**64)
 
 
 def _short_repr(value: Any) -> str:

@@ -159,7 +159,20 @@ With the guard in place, the rest is short. One choice is left: in which order d
 #### 2.3 You write: `free` (5 minutes)
 
 Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array.
+
+*Test it first* (optional, 10 minutes). Anybody can have six lines written for them; what could be wrong with them, nobody can say for you. So write a test before you write the function: it gets a `free`, and has to fail if that one is wrong. `catch` runs it on the package's version, which must pass, and then on wrong answers that people have given. How many does it catch?
 """
+
+
+# %%
+def test_free(free):
+    """Fail if `free` is wrong: a pool has a `stack` and the marks `in_use`."""
+    pool = Pool(4)
+    pages = alloc(pool, 3)
+    raise NotImplementedError  # instead of this line, `assert` what must be true
+
+
+catch("2.3 free", test_free)
 
 
 # %%

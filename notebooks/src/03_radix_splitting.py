@@ -227,7 +227,20 @@ insert = check("3.3 insert", insert)
 To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree.
 
 #### 3.4 You write: `match` (5 minutes)
+
+*Test it first* (optional, 5 minutes): before you write `match`, say what a wrong one would do. Which node does it return, which slots, and what must not change?
 """
+
+
+# %%
+def test_match(match):
+    """Fail if `match` is wrong."""
+    root = Node([], [])
+    insert(root, [1, 2, 3, 4, 5], [7, 3, 4, 9, 0])
+    raise NotImplementedError  # `assert` what must be true of match(root, ...)
+
+
+catch("3.4 match", test_match)
 
 
 # %%

@@ -588,7 +588,21 @@ So your cache doesn't rely on counts alone. It keeps a receipt for each lock, in
 #### 4.10 You write: `return_receipt` (5 minutes)
 
 If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
+
+*Test it first* (optional, 5 minutes): a handle only needs a `length`, for the sentence of the error. To see that an error is raised, write a `try` with an `else` that fails.
 """
+
+
+# %%
+def test_return_receipt(return_receipt):
+    """Fail if `return_receipt` is wrong."""
+    cache = RadixCache()
+    anna, ben = cache.insert([1], [0]), cache.insert([1, 2], [0, 1])
+    held = {anna: 2}  # Ben holds nothing
+    raise NotImplementedError  # `assert` what must be true of `held` afterwards
+
+
+catch("4.10 return_receipt", test_return_receipt)
 
 
 # %%

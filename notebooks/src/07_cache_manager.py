@@ -298,7 +298,21 @@ extend = check("7.6 extend", extend)
 #### 7.7 You write: `truncate` (10 minutes)
 
 Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`.
+
+*Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """
+
+
+# %%
+def test_truncate(truncate):
+    """Fail if `truncate` is wrong."""
+    manager = CacheManager(6, 2)
+    sequence = manager.start([1, 2, 3, 4, 5])
+    manager.advance(sequence)  # all five are computed
+    raise NotImplementedError  # `assert` what must be true of both afterwards
+
+
+catch("7.7 truncate", test_truncate)
 
 
 # %%
@@ -364,7 +378,7 @@ The audit catches a double free in the making.
 """
 
 # %%
-from minikv.course.pieces.desk import compute, same_days, watched
+from minikv.course.pieces.ch07 import compute, same_days, watched
 
 yours, ours = CacheManager(4000, 2), minikv.CacheManager(4000, 2)
 print("the same in 1000 steps; tokens in both caches:", same_days(yours, ours, 1000))

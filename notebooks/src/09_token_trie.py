@@ -74,7 +74,21 @@ The root comes before the first token. `node.children` maps a token to the child
 #### 9.1 You write: `trie_find` (5 minutes)
 
 Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be longer than Python's stack is deep, so use a loop.
+
+*Test it first* (optional, 5 minutes): the walk may stop in three ways. Does your test see all of them?
 """
+
+
+# %%
+def test_trie_find(trie_find):
+    """Fail if `trie_find` is wrong."""
+    root = TokenNode()
+    one = root.children[1] = TokenNode(1, root)
+    two = one.children[2] = TokenNode(2, one)
+    raise NotImplementedError  # `assert` what must be true of trie_find(root, ...)
+
+
+catch("9.1 trie_find", test_trie_find)
 
 
 # %%
@@ -298,7 +312,7 @@ AstrAI wrote its own functions for this. `OrderedTrie` behaves as that cache did
 """
 
 # %%
-from minikv.course.pieces.designs import OrderedTrie
+from minikv.course.pieces.ch09 import OrderedTrie
 
 source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
@@ -404,7 +418,7 @@ Let's do four everyday things with an `OrderedTrie` that has room for three node
 """
 
 # %%
-from minikv.course.pieces.designs import outcome
+from minikv.course.pieces.ch09 import outcome
 
 
 def served(*tokens):

@@ -135,7 +135,22 @@ The class also keeps track of the full pages, so that `attach` can find them by 
 #### 11.2 You write: `drop_pages` (10 minutes)
 
 A branch releases the list `pages`. Pages that are in no other branch are forgotten and go back to the pool. The other pages can still be found. Don't change the list itself.
+
+*Test it first* (optional, 5 minutes): who else has the page, can it still be found, and is it back in the pool?
 """
+
+
+# %%
+def test_drop_pages(drop_pages):
+    """Fail if `drop_pages` is wrong."""
+    cache = SharedPages(6, 2)
+    cache.attach("a", [])
+    cache.append("a", [1, 2, 3], [1, 2, 3])
+    cache.fork("a", "b")
+    raise NotImplementedError  # `assert` what must be true when a branch has dropped
+
+
+catch("11.2 drop_pages", test_drop_pages)
 
 
 # %%

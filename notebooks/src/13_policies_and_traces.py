@@ -261,7 +261,18 @@ Two rules of chapters 04 and 05 still hold:
 - A leaf goes before its parent, so use a request's last block first.
 
 For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
+
+*Test it first* (optional, 10 minutes): what would a version do that counts uses instead of blocks, or that forgets the order in a request?
 """
+
+
+# %%
+def test_reuse_distances(reuse_distances):
+    """Fail if `reuse_distances` is wrong."""
+    raise NotImplementedError  # assert sorted(reuse_distances([[1], [1]])) == [1]
+
+
+catch("13.3 reuse_distances", test_reuse_distances)
 
 
 # %%

@@ -1,5 +1,6 @@
 """The engine that the learner builds, piece by piece: `check`, hints, predictions, and the learner's own file."""
 
+from minikv.course.pieces.catch import catch
 from minikv.course.pieces.checking import accepted, begin, check, mine
 from minikv.course.pieces.guessing import fold, guess, progress
 from minikv.course.pieces.hunt import careless
@@ -12,6 +13,7 @@ __all__ = [
     "accepted",
     "begin",
     "careless",
+    "catch",
     "check",
     "fold",
     "given",

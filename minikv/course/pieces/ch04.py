@@ -77,7 +77,12 @@ def play_unlock(world: World, case: Any) -> Frames:
     prompts, asked, turns = case
     cache, held = _locked_cache(world, prompts, asked)
     exposed, expose = list[list[int]](), cache.expose
-    cache.expose = lambda node: exposed.append(list(node.slots)) or expose(node)
+
+    def noted(node: Any) -> None:
+        exposed.append(list(node.slots))
+        expose(node)
+
+    cache.expose = noted
     yield _frame("before", cache)
     if turns == [None]:
         node = preorder(cache.roots[None])[-1]
@@ -221,7 +226,7 @@ def play_return_receipt(world: World, case: Any) -> Frames:
         handle = handles[number % len(handles)]
         shown = called(world, "return_receipt", LockError, also={"held": held}, hide="held", held=held, handle=handle)
         is_mute = isinstance(shown.result, Raised) and not str(shown.result.error).strip()
-        yield Shown(shown.caption, shown.things | {"the error": "the error says nothing" if is_mute else ALL_RIGHT})
+        yield Shown(shown.caption, {**shown.things, "the error": "the error says nothing" if is_mute else ALL_RIGHT})
 
 
 _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER)

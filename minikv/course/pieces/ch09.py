@@ -2,162 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import path_in_words, trie_in_words
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, kept
-from minikv.course.pieces.observe import (
-    ASKED,
-    DEEP,
-    PROMPT,
-    bracketed,
-    came_of,
-    kinds,
-    links,
-    numbers,
-    two,
-    yes_or_no,
-)
-from minikv.course.pieces.piece import NOTHING, CaseFrame, Frames, Piece, exercise
+from minikv.course.pieces.observer import Words
+from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of
+from minikv.course.pieces.stored import wrong_answers_to
 from minikv.course.pieces.trial import Played
-from minikv.engine import World
+from minikv.engine import World, ours, run_section
 from minikv.errors import OutOfPages
+from minikv.testing.attempt import attempt
 
 _ROWS = 3
-_ROW = st.integers(0, _ROWS - 1)
-_FILLED = st.lists(st.tuples(PROMPT, _ROW), max_size=5)
-_FORK = [("123", 0), ("1245", 1)]
-_RECYCLED = [("12", 0), ("123", 1), ("7", 0)]  # the nodes 1 and 2 name row 0, which was taken since
+_DAY = st.lists(st.builds("{} {}".format, PROMPT, st.integers(0, _ROWS - 1)), max_size=5).map(", ".join)
+_FORK = "123 0, 1245 1"  # each prompt with its row
+_RECYCLED = "12 0, 123 1, 7 0"  # the nodes 1 and 2 name row 0, which was taken since
 
 
-def _named(world: World, root: Any, prompt: str, row: int, pool: Any) -> None:
-    """Let the nodes of `prompt` name `row` where they name no current one; independent of the pieces."""
-    node = root
-    for token in numbers(prompt):
-        node = node.children.setdefault(token, world["TokenNode"](token, node))
-        if node.row is None or pool.version(node.row) != node.version:
-            node.row, node.version = row, pool.version(row)
-
-
-def _frame(caption: str, root: Any, pool: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
-    """A frame with what is `seen`, and a trie; a picture of it has rows of which only the states are known."""
-    thing = SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
-    trie = {"the trie": trie_in_words(root, pool), "the nodes that were there": kept(root)}
-    return CaseFrame(caption, {**seen, **trie}, thing)
+def _requests(day: str) -> list[tuple[list[int], int]]:
+    """The tokens and the row of each request."""
+    return [(numbers("".join(prompt)), int(row)) for *prompt, row in steps_of(day)]
 
 
 def play_trie_find(world: World, case: Any) -> Frames:
     """A trie with `prompts`, in row 0 and row 1 by turns, or a node in none; each of `queries` is looked up."""
     prompts, queries = case
-    root, pool = world["TokenNode"](), world["BitmaskPool"](2)
-    pool.alloc(2)
+    trie = world["RowTrie"](2)
     for number, prompt in enumerate(prompts):
-        _named(world, root, prompt, number % 2, pool)
+        ours("9.3", world)(trie.root, numbers(prompt), number % 2, trie.pool)
     if len(prompts) > 1:
-        next(iter(root.children.values()), root).row = None
-    yield _frame("before", root, pool)
+        next(iter(trie.root.children.values()), trie.root).row = None
+    yield Shown("before", {"root": trie.root}, trie)
     for query in queries:
-        given = numbers(query)
-        path = world["trie_find"](root, given)
-        words = "a tuple, not a list" if isinstance(path, tuple) else path_in_words(root, path)
-        seen = {"the tokens of the nodes": words, "the caller's prompt, which must not change": given}
-        yield _frame(f"find {bracketed(query)}", root, pool, seen)
+        yield called(world, "trie_find", root=trie.root, tokens=numbers(query), words=_no_tuple)
 
 
-def _among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
-    """A new node; one of the two below it is stale, or else the one above it. The others are current in `row`."""
-    make = world["TokenNode"]
-    above = make(5, make())
-    node = above.children[7] = make(7, above)
-    for token in (8, 9):
-        node.children[token] = make(token, node)
-    for each in (above, *node.children.values()):
-        each.row, each.version = row, pool.version(row)
-    (node.children[8] if is_below else above).version = 0
-    return node
+def _no_tuple(path: Any) -> Any:
+    """A tuple in words: whoever calls takes nodes off the end of the path."""
+    return Words("a tuple, not a list") if isinstance(path, tuple) else path
 
 
 def play_is_current(world: World, case: Any) -> Frames:
-    """A row is given back and taken, in the words of `steps`; before step `at` a new node names it."""
-    row, at, steps = case
-    pool = world["BitmaskPool"](2)
+    """On a day, a node names the row, which is given back and taken; of the nodes around it one is stale."""
+    row, day = case
+    pool, make = world["BitmaskPool"](2), world["TokenNode"]
     pool.alloc(2)
-    node = _among_others(world, 1 - row, pool, is_below=len(steps.split()) % 2 == 0)
+    above = make(5, make())
+    node = above.children[7] = make(7, above)
+    below = node.children[8] = make(8, node)
+    above.row = below.row = 1 - row
+    (above if len(day) % 2 else below).version = 1
     node.locks = 1 - row  # a lock says nothing about the row
-    before = "a node that names no row yet"
-    for number, step in enumerate(["", *steps.split()]):
-        if step and (step == "free") == pool.is_free(row):
-            continue
-        if step == "free":
-            pool.free([row])
-        elif step:
-            pool.occupy(row, renew=step == "take")
-        if at - number > 9:
-            continue  # a version that is large is what such a case is about
-        if number == at:
+    for step in ["begin", *day.split()]:
+        if step == "name":
             node.row, node.version = row, pool.version(row)
-            before = f"the node names row {row} with version {node.version}"
-        state = "free" if pool.is_free(row) else "in use"
-        seen = {
-            "is it current": yes_or_no(world["is_current"](node, pool)), "free rows": pool.num_free,
-            "the row and the version in the node, which must not change": [node.row, node.version],
-        }  # fmt: skip
-        yield CaseFrame(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
+        elif step == "free" and not pool.is_free(row):
+            pool.free([row])
+        elif step in ("take", "back") and pool.is_free(row):
+            pool.occupy(row, renew=step == "take")
+        if step == "begin" or node.row is not None:
+            state = f"row {row} is {'free' if pool.is_free(row) else 'in use'} and has version {pool.version(row)}"
+            caption = f"is_current(node, pool) of a node with row={node.row} and version={node.version} while {state}"
+            yield called(world, "is_current", node=node, pool=pool)._replace(caption=caption)
 
 
-def play_trie_insert(world: World, case: Any) -> Frames:
+def play_trie_insert(world: World, day: str) -> Frames:
     """Requests come one after the other; each takes a given row, frees it, and publishes, as in `RowTrie.finish`."""
-    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
-    for prompt, row in case:
-        pool.occupy(row, renew=True)
-        for node in root.children.values():
+    trie = world["RowTrie"](_ROWS)
+    for tokens, row in _requests(day):
+        trie.pool.occupy(row, renew=True)
+        trie.pool.free([row])
+        shown = called(world, "trie_insert", root=trie.root, tokens=tokens, row=row, pool=trie.pool)
+        yield shown._replace(picture=trie)
+        for node in trie.root.children.values():
             node.locks = 1
-        yield _frame(f"row {row} is taken", root, pool)
-        pool.free([row])
-        given = numbers(prompt)
-        path = world["trie_insert"](root, given, row, pool)
-        seen = {
-            "the tokens of the nodes that are returned": path_in_words(root, path), "the links": links(root),
-            "the caller's prompt, which must not change": given, "free rows": pool.num_free,
-            "the row of the root": root.row,
-        }  # fmt: skip
-        yield _frame(f"insert {bracketed(prompt)} in row {row}", root, pool, seen)
 
 
 def play_take_row(world: World, case: Any) -> Frames:
     """A trie whose rows were filled by requests that left; some rows run; a request comes that shares `query`."""
-    (steps, running, query), root, pool = case, world["TokenNode"](), world["BitmaskPool"](_ROWS)
-    for prompt, row in steps:
+    day, running, query = case
+    trie = world["RowTrie"](_ROWS)
+    root, pool = trie.root, trie.pool
+    for tokens, row in _requests(day):
         pool.occupy(row, renew=True)
-        _named(world, root, prompt, row, pool)
+        ours("9.3", world)(root, tokens, row, pool)
         pool.free([row])
     for row in set(running):
         pool.occupy(row)
-    path: list[Any] = world["trie_find"](root, numbers(query))
+    path = trie.find(numbers(query))
     for node in path:
         node.locks = int(2 in running)  # as by a request that copied the prefix into row 2
-    while path and not world["is_current"](path[-1], pool):
-        path.pop()
-    yield _frame(f"rows that run: {sorted(set(running)) or 'none'}", root, pool)
-    found, count = [node.token for node in path], len(path)
-    error, result = came_of(lambda: world["take_row"](pool, path), OutOfPages)
-    row, is_copy = two(result)
-    seen = {
-        "raised": error, "what is returned": "two values" if two(result) is result else kinds(result),
-        "the row": row, "has to be copied": yes_or_no(is_copy),
-        "the versions of the rows": [pool.version(each) for each in range(_ROWS)],
-        "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
-        "the list of nodes": ALL_RIGHT if len(path) == count else "it has changed; leave it as it was",
-    }  # fmt: skip
-    yield _frame(f"take a row for a request of which {found} is cached", root, pool, seen)
+    yield Shown("before", {"root": root}, trie)
+
+    def also() -> dict[str, Any]:
+        rows = range(_ROWS)
+        return {"the versions of the rows": [*map(pool.version, rows)], "free rows": [*filter(pool.is_free, rows)]}
+
+    held = f"{[node.token for node in path]} in the rows {[node.row for node in path]}"
+    caption = f"take_row(pool, path) of {held} while the rows {also()['free rows']} are free"
+    shown = called(world, "take_row", OutOfPages, pool=pool, path=path, also=also, words=_row_and_copy)
+    yield Shown(caption, {"root": root, **shown.things}, trie)
 
 
-_STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6).map(" ".join)
+def _row_and_copy(found: Any) -> Any:
+    """A row and whether to copy, as a pair; any value may say whether."""
+    is_pair = isinstance(found, list | tuple) and len(found) == 2
+    return (found[0], bool(found[1])) if is_pair else found
+
+
+_STEPS = st.lists(st.sampled_from(["name", "free", "take", "back"]), max_size=6).map(" ".join)
 
 PIECES = (
     Piece(
@@ -169,24 +127,23 @@ PIECES = (
     ),
     Piece(
         "9.2", "is_current", play_is_current,
-        cases=[(1, 0, ""), (1, 9, ""), (1, 0, "free"), (1, 0, "free take"), (1, 0, "free take free"),
-               (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take"),
-               (0, 0, "free take"), (1, 600, "free take " * 300)],
-        strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
+        cases=[(1, "name"), (1, ""), (1, "name free"), (1, "name free take"), (1, "name free take free"),
+               (1, "free take name free"), (0, "name free"), (1, "name free take free take"),
+               (0, "name free take"), (1, "free take " * 300 + "name")],
+        strategy=st.tuples(st.integers(0, 1), _STEPS),
     ),
     Piece(
         "9.3", "trie_insert", play_trie_insert,
-        cases=[[("123", 0)], _FORK, [("", 0)], [("12", 0), ("12", 0)], [("12", 0), ("7", 0), ("123", 1)],
-               [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)], [("1" * DEEP, 0)]],
-        strategy=_FILLED,
+        cases=["123 0", _FORK, " 0", "12 0, 12 0", "12 0, 7 0, 123 1", f"{_RECYCLED}, 123 2", f"{_RECYCLED}, 124 2",
+               "1" * DEEP + " 0"],
+        strategy=_DAY,
     ),
     Piece(
         "9.4", "take_row", play_take_row,
-        cases=[([], [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
+        cases=[("", [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
                (_FORK, [0], "1245"), (_FORK, [2], "123"), (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"),
-               (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
-               ([("1", 0), ("12", 1), ("123", 2), ("7", 0)], [], "123")],
-        strategy=st.tuples(_FILLED, st.lists(_ROW, max_size=2), PROMPT),
+               (_RECYCLED, [1], "123"), ("1 0", [], "1"), ("1 0, 12 1, 123 2, 7 0", [], "123")],
+        strategy=st.tuples(_DAY, st.lists(st.integers(0, _ROWS - 1), max_size=2), PROMPT),
     ),
 )  # fmt: skip
 
@@ -233,3 +190,26 @@ EXERCISES = (
         advice=_advice,
     ),
 )  # fmt: skip
+
+
+def _stored_trie() -> Any:
+    """The trie that is stored with the wrong answers of its chapter."""
+    section, world = wrong_answers_to("9.0")[0].section, dict[str, Any]()
+    world.update(run_section(section, world, str(Path(__file__).with_name("wrong_09.txt"))))
+    return world[section.name]
+
+
+OrderedTrie: Any = _stored_trie()  # as the chapter's notebook calls it
+
+
+def outcome(*steps: tuple[str, Sequence[int]]) -> str:
+    """Return the results of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
+
+    It is the number that the last step found, or the name of the error; a second is time enough.
+
+    >>> outcome(("insert", [1, 2]), ("find", [1, 2, 3])), outcome(*(("insert", [token]) for token in range(4)))
+    ('found 2', 'TooLong')
+    """
+    trie = OrderedTrie(capacity=3)
+    found = attempt(lambda: [getattr(trie, verb)(tokens) for verb, tokens in steps][-1], seconds=1.0)
+    return f"found {found.value}" if found.error is None else type(found.error).__name__

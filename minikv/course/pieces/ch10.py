@@ -2,70 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from itertools import islice
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, product, takewhile
 from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import lazy_pool, separators_in_words
-from minikv.course.pieces.identity import ALL_RIGHT, named
-from minikv.course.pieces.observe import DEEP, MOST, bracketed, came_of, counting, kind_of, listed, numbers
-from minikv.course.pieces.observer import RETURNED
-from minikv.course.pieces.piece import CaseFrame, Cost, Frames, Piece, exercise
-from minikv.course.pieces.trial import rebound
-from minikv.engine import World, engine_world
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
+from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import DEEP, counting, numbers
+from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
 _LETTERS = st.text("a,:|/= None12'\\\0\1", max_size=4)
 _PAIR = st.tuples(st.none() | _LETTERS, st.none() | _LETTERS)
 _KEY = st.sampled_from("abcdef")
 _REQUEST = st.lists(st.sampled_from(["1", "2", "1k", "2k"]), max_size=5).map(" ".join)
-_ON_PURPOSE = (ValueError, AssertionError, RuntimeError, MemoryError)
 
 
-def _key(key: Any) -> str:
-    """A key in a form that can be read: the first of its 64 hexadecimal digits."""
-    return key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {short_repr(key)}"
+# Two more kinds of keys, each with a seed: one says of what it is made, the other may be 0, and repeats.
+_MORE_KEYS = (
+    (0, lambda parent, tokens: (parent, tuple(tokens)), "lambda parent, tokens: (parent, tuple(tokens))"),
+    (1, lambda parent, tokens: 1 - parent, "lambda parent, tokens: 1 - parent"),
+)
 
 
 def play_block_keys(world: World, case: Any) -> Frames:
-    """The keys of a prompt, with blocks of `size` tokens, starting from `seed`."""
-    (prompt, size, seed), tokens = case, numbers(case[0])
-    keys = listed(world["block_keys"](tokens, size, seed, world["sha_key"]), _key)
-    seen = {
-        "how many keys": len(keys) if isinstance(keys, list) else keys, "the keys": keys,
-        "the caller's tokens, which must not change": tokens,
-    }  # fmt: skip
-    yield CaseFrame(f"the keys of {bracketed(prompt)} in blocks of {size}, with the seed {seed!r}", seen)
-    weak = world["block_keys"](tokens[:99], size, 0, lambda parent, tokens: (parent, tuple(tokens)))
-    yield CaseFrame("the same with the seed 0 and key_of=lambda parent, tokens: (parent, tokens)", {"the keys": weak})
-    bits = world["block_keys"](tokens, size, 1, lambda parent, tokens: 1 - parent)  # 0 is a key, and keys repeat
-    yield CaseFrame("the same with the seed 1 and key_of=lambda parent, tokens: 1 - parent", {"the keys": bits})
+    """The keys of a prompt, with blocks of `size` tokens, starting from `seed`; and the same with two more kinds."""
+    prompt, size, seed = case
+    for first, key_of, what in ((seed, world["sha_key"], "sha_key"), *_MORE_KEYS):
+        most = 99 if first == 0 else None  # since each key holds the one before it
+        tokens = numbers(prompt)[:most]
+        given = {"tokens": tokens, "size": size, "seed": first, "key_of": key_of}
+        caption = f"block_keys({short_repr(tokens)}, {size}, {first!r}, {what})"
+        yield called(world, "block_keys", **given, words=_readable)._replace(caption=caption)
+
+
+def _readable(keys: Any) -> Any:
+    """A list of keys, or a tuple, with the first hexadecimal digits of each."""
+    if not isinstance(keys, list | tuple):
+        return keys
+    return [f"bytes {key.hex()[:8]}..." if isinstance(key, bytes) else key for key in keys]
 
 
 def play_longest_hit(world: World, case: Any) -> Frames:
     """A table with some keys, letters here, with "" for "f"; "a" has the block of page 0, "b" one that is not true."""
-    cached, given = ([letter.replace("f", "") for letter in letters] for letters in case)
-    idle = type("IdleBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
+    cached, keys = ([letter.replace("f", "") for letter in letters] for letters in case)
+    idle = type("PoolBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
     pages = [ord(letter) - ord("a") for letter in case[0]]
     table = {key: (idle if page == 1 else world["PoolBlock"])(page) for key, page in zip(cached, pages)}
     for block in table.values():
         block.users = block.page % 2  # other requests may use it
-    keys, blocks, hits = list(given), list(table.values()), world["longest_hit"](table, given)
-    seen = {
-        "what is returned": listed(hits, partial(_page, blocks)), "the keys in the table": sorted(table),
-        "the users of the blocks, which must not change": [block.users for block in blocks],
-        "the caller's keys, which must not change": given,
-    }  # fmt: skip
-    yield CaseFrame(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
-
-
-def _page(known: Any, block: Any) -> str:
-    """A block by its page if it is one of those `known`, or the value in its place, in words."""
-    return named(block, f"page {block.page}", known) if hasattr(block, "page") else f"no block, but {kind_of(block)}"
+    yield Shown("before", {"table": table})
+    caption = f"longest_hit(table, {keys}) with {list(table)} in the table"
+    yield called(world, "longest_hit", table=table, keys=keys)._replace(caption=caption)
 
 
 def play_give_back(world: World, case: Any) -> Frames:
@@ -79,62 +71,55 @@ def play_give_back(world: World, case: Any) -> Frames:
         if state.endswith("k"):
             block.key = f"key {block.page}" if block.page else ""  # a key may be anything but None
             pool.table[block.key] = block
-    yield CaseFrame(f"the request's blocks: {_blocks_in_words(blocks)}", _queue_of(pool))
-    for verb in ["give back", "give back once more"][: 1 + again]:
-        given, caption = list(blocks), f"{verb}: {_blocks_in_words(blocks)}"
-        error, _ = came_of(lambda: world["give_back"](pool, given), *_ON_PURPOSE)  # noqa: B023 - called at once
-        seen = {
-            "raised": error, "the blocks": _blocks_in_words(blocks), **_queue_of(pool),
-            "the table": [key for key, _ in sorted(pool.table.items())],
-            "the blocks of the pool that were not given": _blocks_in_words([b for b in pool.blocks if b not in blocks]),
-            "the caller's list, which must not change": listed(given, partial(_page, pool.blocks)),
-        }  # fmt: skip
-        yield CaseFrame(caption, seen)
+    yield Shown("before", {"pool": pool})
+    for _ in range(1 + again):
+        held = ", ".join(f"page {b.page}{' with a key' * (b.key is not None)} (users={b.users})" for b in blocks)
+        shown = called(world, "give_back", ValueError, pool=pool, blocks=list(blocks))
+        _sort_front(pool.queue)
+        queue = {"pages in the queue": [block.page for block in islice(pool.queue, 2 * pool.size)]}
+        yield Shown(f"give_back(pool, blocks) of {held or 'nothing'}", {**shown.things, **queue})
 
 
-def _blocks_in_words(blocks: Sequence[Any]) -> str:
-    """The blocks of a request, in its order."""
-    states = [f"page {b.page} ({'cached' if b.key is not None else 'without a key'}, users {b.users})" for b in blocks]
-    return ", ".join(states) or "none"
+def _sort_front(queue: Any) -> None:
+    """Blocks without a key may be at the front of a queue in any order: put them in the order of their pages."""
+    front = list(takewhile(lambda block: block.key is None, islice(queue, 99)))
+    for block in sorted(front, key=lambda block: -block.page):
+        queue.remove(block)
+        queue.add_first(block)
 
 
-def _queue_of(pool: Any) -> Mapping[str, Any]:
-    """The queue from the next block to be taken: those without a key at its front in any order, then the others."""
-    found, backward, block = list(islice(pool.queue, MOST)), list[int](), pool.queue.mark.before
-    while block is not pool.queue.mark and len(backward) < MOST:
-        backward.append(block.page)
-        block = block.before
-    count = next((at for at, block in enumerate(found) if block.key is not None), len(found))
-    pages = [_page(pool.blocks, block) for block in found]
-    return {
-        "at the front of the queue, without a key": sorted(pages[:count]),
-        "the rest of the queue, in order": pages[count:],
-        "the queue, walked backward, agrees": backward == [block.page for block in found[::-1]],
-    }
-
-
-ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objects; half a character, as JSON has it
+HALF = "\ud800"  # half a character, as JSON has it
 LONG, FEW = 40, 21  # letters in a string; bytes of a seed that is made of it: SHA-1 has 20, and collisions are known
 
 
 def play_seed_of(world: World, case: Any) -> Frames:
     """Some pairs of adapter and salt; pairs that differ need seeds that differ."""
-    seeds = [world["seed_of"](*pair) for pair in case]
-    kinds = sorted({type(seed).__name__ for seed in seeds})
-    for at, pair in enumerate(case):
-        same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
-        seen = {"the type": kinds, "equal to the seed of": short_repr(same[0]) if same else "none before it"}
-        is_forged = any(isinstance(text, _OneHash) for text in pair)
-        note = ", a string that has the same `hash` as the other one" if is_forged else ""
-        yield CaseFrame(f"seed_of(lora={short_repr(pair[0])}, salt={short_repr(pair[1])}){note}", seen)
-    long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
-    if sizes := [_size_of(seed) for seed in long if isinstance(seed, bytes)]:
-        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, few enough that collisions can be found"
-        yield CaseFrame(f"the seeds of strings of {LONG} letters", {"their lengths": enough})
+    seeds = list[tuple[Any, str]]()
+    for lora, salt in case:
+        seed, caption = world["seed_of"](lora, salt), f"seed_of({_written(lora)}, {_written(salt)})"
+        equal = next((f"the bytes of {earlier}" for known, earlier in seeds if known == seed), "")
+        seeds.append((seed, caption))
+        yield Shown(caption, {RETURNED: Words(equal or _about(seed, lora, salt)) if isinstance(seed, bytes) else seed})
     if not case:
-        yield CaseFrame(
-            "strings that contain what you put between the two", {"the seeds": separators_in_words(world["seed_of"])}
-        )
+        clash = {"the seeds": _clash(world["seed_of"])}
+        yield Shown("strings that contain what you put between the two", clash)
+
+
+def _about(seed: bytes, *texts: str | None) -> str:
+    """What is said of a new seed: whether it is too small for a string that is long."""
+    if any(len(text or "") >= LONG for text in texts) and _size_of(seed) < FEW:
+        return f"{_size_of(seed)} bytes, few enough that collisions can be found"
+    return "bytes that no other pair has"
+
+
+def _written(text: str | None) -> str:
+    """A string in ASCII, where no two letters look alike; a long one by how it is made."""
+    if isinstance(text, _OneHash):
+        return f"a string {text!r} with a forged hash"
+    if text is None or len(text) < LONG:
+        return ascii(text)
+    runs = [(letter, len(list(same))) for letter, same in groupby(text)]
+    return " + ".join(ascii(letter) + f" * {count}" * (count > 1) for letter, count in runs)
 
 
 def _size_of(seed: bytes) -> int:
@@ -150,6 +135,43 @@ class _OneHash(str):
 
     def __hash__(self) -> int:
         return 0
+
+
+def _clash(seed_of: Callable[..., Any]) -> str:
+    """Say whether the strings of a pair can hold what keeps them apart in the seed."""
+    for words, one, other in _forged(seed_of):
+        if seed_of(*one) == seed_of(*other):
+            return words or f"{short_repr(one)} and {short_repr(other)} get the same seed: can every length be read?"
+    return ALL_RIGHT
+
+
+def _forged(seed_of: Callable[..., Any]) -> Iterator[tuple[str, Sequence[Any], Sequence[Any]]]:
+    """Pairs whose seeds are equal, if nothing but what is between them keeps them apart, after words for it."""
+    own = ["", *_texts_in(getattr(seed_of, "__code__", ""))]
+    for text in own:
+        yield "a string that stands for None in your code gets the same seed as None", (None, text), (text, text)
+    found = re.search("Q7(.*)Z9", "".join(_texts_in(seed_of("Q7", "Z9"))), re.DOTALL)
+    between = found[1] if found else ""
+    tried = between, *" ,:;|/-_.\n\0", ", ", *map("".join, product(own, own))  # a hash may hide it
+    for end, each in product(("", "\\"), tried):  # a backslash at the end undoes a quoting that leaves backslashes
+        words = (
+            f"seed_of('Q7' + between + {'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9'), "
+            "where `between` is what you put between the two strings"
+        )
+        yield words, (f"Q7{each}Z9{end}", "Z9"), (f"Q7{end}", f"Z9{each}Z9")
+    for size in (2**8, 2**16):  # what a length in one or two bytes cannot say
+        more = "x" * (size - len(between))
+        yield "", (f"Q7{between}{more}", "Z9"), ("Q7", f"{more}{between}Z9")
+    for label in own:  # before each string, and then a length that nothing ends
+        rest = "a" * (9 - len(label))
+        yield "", (f"{label}12{rest}", "zz"), ("1", f"{rest}{label}2zz")
+
+
+def _texts_in(code: Any) -> list[str]:
+    """The strings and the bytes in a piece of code, as strings."""
+    if isinstance(code, str | bytes):
+        return [code if isinstance(code, str) else str(code, "utf-8", "replace")]
+    return [text for part in getattr(code, "co_consts", ()) for text in _texts_in(part)]
 
 
 def _looks_into_table(world: World) -> int:
@@ -182,15 +204,15 @@ PIECES = (
     Piece(
         "10.4", "seed_of", play_seed_of,
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
-               [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
-               [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
-               [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)],
-               [(None, salt) for salt in ("é", "è", "中", "?", "-", "")],
-               [(None, "a"), (None, "A"), (None, "\U00010041")], [("a", "b"), (" a", "b"), ("a", "b ")],
+               [(None, None), ("None", "None"), ("None", None)], [("ab", "ab"), ("ab", "".join(["a", "b"]))],
+               [("a", "b"), ("b", "a"), (" a", "b"), ("a", "b ")], [(_OneHash("a"), None), (_OneHash("b"), None)],
+               [], [("x" * LONG, None), (None, "y" * LONG)],
+               [("", "a"), *((None, salt) for salt in ("a", "A", "\U00010041", "é", "è", "中", "?", "-", "", HALF,
+                                                       "\udfff", "\\ud800", "\ud83d\ude00", "\U0001f600"))],
                [(lora, None) for lora in ("\ufb01", "fi", "\xe9", "e\u0301", "\x01\x0b", "\x0b\x01",
                                           "\U0001f600" * 4, "\u1f60\u01f6\x1f\u6001\uf600")],
-               [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b")],
-               [(None, salt) for salt in (HALF, "\udfff", "\\ud800", "?", "\ud83d\ude00", "\U0001f600")],
+               [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b"),
+                ("x" * 5_000 + "y" + "x" * 4_999, "a")],
                [("12aaaaaaaaa", "zz"), ("1", "12aaaaaaaaazz"), ("x", "y" * 11), ("x" + "y" * 10, "y")]],
         strategy=st.lists(_PAIR, max_size=5),
     ),
@@ -225,42 +247,30 @@ def lazy_hit(table: Mapping[Any, Any], keys: Sequence[Any]) -> list[Any]:
     return hits
 
 
-def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Frames:
-    """Prompts are served one after the other, in three pages of two tokens; which pages, and how many are hits."""
-    engine, calls = {**engine_world(2, 3, 4, 5, 10)}, list[str]()
-    pool, open_request = lazy_pool(engine["BlockPool"](3)), rebound(engine["open_request"], engine)
-    engine["longest_hit"] = world["lazy_hit"]
+class Block(SimpleNamespace):
+    """A block of a lazy pool: its page, the key that it has by now, and its users."""
 
-    def serve(tokens: list[int]) -> tuple[list[int], str]:
-        blocks, hits = open_request(pool, tokens, 2)
-        pool.give_back(blocks)
-        return [block.page for block in blocks], f"{hits} hits"
 
-    for tokens in prompts:
-        calls.append(f"serve({tokens})")
-        yield CaseFrame(", ".join(calls), {RETURNED: serve(tokens)})
-    for held in () if prompts else ("ba", "cb"):
-        blocks = [SimpleNamespace(page=page, key=key, users=0) for page, key in enumerate(held)]
-        table = dict(zip("ab", blocks))
-        found = [block.page for block in world["lazy_hit"](table, ["a", "b"])]
-        yield CaseFrame(
-            f"lazy_hit of keys a and b, which lead to blocks with the keys {held[0]} and {held[1]}", {RETURNED: found}
-        )
+def play_lazy_hit(world: World, case: Any) -> Frames:
+    """A table with the keys a, b and c, whose blocks have the keys `now`, a dot for none; some of them are in use."""
+    now, asked = ([None if letter == "." else f"key {letter}" for letter in letters] for letters in case)
+    table = {f"key {letter}": Block(page=at, key=key, users=at % 2) for at, (letter, key) in enumerate(zip("abc", now))}
+    yield Shown("before", {"table": table})
+    caption = f"lazy_hit(table, {asked}) where the blocks of {list(table)} have the keys {now}"
+    yield called(world, "lazy_hit", table=table, keys=asked)._replace(caption=caption)
 
 
 EXERCISES = (
     exercise(
         "10.5", "hit_tokens", hit_tokens,
-        cases=[([], 2), ([[1, 2, 3]], 2), ([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2),
-               ([[1, 2, 3, 4], [1, 2, 9, 9, 9]], 2), ([[1, 2, 3], [1, 2, 3]], 1), ([[1, 2, 1, 2, 1]], 2),
-               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2), ([[1] * 5, [1] * 5], 4)],
+        cases=[([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2), ([[1, 2, 3], [1, 2, 3]], 1),
+               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
     ),
     exercise(
         "10.6", "lazy_hit", lazy_hit,
-        cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]],
-               [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]], []],
-        strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
+        cases=[("abc", "abc"), ("ab", "acb"), ("b", "a"), (".", "a"), ("ba", "ab"), ("cb", "ab"), ("", "a")],
+        strategy=st.tuples(st.text("abc.", max_size=3), st.text("abc", max_size=4)),
         play=play_lazy_hit,
     ),
 )  # fmt: skip

@@ -3,155 +3,177 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.observe import bracketed, came_of, kinds
-from minikv.course.pieces.piece import CaseFrame, Frames, Piece, exercise, framed
+from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import bracketed, shuffle, steps_of
 from minikv.course.pieces.trial import Played, rebound
 from minikv.engine import World, engine_world
 
+_PAGES = 7
 _NUMBER = st.integers(0, 3)
-_STEP = st.builds(
-    "{} {} {}".format, st.sampled_from(["append", "append", "fork", "attach", "detach"]), _NUMBER, _NUMBER
-)
-_BUILT = st.tuples(st.integers(1, 3), st.lists(_STEP, max_size=5).map(", ".join))
-_THREE = 2, "append 0 3"  # a: [A B] [C .]
-_FORKED = 2, "append 0 3, fork 0"  # b has the same
-_PARTED = 2, "append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
-_FULL = 2, "append 0 4, fork 0"  # as _FORKED, but the last page is full
-_THREE_HAVE_IT = 2, "append 0 3, fork 0, fork 0"
-_frame = framed(seen_of_pages)
+_VERB = st.sampled_from(["append", "append", "fork", "attach", "detach"])
+_STEPS = st.lists(st.builds("{} {} {}".format, _VERB, _NUMBER, _NUMBER), max_size=5).map(", ".join)
+_THREE = "2, append 0 3"  # pages of 2; a: [A B] [C .]
+_FORKED = "2, append 0 3, fork 0"  # b has the same
+_PARTED = "2, append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
+_FULL = "2, append 0 4, fork 0"  # as _FORKED, but the last page is full
 
 
-def _branch(made: Any, which: int) -> tuple[Any, str, Any]:
-    """Shared pages, and the name of one of their branches with the branch itself."""
-    cache = built(made)
-    name = branch_name(cache, which)
-    return cache, name, cache.branches[name]
+def _day(asks: str, *numbers: Any) -> Any:
+    """Days with any steps, and at their end what is asked for."""
+    return st.builds(f"{{}}, {{}}, {asks}".format, st.integers(1, 3), _STEPS, *numbers)
 
 
-def _copied_lists(branch: Any, old: Any) -> str:
-    """Return whether a forked branch has lists of its own."""
-    if branch is old:
-        return "it is the old branch itself"
-    for name in ("tokens", "pages"):
-        if not isinstance(value := getattr(branch, name, None), list | None):
-            return f"its {name} are a {type(value).__name__}; make a list, which can grow"
-    one = [name for name in ("tokens", "pages") if getattr(branch, name, None) is getattr(old, name)]
-    if one:
-        return f"both branches have one list of {' and one of '.join(one)}: what one adds to it, the other has too"
-    return ALL_RIGHT
+@lru_cache
+def _ours() -> World:
+    return engine_world(2, 11)
 
 
-def play_fork_branch(world: World, case: Any) -> Frames:
-    """One of the branches is forked."""
-    cache, name, old = _branch(*case)
-    yield _frame("before", cache)
-    new = world["fork_branch"](cache, old)
-    names = ", ".join(map(str, cache.branches))
-    is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
-    if is_branch:
-        cache.branches["the new one"] = new
-    seen = {
-        "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": _copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
-        "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
-    }  # fmt: skip
-    yield CaseFrame(f"fork {name}", seen, cache)
-    if is_branch:
-        found = type(old)(list(old.tokens), list(old.pages))
-        cache.branches["one more"] = world["fork_branch"](cache, found)
-        yield _frame("fork a branch that has no name yet, as `attach` does", cache)
+class _Value(str):
+    """A value, which may be anything: one of them counts as false."""
+
+    def __bool__(self) -> bool:
+        return self != "C"
 
 
-def play_drop_pages(world: World, case: Any) -> Frames:
+def built(day: str) -> tuple[Any, list[list[int]]]:
+    """Shared pages after a day, made by our own pieces, and what is asked for in the end; no token comes twice.
+
+    A day begins with the size of a page. A step is a verb, the place of a branch, and perhaps how many tokens, whose
+    values are letters. One for which there is no room is left out.
+    """
+    (size,), *steps = steps_of(day)
+    cache, count, asks = _ours()["SharedPages"](_PAGES, int(size)), 0, list[list[int]]()
+    shuffle(cache.pool)
+    cache.values = [["old" if page < 5 else None] * cache.size for page in range(_PAGES)]  # some have been in use
+    cache.attach("a", [])
+    for verb, *given in steps:
+        which, *more = map(int, given)
+        name, new = _name_of(cache, which), chr(ord(max(cache.branches)) + 1)
+        if verb == "ask":
+            asks.append([which, *more])
+        elif verb == "append":
+            numbers = range(count, count + more[0])
+            with suppress(MemoryError):
+                cache.append(name, [11 + at for at in numbers], [_Value(chr(ord("A") + at)) for at in numbers])
+                count += len(numbers)
+        elif verb == "fork":
+            cache.fork(name, new)
+        elif verb == "attach":
+            cache.attach(new, list(cache.branches[name].tokens))
+        elif len(cache.branches) > 1:
+            cache.detach(name)
+    return cache, asks
+
+
+def _name_of(cache: Any, which: int) -> str:
+    names: list[str] = list(cache.branches)
+    return names[which % len(names)]
+
+
+def _asked(day: str) -> Any:
+    """Shared pages after a day, the name of the branch that is asked for, the branch itself, and further numbers."""
+    cache, [(which, *numbers)] = built(day)
+    name = _name_of(cache, which)
+    return cache, name, cache.branches[name], *numbers
+
+
+def _tidy(cache: Any, branch: Any = None, free: Sequence[int] = ()) -> None:
+    """Take away what may differ: the order in which pages were freed, or were taken by a branch, and unused places."""
+    cache.pool.stack.sort()
+    places = [at for at, page in enumerate(branch.pages) if page in free] if branch else []
+    taken = [branch.pages[at] for at in places]
+    values = [cache.values[page] for page in taken]
+    for at, page, held in zip(places, sorted(taken, key=free.index), values):
+        branch.pages[at], cache.values[page] = page, held
+    for page, held in enumerate(cache.values):
+        ends = [len(each.tokens) - cache.size * each.pages.index(page)
+                for each in cache.branches.values() if page in each.pages]  # fmt: skip
+        for place in range(max([0, *ends]), len(held)):
+            held[place] = None
+
+
+def play_fork_branch(world: World, day: str) -> Frames:
+    """One of the branches is forked, and then one without a name, as `attach` does."""
+    cache, name, branch = _asked(day)
+    yield Shown("before", {"cache": cache})
+    yield called(world, "fork_branch", cache=cache, **{name: branch})
+    nameless = type(branch)(list(branch.tokens), list(branch.pages))
+    yield called(world, "fork_branch", cache=cache, nameless=nameless)
+
+
+def play_drop_pages(world: World, day: str) -> Frames:
     """Branches let go of their pages from number `start` on, one after the other."""
-    made, leaving = case
-    cache = built(made)
-    yield _frame("before", cache)
+    cache, leaving = built(day)
+    yield Shown("before", {"cache": cache})
     for which, start in leaving:
-        name = branch_name(cache, which)
-        branch = cache.branches[name]
+        branch = cache.branches[_name_of(cache, which)]
         start = min(start, len(branch.pages))
         kept, given = branch.pages[:start], branch.pages[start:]
         if not start:  # as when a branch ends; one that keeps some pages still has all of them during the call
             branch.pages = kept
-        world["drop_pages"](cache, given)
+        shown = called(world, "drop_pages", cache=cache, pages=given)
         branch.tokens, branch.pages = branch.tokens[: start * cache.size], kept
-        what = "all its pages" if not start else f"its pages after the first {start}"
-        yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
+        _tidy(cache)
+        yield shown
 
 
-def play_own_pages(world: World, case: Any) -> Frames:
-    """A branch is to have `count` more tokens; then they are written, with themselves for values."""
-    made, which, count = case
-    cache, name, branch = _branch(made, which)
-    before, last = list(branch.pages), len(branch.pages) - 1
-    yield _frame("before", cache)
-    error, _ = came_of(lambda: world["own_pages"](cache, branch, count), MemoryError)
-    seen = {
-        "raised": error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
-        "the last page that it had": "kept" if branch.pages[last : last + 1] == before[-1:] else "replaced",
-        "how many pages it has now": len(branch.pages),
-    }  # fmt: skip
-    empty = "" if before else ", which has no page yet,"
-    yield _frame(f"{name}{empty} needs room for {count} more token{'s' * (count != 1)}", cache, seen)
-    if error == "no error":
-        new = list(range(101, 101 + count))
-        for number in new:
-            index, at = divmod(len(branch.tokens), cache.size)
-            cache.values[branch.pages[index]][at] = number
-            branch.tokens.append(number)
-        yield _frame(f"then {name} writes {bracketed(new)}", cache)
+def play_own_pages(world: World, day: str) -> Frames:
+    """A branch is to have `count` more tokens."""
+    cache, name, branch, count = _asked(day)
+    free = cache.pool.stack[::-1]
+    yield Shown("before", {name: branch, "cache": cache})
+    shown = called(world, "own_pages", MemoryError, cache=cache, **{name: branch}, count=count, also={name: branch})
+    _tidy(cache, branch, free)
+    yield shown
 
 
-def play_settle_draft(world: World, case: Any) -> Frames:
+def play_settle_draft(world: World, day: str) -> Frames:
     """A branch has a draft, of which the first `right` tokens are correct."""
-    made, which, drafted, right = case
-    cache, name, branch = _branch(made, which)
+    cache, name, branch, drafted, right = _asked(day)
     draft, right = list(range(101, 101 + drafted)), min(right, drafted)
-    error, _ = came_of(lambda: cache.draft(name, draft, draft), MemoryError)
-    if error != "no error":
+    try:
+        cache.draft(name, draft, draft)
+    except MemoryError:
         return
-    yield _frame(f"{name} drafts {bracketed(draft)}", cache)
-    world["settle_draft"](cache, branch, right)
-    begin = branch.draft_from
-    seen = {
-        "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages),
-        "its `draft_from`": "None" if begin is None else begin,
-    }  # fmt: skip
-    yield _frame(f"{right} of {drafted} draft tokens {'is' if right == 1 else 'are'} correct", cache, seen)
+    yield Shown(f"{name} drafts {bracketed(draft)}", {name: branch, "cache": cache})
+    shown = called(world, "settle_draft", cache=cache, **{name: branch}, num_right=right, also={name: branch})
+    _tidy(cache)
+    yield shown._replace(caption=f"{shown.caption} with the draft {bracketed(draft)}")
 
 
 PIECES = (
     Piece(
         "11.1", "fork_branch", play_fork_branch,
-        cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3)),
+        cases=[f"{_THREE}, ask 0", f"{_FORKED}, ask 0", f"{_FORKED}, ask 1", f"{_PARTED}, ask 1", f"{_FULL}, ask 0"],
+        strategy=_day("ask {}", _NUMBER),
     ),
     Piece(
         "11.2", "drop_pages", play_drop_pages,
-        cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_PARTED, [(1, 0)]),
-               (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
-        strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
+        cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, ask 0 0", f"{_PARTED}, ask 1 0",
+               f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0", f"{_FULL}, ask 0 0, ask 1 0"],
+        strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, st.integers(0, 2)), max_size=3)
+                      .map(", ".join)),
     ),
     Piece(
         "11.3", "own_pages", play_own_pages,
-        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, ""), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
-               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, "append 0 13"), 0, 1), (_PARTED, 1, 1),
-               (_THREE_HAVE_IT, 2, 4), ((2, "append 0 5, fork 0"), 1, 1)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
+        cases=[f"{_FORKED}, ask 1 1", f"{_THREE}, ask 0 1", "2, ask 0 3", f"{_FORKED}, ask 0 2", f"{_FULL}, ask 1 1",
+               f"{_FULL}, ask 1 2", f"{_FORKED}, ask 1 0", f"{_FORKED}, ask 1 12", f"{_FORKED}, ask 1 11",
+               "2, append 0 13, ask 0 1", f"{_PARTED}, ask 1 1", f"{_FORKED}, fork 0, ask 2 4",
+               "2, append 0 5, fork 0, ask 1 1"],
+        strategy=_day("ask {} {}", _NUMBER, st.integers(0, 9)),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
-        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1),
-               ((2, ""), 0, 3, 2), ((2, "append 0 2"), 0, 3, 1)],
-        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
+        cases=[f"{_THREE}, ask 0 4 2", f"{_THREE}, ask 0 4 4", f"{_THREE}, ask 0 4 0", f"{_FORKED}, ask 1 4 1",
+               f"{_PARTED}, ask 0 3 1", "2, ask 0 3 2", "2, append 0 2, ask 0 3 1"],
+        strategy=_day("ask {} {} {}", _NUMBER, st.integers(0, 5), st.integers(0, 5)),
     ),
 )  # fmt: skip
 

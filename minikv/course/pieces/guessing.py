@@ -16,7 +16,18 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS
-from minikv.course.pieces.record import RIGHT, Guess, corrected, guesses, missed, predictions, remember, sign, standing
+from minikv.course.pieces.record import (
+    RIGHT,
+    Guess,
+    corrected,
+    guesses,
+    missed,
+    predictions,
+    remember,
+    sign,
+    standing,
+    tried_tests,
+)
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -266,6 +277,8 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
         print(f"chapter {chapter:02d}   " + "   ".join(f"{sign(mark)} {id}" for id, mark in row.items()))
     marks = [mark for row in found.values() for mark in row.values()]
     print(f"{marks.count(RIGHT)} of {len(marks)} solved")
+    if own := tried_tests():
+        print("your tests: " + ", ".join(f"{sign(mark)} {id}" for id, mark in sorted(own.items())))
     made, right = predictions()
     if made:
         again = f"; look again at {', '.join(missed())}" if missed() else ""

@@ -23,7 +23,7 @@ from minikv.course.pieces.trial import (
     is_code,
     node_of,
     play_case,
-    plays_of_ours,
+    played_by_us,
     reference_world,
 )
 from minikv.engine import World, run_section
@@ -59,7 +59,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     long as all others together and tell only whether an answer calls itself.
     """
     cases = [case, *_small_cases(piece)]
-    expected = [play_case(piece, reference_world(piece, node_of(world)), case), *_played_by_us(piece, world)]
+    expected = [played_by_us(piece, each, node_of(world)) for each in cases]
     mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
     for wrong in piece.wrong if mine else ():
         theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
@@ -82,11 +82,6 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 def _small_cases(piece: Piece) -> list[Any]:
     """The hand-picked cases of a piece but for the large ones."""
     return [case for case in piece.cases if not _is_deep(case)]
-
-
-def _played_by_us(piece: Piece, world: World) -> list[Played]:
-    plays = plays_of_ours(piece, node_of(world))
-    return [plays[repr(case)] for case in _small_cases(piece)]
 
 
 def _plays(
@@ -150,7 +145,9 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     """
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
-    wrong = [play.found for play in _plays(piece, world, {}, _small_cases(piece), _played_by_us(piece, world))]
+    cases, node = _small_cases(piece), node_of(world)
+    ours = [played_by_us(piece, case, node) for case in cases]
+    wrong = [play.found for play in _plays(piece, world, {}, cases, ours)]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from minikv.testing.attempt import type_of
+from minikv.tokens import PackedTokens
 
-MOST_STEPS, MOST_KEYS = 8, 12  # of a path, before it begins again at an object; of a dictionary in words
+MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins again at an object; of a dictionary in words
 MOST_LETTERS = 60  # of lists in a list
 MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
-_PLAIN = int, str, float, bool, bytes, type(None)
-_ROW = list, tuple, deque, range, array
+_ROW = list, tuple, deque, range, array, PackedTokens
+_PLAIN = frozenset((int, str, float, bool, bytes, type(None)))
 _SHARED = list, dict, set, deque, bytearray, array, np.ndarray  # what one holder can change for another
 
 
@@ -88,27 +89,30 @@ class Observer:
         for name, thing in things.items():
             alive.append(todo := [(0, name, thing)])
             for steps, path, value in islice(todo, MOST_SEEN):  # which grows meanwhile
-                value = _plain(value)
-                if type(value) in _PLAIN:
+                if type(value) in _PLAIN or type(value := _plain(value)) in _PLAIN:
                     found.append((steps, path, value))
                     continue
                 said, below = self._about(path, value, here)
                 found.append((steps, path, said))
                 path = path if (steps + 1) % MOST_STEPS else f"({type(value).__name__} {len(here)})"
                 todo += [(steps + 1, path + step, part) for step, part in below]
-        return {path: said for _, path, said in sorted(found, key=lambda each: each[0])}
+        return {path: said for _, path, said in sorted(found, key=itemgetter(0))}
 
     def _about(self, path: str, value: Any, here: dict[int, str]) -> tuple[Any, Iterable[tuple[str, Any]]]:
         """Return what is said of a value, and what lies below it, by the next step of its path."""
         if isinstance(value, Words):
             return value, ()
         first = here.setdefault(id(value), path)
+        if first != path and id(value) in self.known:
+            return self._name(path, value, first), ()
         if isinstance(value, _SHARED) and first != path:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if (said := _whole(value)) is not None:
             return said, ()
         if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
             return _about_array(value)
+        if hasattr(value, "_fields"):
+            return Words(type_of(value)), [(f".{name}", part) for name, part in zip(value._fields, value)]
         if isinstance(value, _ROW):
             items = [_plain(item) for item in value]
             if all(map(_is_plain, items)):
@@ -116,9 +120,9 @@ class Observer:
             return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
         if isinstance(value, dict):
             return _about_dict(value)
-        if not (attributes := list(_attributes(value))):
+        if not (attributes := _attributes(value)):
             return Words(type_of(value)), ()
-        return self._name(path, value, first), attributes if first == path else ()
+        return self._name(path, value, first), () if first != path else attributes
 
     def _name(self, path: str, value: Any, first: str) -> Words:
         """Say which object it is: one that was seen before, or a new one, by the first path to it."""
@@ -137,17 +141,13 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    for kind in (bool, int, float, str, bytes):
-        if isinstance(value, kind):
-            return kind.__new__(kind, value) if kind is not str else str.__str__(value)
-    return value
+    plain = next((kind for kind in (int, float, str, bytes) if isinstance(value, kind)), None)
+    return value if plain is None else str.__str__(value) if plain is str else plain(value)
 
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value says all about itself; so does a tuple of such values."""
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(map(_is_plain, value))
-    return type(value) in _PLAIN
+    return type(value) in _PLAIN or (type(value) is tuple and all(map(_is_plain, value)))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -156,6 +156,8 @@ def same(one: Any, other: Any) -> bool:
     >>> same([1, 2], [1, 2]), same(1.0, 1), same([(1,)], [[1]])
     (True, False, False)
     """
+    if type(one) is type(other) and type(one) in (int, str, bool, Words):
+        return bool(one == other)
     if isinstance(one, dict) and isinstance(other, dict):
         one, other = list(one.items()), list(other.items())
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -170,11 +172,13 @@ def _kind(value: Any) -> str:
 
 
 def _outline(items: list[Any]) -> Words:
-    """Lists in a list as they are, if they are short; else how many there are."""
+    """Lists in a list as they are, if they are short; else how many there are, of which kind."""
     parts = [item for item in items if type(item) in (list, tuple) and all(map(_is_plain, item))]
     if len(parts) == len(items) and len(said := repr(items)) < MOST_LETTERS:
         return Words(said)
-    return Words(f"{len(items)} value{'s' * (len(items) != 1)}")
+    kinds = {"value" if isinstance(item, (*_ROW, Words)) or _is_plain(item) else _kind(item) for item in items}
+    name = kinds.pop() if len(kinds) == 1 else "value"
+    return Words(f"{len(items)} {name}{'s' * (len(items) != 1)}")
 
 
 def _whole(value: Any) -> Words | None:
@@ -205,8 +209,8 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
         return Words(f"{len(pairs)} keys"), [
             (f", {what} {at}", part) for at, pair in enumerate(pairs) for what, part in zip(("key", "value"), pair)
         ]
-    if not isinstance(value, OrderedDict):
-        pairs.sort(key=repr)
+    if len(pairs) > 1 and not isinstance(value, OrderedDict):
+        pairs.sort(key=lambda pair: repr(pair[0]))
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     if all(map(_is_plain, items)):
         return dict(zip(keys, items)), ()
@@ -214,15 +218,10 @@ def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
     return Words(f"{{{entries}}}"), [(f"[{key!r}]", item) for key, item in zip(keys, items)]
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(value: Any) -> list[tuple[str, Any]]:
     """The attributes of an object that are no functions, and not private."""
-    held = dict(getattr(value, "__dict__", ()))
-    held |= {name: getattr(value, name) for name in _slots_of(type(value)) if hasattr(value, name)}
-    for name, part in held.items():
-        if name[0] != "_" and not callable(part):
-            yield f".{name}", part
-
-
-@cache
-def _slots_of(kind: type) -> list[str]:
-    return [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
+    held = getattr(value, "__dict__", {})
+    if hasattr(type(value), "__slots__"):
+        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+        held = held | {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return [(f".{name}", part) for name, part in held.items() if name[0] != "_" and not callable(part)]

@@ -12,18 +12,15 @@ import ast
 import builtins
 import contextlib
 import inspect
-import io
 import linecache
 import math
 import re
 import symtable
 import sys
-import tokenize
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from minikv.engine import World, classes_for, engine_sections, given, sections
 from minikv.files import replace
@@ -226,62 +223,44 @@ def definitions(text: str) -> dict[str, str]:
     return {name: "\n".join(steps) for name, steps in found.items()}
 
 
-class Written(NamedTuple):
-    """A part of a file: what its code is, however it is laid out, and its comments."""
-
-    code: str
-    comments: frozenset[str]
-
-    def is_in(self, others: Iterable[Written]) -> bool:
-        """Return whether one of the others has the same code and all these comments."""
-        return any(self.code == other.code and self.comments <= other.comments for other in others)
-
-
 def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
     """Copy the file into its folder of older ones if the new one lacks a part of the learner's; return the copy's path.
 
     The five newest copies are kept. `ours` is the file of a learner who has written nothing.
 
-    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = [1,2]", "# %% 3.1 split\\nx = [\\n    1, 2\\n]", "")
+    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = 1", "# %% 3.1 split\\n\\nx = 1 ", "")
     """
     folder = path.with_name(f"{path.stem}_older")
-    known = [*parts_of(new), *parts_of(ours), *(_part(section.text) for section in engine_sections())]
+    known = parts_of(new) | parts_of(ours) | {_lines_in(section.text) for section in engine_sections()}
+    copies = dict[int, Path]()
     for file in sorted(folder.glob("*.py")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            known += parts_of(file.read_text("utf-8-sig"))
-    if all(part.is_in(known) for part in parts_of(old)):
+            known |= parts_of(file.read_text("utf-8-sig"))
+        if found := re.fullmatch(rf"{re.escape(path.stem)}_(\d+)", file.stem):
+            copies[int(found[1])] = file
+    if parts_of(old) <= known:
         return None
     folder.mkdir(exist_ok=True)
-    numbered = re.compile(rf"{re.escape(path.stem)}_(\d+)")
-    copies = {
-        int(found[1]): file for file in folder.glob(f"*{path.suffix}") if (found := numbered.fullmatch(file.stem))
-    }
-    number = max(copies, default=0) + 1
-    copy = folder / f"{path.stem}_{number}{path.suffix}"
+    copy = folder / f"{path.stem}_{max(copies, default=0) + 1}{path.suffix}"
     replace(copy, old)
     for oldest in sorted(copies)[: max(0, len(copies) + 1 - MOST_OLDER)]:
         copies[oldest].unlink(missing_ok=True)
     return copy
 
 
-def parts_of(text: str) -> list[Written]:
-    """Return the text before the first section, if there is any, and the text of each section.
+def parts_of(text: str) -> set[str]:
+    """The text before the first section and the text of each section, without blank lines and blanks at their ends.
 
-    >>> [sorted(part.comments) for part in parts_of("import sys\\n# %% 3.1 split\\nx = 1  # one\\n")]
-    [[], ['one']]
+    >>> sorted(parts_of("import sys\\n# %% 3.1 split\\n\\nx = 1  \\n"))
+    ['import sys', 'x = 1']
     """
     found = sections(text)
-    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
-    return [_part(part) for part in (before, *(section.text for section in found)) if part]
+    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text])
+    return {_lines_in(part) for part in (before, *(section.text for section in found))} - {""}
 
 
-def _part(text: str) -> Written:
-    try:
-        code = ast.dump(ast.parse(text))
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (SyntaxError, ValueError, tokenize.TokenError):
-        return Written(text.strip(), frozenset())
-    return Written(code, frozenset(token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT))
+def _lines_in(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def namespace_of(answer: Any) -> World:

@@ -52,24 +52,10 @@ class Shown(NamedTuple):
     result: Any = None
 
 
-CaseFrame = Shown
 Frames = Iterator[Shown]
 Play = Callable[[World, Any], Frames]  # of a case in a world
 Also = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 CALLERS = "the caller's {}"  # an argument that is to stay as it was
-
-
-def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]:
-    """A function that makes frames with what is `seen` and with what `look` sees of a thing.
-
-    >>> framed(lambda pages: {"how many": len(pages)})("before", [7, 8], {"first": 7}).things
-    {'first': 7, 'how many': 2}
-    """
-
-    def frame(caption: str, thing: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
-        return CaseFrame(caption, {**seen, **look(thing)}, thing)
-
-    return frame
 
 
 class Verdict(NamedTuple):

@@ -5,7 +5,8 @@ A prompt of a case is a word, with a digit for each token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
@@ -184,3 +185,25 @@ def counting(kind: type) -> tuple[Any, list[int]]:
 
     methods = {name: counted(name) for name in one + whole}
     return type(kind.__name__, (kind,), methods), tally
+
+
+def in_any_order(found: Any) -> Any:
+    """A list with the smallest first, which remains the same list, or such a list of a tuple; anything else as it is.
+
+    >>> in_any_order([2, 1]), in_any_order((2, 1)), in_any_order({1})
+    ([1, 2], [1, 2], {1})
+    """
+    found = listed(found)
+    if isinstance(found, list):
+        with suppress(TypeError):  # not only numbers
+            found.sort()
+    return found
+
+
+def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Each item of a list in `words`; anything else that is returned stays as it is.
+
+    >>> each_in(str)([1, 2]), each_in(str)(None)
+    (['1', '2'], None)
+    """
+    return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from minikv.testing.attempt import short_repr
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
 CORRECTED = "☑"  # a prediction that was missed, and right later
+OF_A_TEST = " test"  # after the id of a piece: the test that the learner wrote for it
+_A_PREDICTION = re.compile(r"\.[^\W\d_]$")
 NUMBERING = 1  # of the pieces, exercises and predictions; a file that does not say is of the first
 MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
@@ -148,9 +151,19 @@ def predictions() -> tuple[int, int]:
     >>> guesses.clear(); made, right = predictions(); made >= right
     True
     """
-    marks = {label for label, mark in recall(aloud=False).items() if mark != WRONG and label[-1:].isalpha()}
+    marks = {label for label, mark in recall(aloud=False).items() if mark != WRONG and _A_PREDICTION.search(label)}
     right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
     return right + len(missed()), right
+
+
+def tried_tests() -> dict[str, str]:
+    """Return the marks of the tests that the learner wrote, by the ids of their pieces.
+
+    >>> remember("3.1 test", RIGHT); tried_tests()["3.1"]
+    '✅'
+    """
+    found = recall(aloud=False).items()
+    return {id.removesuffix(OF_A_TEST): mark for id, mark in found if id.endswith(OF_A_TEST)}
 
 
 def corrected() -> list[str]:
@@ -173,7 +186,7 @@ def as_json() -> dict[str, Any]:
     """Return what `progress` shows, as JSON has it, with the names of the pieces and exercises.
 
     >>> sorted(as_json())
-    ['chapters', 'predictions', 'solved', 'total']
+    ['chapters', 'predictions', 'solved', 'tests', 'total']
     """
     found, chapters = standing(), {}
     for chapter, row in found.items():
@@ -185,7 +198,9 @@ def as_json() -> dict[str, Any]:
     marks = [mark for row in found.values() for mark in row.values()]
     made, right = predictions()
     guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
-    return {"chapters": chapters, "solved": marks.count(RIGHT), "total": len(marks), "predictions": guessed}
+    own = {id: _STATES[mark] for id, mark in tried_tests().items()}
+    solved = {"solved": marks.count(RIGHT), "total": len(marks)}
+    return {"chapters": chapters, **solved, "tests": own, "predictions": guessed}
 
 
 def _recalled(aloud: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -196,19 +196,22 @@ def _may_be_none(piece: Any) -> bool:
     """Return whether our code returns `None` in some case: then nobody has forgotten to return anything."""
     if not isinstance(piece, Piece):
         return True
-    frames = [frame for played in plays_of_ours(piece).values() for frame in played.frames]
+    frames = [frame for case in cases_for(piece) for frame in played_by_us(piece, case).frames]
     own = [frame for frame in frames if re.findall(r"(\w+)\(", frame.caption)[-1:] == [piece.name]]
     return any(frame.seen.get(RETURNED, "") is None for frame in own)
 
 
-@cache
-def plays_of_ours(piece: Piece, node: Any = None) -> dict[str, Played]:
-    """How each hand-picked case is played with our code, by the case in words; without pictures."""
-    world = reference_world(piece, node)
-    return {
-        repr(case): play_case(piece, world, case, lambda frame: frame._replace(picture=None))
-        for case in cases_for(piece)
-    }
+def played_by_us(piece: Piece, case: Any, node: Any = None) -> Played:
+    """How a case is played with our code, and a `node` of its own, without pictures; known for the last pieces."""
+    known, world = _known(piece, node)
+    if (words := repr(case)) not in known:
+        known[words] = play_case(piece, world, case, lambda frame: frame._replace(picture=None))
+    return known[words]
+
+
+@lru_cache(maxsize=2)
+def _known(piece: Piece, node: Any) -> tuple[dict[str, Played], World]:
+    return {}, reference_world(piece, node)
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
@@ -311,15 +314,14 @@ def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
     node, found, count = node_of(world), dict[str, Difference](), 0
-    reference = reference_world(piece, node)
 
     def differs(case: Any) -> bool:
         nonlocal count
         if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
-        ours = plays_of_ours(piece, node).get(repr(case)) or play_case(piece, reference, case)
-        if (each := difference(piece, world, case, play_case(piece, world, case), ours)) is not None:
+        played = play_case(piece, world, case)
+        if (each := difference(piece, world, case, played, played_by_us(piece, case, node))) is not None:
             found[repr(case)] = each
         return each is not None
 
