@@ -412,8 +412,8 @@ def test_the_bug_of_each_hunt_is_a_stored_answer_that_the_notebook_shows():
     [
         (lambda prompts, keep: print(keep), "Hint: print only shows a value; return gives it to the caller"),
         (lambda prompts, keep: (1 for _ in prompts), "Hint: return a list, not a generator"),
-        (lambda prompts, keep: 1, "returns 1; expected: []. Hint: return a list, not a number"),
-        (lambda prompts, keep: None, "returns nothing (did you forget to return it?); expected: []"),
+        (lambda prompts, keep: 1, "returns 1; expected: [2, 1]. Hint: return a list, not a number"),
+        (lambda prompts, keep: None, "returns nothing (did you forget to return it?); expected: [2, 1]"),
         (lambda prompts, keep: prompts[9], "the index is past the end of the list: see from where it counts, and where "
          "the list ends"),
     ],

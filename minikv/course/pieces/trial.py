@@ -97,13 +97,13 @@ class Difference:
             return f"{caption}. {NO_END}"
         if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
             return f"{caption}: {error}. If a cell above defines it, run the cells above first"
-        instead = "" if self.right is None else f"; expected: {in_words(self.right)}"
+        instead = "" if self.right is None else f"; expected: {seen_in_words(self.right)}"
         return f"{caption} raised {Outcome(error=error)}{_line_of(error, self.answer)}{instead}"
 
     @property
     def _differs(self) -> str:
         is_result = self.path.startswith(RETURNED)
-        mine, right = (in_words(value, is_quoted=is_result) for value in (self.mine, self.right))
+        mine, right = (seen_in_words(value, is_quoted=is_result) for value in (self.mine, self.right))
         if self.right == ALL_RIGHT:
             return f"{self.caption}: {mine}"
         if self.path != RETURNED:
@@ -128,10 +128,10 @@ def is_code(path: str) -> bool:
     return " " not in path.split("[")[0]
 
 
-def in_words(value: Any, is_quoted: bool = False) -> str:
+def seen_in_words(value: Any, is_quoted: bool = False) -> str:
     """A value that was seen, in a message; what is returned `is_quoted`, if it is text.
 
-    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99, in_words("a", is_quoted=True)
+    >>> seen_in_words([1, 2]), seen_in_words("a" * 99) == "a" * 99, seen_in_words("a", is_quoted=True)
     ('[1, 2]', True, "'a'")
     """
     is_said = isinstance(value, Words) or (isinstance(value, str) and not is_quoted)
