@@ -106,7 +106,7 @@ def play_seed_of(world: World, case: Any) -> Frames:
 
 
 def _about(seed: bytes, *texts: str | None) -> str:
-    """What is said of a new seed: whether it is too small for a string that is long."""
+    """Say of a new seed whether it is too small for a string that is long."""
     if any(len(text or "") >= LONG for text in texts) and _size_of(seed) < FEW:
         return f"{_size_of(seed)} bytes, few enough that collisions can be found"
     return "bytes that no other pair has"

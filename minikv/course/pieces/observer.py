@@ -18,7 +18,7 @@ import numpy as np
 from minikv.testing.attempt import type_of
 from minikv.tokens import PackedTokens
 
-MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins anew at an object; of a dictionary in words
+MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins again at an object; of a dictionary in words
 MOST_LETTERS = 60  # of lists in a list
 MOST_SEEN = 3000  # below one thing: of a deep tree, the upper nodes
 RETURNED = "what is returned"
