@@ -254,7 +254,8 @@ class _Block(SimpleNamespace):
 def play_lazy_hit(world: World, case: Any) -> Frames:
     """A table with the keys a, b and c, whose blocks have the keys `now`, a dot for none; some of them are in use."""
     now, asked = ([None if letter == "." else f"key {letter}" for letter in letters] for letters in case)
-    table = {f"key {letter}": _Block(page=at, key=key, users=at % 2) for at, (letter, key) in enumerate(zip("abc", now))}
+    blocks = [_Block(page=at, key=key, users=at % 2) for at, key in enumerate(now)]
+    table = {f"key {letter}": block for letter, block in zip("abc", blocks)}
     yield Shown("before", {"table": table})
     caption = f"lazy_hit(table, {asked}) where the blocks of {list(table)} have the keys {now}"
     yield called(world, "lazy_hit", table=table, keys=asked)._replace(caption=caption)

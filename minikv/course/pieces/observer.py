@@ -114,7 +114,7 @@ class Observer:
 
 
 def _about_data(value: Any) -> About | None:
-    """Return what is said of an array, a list, a dictionary, a set or an error, and what lies below; of others `None`."""
+    """Return what is said of an array, a list, a dictionary, a set or an error, and what lies below; else `None`."""
     if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
         return _about_array(value)
     if hasattr(value, "_fields"):
