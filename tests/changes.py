@@ -25,7 +25,7 @@ from mutate import changed, replacements
 
 from minikv.course.pieces import trial
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, cases_for, exercises_of
-from minikv.course.pieces.trial import Played, parted, play_case, reference_world
+from minikv.course.pieces.trial import Played, difference, play_case, reference_world
 from minikv.testing import attempt as attempts
 
 HARMLESS = Path(__file__).with_name("harmless.txt")
@@ -241,7 +241,7 @@ def _expected(task: Piece) -> Iterator[tuple[Any, Played]]:
 
 
 def _bare(frame: Any) -> Any:
-    return frame._replace(thing=None)
+    return frame._replace(picture=None)
 
 
 def world_of(task: Piece, text: str) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def passes(task: Piece, change: Change) -> bool:
         return False
     _made[0] = 0
     for case, expected in _expected(task):
-        if parted(task, world, case, play_case(task, world, copy.deepcopy(case), _bare), expected) is not None:
+        if difference(task, world, case, play_case(task, world, copy.deepcopy(case), _bare), expected) is not None:
             return False
     if task.cost is not None:
         counted = attempts.attempt(lambda: task.cost.count(world), ())

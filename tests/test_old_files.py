@@ -34,7 +34,7 @@ def test_every_piece_of_an_old_file_still_runs_and_is_right_there():
     world = load(TEXT)
     for id in kept_sections(TEXT):
         if id != "3.1":  # whose name is now that of 4.3
-            assert judge(find_piece(id), world, thorough=False).parting is None, id
+            assert judge(find_piece(id), world, thorough=False).found is None, id
     cache = world["RadixCache"](page_size=2)
     cache.insert([1, 2, 3, 4], [7, 9])
     assert cache.match_prefix([1, 2, 3, 4]).pages.tolist() == [7, 9]

@@ -61,7 +61,7 @@ def here(tmp_path_factory):
 def test_checks_and_guesses_say_what_they_say_here(there, here):
     said = {has: there["seen"][has]["printed"] for has in there["seen"]}
     assert said == {has: here["seen"][has]["printed"] for has in here["seen"]}
-    assert "What is returned: nothing (did you forget to return it?); expected: [1 2 3]" in said["wrong"]
+    assert "returns nothing (did you forget to return it?); expected: the new Node at root.children[1]" in said["wrong"]
     assert said[SPLIT].startswith("✓ 3.1 split: correct in ")
     assert there["seen"]['fold("3.a"']["text"] == here["seen"]['fold("3.a"']["text"]
     assert there["seen"]['fold("3.a"']["text"].startswith("Your guess, [5, 6], is correct.")

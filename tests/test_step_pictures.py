@@ -8,7 +8,7 @@ import pytest
 
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.showing import attention_picture, both_films, schedule_picture
-from minikv.course.pieces.trial import judge, parting, reference_world
+from minikv.course.pieces.trial import difference, judge, play_case, reference_world
 
 
 def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():
@@ -41,7 +41,9 @@ def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned
     piece = find_piece("8.2")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: returned
-    found = parting(piece, world, ([5, 1], 3))
+    case = ([5, 1], 3)
+    mine, ours = (play_case(piece, each, case) for each in (world, reference_world(piece)))
+    found = difference(piece, world, case, mine, ours)
     ((_, picture),) = both_films(piece, world, found)
     mine, expected = picture.text.split("expected:")
     assert mine.split("\n")[:2] == ["yours:", "cannot be drawn:"]
@@ -53,5 +55,5 @@ def test_an_answer_that_raises_is_said_to_have_ended():
     piece = find_piece("8.2")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: 1 // 0
-    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).parting)
+    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).found)
     assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")

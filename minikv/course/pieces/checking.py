@@ -114,7 +114,7 @@ def check(label: str, answer: Any = None) -> Any:
     >>> def split(node, at):
     ...     return node
     >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
-    ✗ 3.1 split: cut [1 2 3 4 5] in slots 7 3-4 9 0 after 3. What is returned: [1 2 3 4 5] in slots 7 3-4 9 0; ...
+    ✗ 3.1 split: split([1 2 3 4 5] in slots 7 3-4 9 0, 3) returns the old root.children[1]; expected: the new Node ...
       Stuck? Try hint("3.1"). Call it again for a stronger hint.
     """
     task = _task(label, answer)

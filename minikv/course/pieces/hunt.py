@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.observer import RETURNED, Raised, Words
+from minikv.course.pieces.observer import RETURNED, Observer, Raised, Words, same
 from minikv.course.pieces.piece import Frames, Shown, find_exercise, one_call
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.course.pieces.trial import Played, difference, play_case
 from minikv.engine import World, engine_world, run_section
-from minikv.testing.attempt import TooLong, arguments, attempt, short_repr
+from minikv.testing.attempt import Outcome, TooLong, arguments, attempt, short_repr
 from minikv.testing.watch import Call, watch
 
 FIX_FIRST = "the correct version raises this error too, so it shows no difference"
@@ -116,10 +116,10 @@ class CallToFind:
 
     def __call__(self, world: World, case: Any) -> Frames:
         """The frame of the call."""
-        return one_call(self.name, Exception)(world, case)
+        return one_call(self.name, Exception, names=" ".join(self.names))(world, case)
 
     def subject(self, case: Any, played: Played) -> Any:
-        """What `advice` and `praise` look at: the arguments."""
+        """Return what `advice` and `praise` look at: the arguments."""
         return case
 
     def is_valid(self, right: Played) -> bool:
@@ -162,11 +162,13 @@ class Calls:
     def read(self, world: World, answer: Callable[[Any], Any]) -> Script:
         """The calls that a function makes; `Malformed` if it does anything else that matters, or ends in an error."""
         thing, script, shots = self.make(world), list[tuple[str, Mapping[str, Any]]](), list[Shown]()
+        seen, mine, again = list[Any](), Observer(), Observer()
 
         def listen(call: Call) -> None:
             if call.caller is None:
                 script.append((call.verb, {name: _placed(value, shots) for name, value in call.arguments.items()}))
                 shots.append(self._frame(call, shots))
+                seen.append(mine.look(shots[-1].things))
 
         watch(thing, self.verbs, listen)
         ended = attempt(lambda: answer(thing))
@@ -175,7 +177,7 @@ class Calls:
         of_call = shots[-1].picture[0].error if shots else None  # or the time was over in a call: no difference
         if ended.error is not None and (ended.error is not of_call or isinstance(of_call, TooLong)):
             raise Malformed(f"your function {ended.in_words}")
-        if [shot[:2] for shot in shots] != [shot[:2] for shot in self(world, script)]:
+        if not same(seen, [again.look(shot.things) for shot in self(world, script)]):
             raise Malformed(f"only calls to {', '.join(self.verbs)} count, but yours also changes something directly")
         return script
 
@@ -199,7 +201,7 @@ class Calls:
         return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
 
     def subject(self, case: Any, played: Played) -> Any:
-        """What `advice` and `praise` look at: the script as it was played."""
+        """Return what `advice` and `praise` look at: the script as it was played."""
         return played
 
     def is_valid(self, right: Played) -> bool:
@@ -289,17 +291,18 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
         return said
 
     if not right.frames:
-        advice = told(hunt.advice, right) or hunt.hint
-        return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {advice}"
+        hint = told(hunt.advice, right) or hunt.hint
+        return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {hint}"
     caption, seen, _ = right.frames[-1]
     world = hunt.careless_world()
     careless = play_case(hunt, world, case)
     if hunt.play.is_valid(right) and (found := difference(hunt, world, case, careless, right)):
         praise = told(hunt.praise, careless)
         return True, f"bug found: {found.words}" + (f". {praise}" if praise else "")
-    hint, raised = hunt.stored_hint(right), seen[RETURNED]
+    stored, raised = hunt.stored_hint(right), seen[RETURNED]
     if isinstance(raised, Raised):
         advice = told(hunt.advice, right) if not hunt.play.is_valid(right) else None
-        return False, f"{caption} raises {raised} ({raised.error}). Hint: {hint or advice or FIX_FIRST}"
-    hint = hint or told(hunt.advice, right) or hunt.hint
+        said = Outcome(error=raised.error).in_words
+        return False, f"{caption} {said}. Hint: {stored or advice or FIX_FIRST}"
+    hint = stored or told(hunt.advice, right) or hunt.hint
     return False, f"on {caption} the careless version gives the same answer. Hint: {hint}"

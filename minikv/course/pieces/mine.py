@@ -261,10 +261,10 @@ def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
     for id, own in kept.items():
         piece = find_piece(id)
         assert piece is not None
-        if (parts := judge(piece, world_with(piece.name, own, world), thorough=False).parting) is not None:
+        if (found := judge(piece, world_with(piece.name, own, world), thorough=False).found) is not None:
             added = "" if id == newest.id else f" with your {newest.id} {newest.name}"
             said = f"when my_minikv.py runs on its own{added}, {id} {piece.name} fails on this case"
-            raise NotKeptError(f"{said}: {parts.words}")
+            raise NotKeptError(f"{said}: {found.words}")
 
 
 def world_with(name: str, own: str, world: World) -> World:

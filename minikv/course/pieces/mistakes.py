@@ -10,13 +10,22 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from minikv.course.pieces.observer import RETURNED, Raised, Words, same
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised, Words, same
 from minikv.course.pieces.piece import CALLERS, Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.props import DEEP
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import Difference, Played, difference, play_case, played_by_us, reference_world
+from minikv.course.pieces.trial import (
+    Difference,
+    Played,
+    difference,
+    is_code,
+    node_of,
+    play_case,
+    played_by_us,
+    reference_world,
+)
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, is_own, type_in_words
 
@@ -50,7 +59,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     long as all others together and tell only whether an answer calls itself.
     """
     cases = [case, *_small_cases(piece)]
-    expected = [played_by_us(piece, each) for each in cases]
+    expected = [played_by_us(piece, each, node_of(world)) for each in cases]
     mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
     for wrong in piece.wrong if mine else ():
         theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
@@ -113,18 +122,19 @@ def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
 
     Otherwise it is one for a result of the wrong kind or an error, or the general one; or none if the line says all.
     """
-    if isinstance(found.error, TooLong):  # each further case would take as long again
-        return "does each pass through your loop make progress, and are there few enough passes?"
+    if isinstance(found.error, TooLong):  # the line says it; each further case would take as long again
+        return None
     if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
         return mistake.wrong.hint
     if found.error and isinstance(found.right, Raised) and not is_own(found.error):
         return f"ask for this case before it comes to that error, and raise {found.right}"
     if form := about_form(found):
         return form
-    if found.error or found.mine is None or not found.path.startswith(RETURNED):
+    general = exercise.hints[0] if found.path.startswith(RETURNED) else None
+    if found.error or found.forgot:
         return about_error(found.error)  # or the line says it
     fact = about_difference(exercise, world, found)
-    return f"{fact[2:]}; {exercise.hints[0]}" if fact else exercise.hints[0]
+    return "; ".join(filter(None, [fact and fact[2:], general])) or None
 
 
 def about_difference(piece: Piece, world: World, found: Difference) -> str | None:
@@ -136,7 +146,8 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
     cases = _small_cases(piece)
-    wrong = [play.found for play in _plays(piece, world, {}, cases, [played_by_us(piece, case) for case in cases])]
+    expected = [played_by_us(piece, case, node_of(world)) for case in cases]
+    wrong = [play.found for play in _plays(piece, world, {}, cases, expected)]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"
@@ -153,29 +164,54 @@ def about_error(error: BaseException | None) -> str | None:
 
 def _facts(found: Difference) -> list[str]:
     """Return what is so of a value, and of what is expected, in sentences: the most telling comes first."""
-    it = "the result" if found.path == RETURNED else found.path
-    facts = _facts_of_state(it, found) | _facts_of_value(it, found.mine, found.right)
+    if found.right == ALL_RIGHT:
+        return []
+    facts = _facts_of_state(found) | _facts_of_value(_called(found.path), found.mine, found.right)
     return [fact for fact, is_so in facts.items() if is_so]
 
 
-def _facts_of_state(it: str, found: Difference) -> dict[str, bool]:
-    mine, right, before = str(found.mine), str(found.right), found.before
-    if it.startswith(CALLERS.format("")):
-        more = len(re.findall(r"\w+", mine)) - len(re.findall(r"\w+", right))
+def _called(path: str) -> str:
+    """Return what is at a path, as the subject of a sentence.
+
+    >>> [_called(path) for path in (RETURNED, RETURNED + "[1]", "root.children[1]", "free pages")]
+    ['the result', '`[1]` of the result', '`root.children[1]`', 'this']
+    """
+    if path.startswith(RETURNED):
+        step = path.removeprefix(RETURNED)
+        return f"`{step}` of the result" if step[:1] in ("[", ".") else f"the result{step}"
+    return f"`{path}`" if is_code(path) else "this"
+
+
+def _facts_of_state(found: Difference) -> dict[str, bool]:
+    it, mine, right, before = _called(found.path), found.mine, found.right, found.before
+    if found.path.startswith(CALLERS.format("")):
+        more = 0 if "[" in found.path else _count(mine) - _count(right)  # of the whole of it
         return {
-            "the caller may use its list for something else later: keep a copy": mine.startswith("the same"),
+            "the caller may change what it passed in later: keep a copy": _is(mine, "the same "),
             "your code takes items out of what the caller passed in, as `pop` does": more < 0,
             "your code adds to what the caller passed in, as `+=` does": more > 0,
             "that is what the caller passed in: work on a copy of it": True,
         }
-    is_state = before is not None and not it.startswith((RETURNED, "the result"))
+    is_state = before is not None and not found.path.startswith(RETURNED)
+    is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))
     return {
-        f"{it} is shared: what one holder changes, the other has too": mine.startswith("the same "),
-        "what was there must stay: links to it from elsewhere would be lost":
-            mine.startswith("a new ") and right.startswith("the old "),
-        f"the call leaves {it} as it was": is_state and same(found.mine, before),
-        f"{it} must not change": is_state and same(right, before),
+        f"{it} is shared: what one holder changes, the other has too":
+            _is(mine, "the same ") and not _is(right, "the same ") and _kind_of(mine) == _kind_of(right),
+        f"{it} must be an object that was there before, and not a new one":
+            _is(mine, "a new ") and _is(right, "the old ", "what it was"),
+        f"the call leaves {it} as it was": is_there and same(mine, before),
+        f"{it} must not change": _is(right, "what it was") or (is_there and right != [] and same(right, before)),
     }  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    """The number of items in a list or a dictionary, or in one that is told in words."""
+    return len(value) if isinstance(value, list | dict) else int((re.match(r"\d+", str(value)) or "0")[0])
+
+
+def _is(value: Any, *starts: str) -> bool:
+    """Return whether what is seen is described with one of these words."""
+    return isinstance(value, Words) and value.startswith(starts)
 
 
 def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
@@ -183,7 +219,8 @@ def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
         return {f"{it} is too large by 1": mine == right + 1, f"{it} is too small by 1": mine == right - 1}
     if not isinstance(mine, list) or not isinstance(right, list):
         return {}
-    given, wanted = Counter(map(repr, mine)), Counter(map(repr, right))
+    mine, right = [*map(repr, mine)], [*map(repr, right)]  # 1 and 1.0 are not the same
+    given, wanted = Counter(mine), Counter(right)
     return {
         f"{it} is empty": not mine,
         f"{it} should be empty": not right,
@@ -212,11 +249,11 @@ def _is_deep(case: Any) -> bool:
 def about_form(found: Difference) -> str | None:
     """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
 
-    >>> about_form(Difference((), 0, "", RETURNED, "a set of [1]", [1]))
+    >>> about_form(Difference((), 0, "", RETURNED, Words("a set of [1]"), [1]))
     'return a list, not a set'
     """
     mine, right = found.mine, found.right
-    if found.path != RETURNED or found.error or isinstance(right, Raised):
+    if found.path != RETURNED or found.error or isinstance(mine, Raised) or isinstance(right, Raised):
         return None
     if mine is None:
         return "print only shows a value; return gives it to the caller" if found.printed else None
@@ -227,8 +264,17 @@ def about_form(found: Difference) -> str | None:
 
 
 def _kind_of(seen: Any) -> str:
-    """The kind of a value that was seen; what is described names its own."""
-    return " ".join(seen.split()[:2]) if isinstance(seen, Words) else type_in_words(seen)
+    """The kind of a value that was seen.
+
+    >>> [_kind_of(Words(words)) for words in ("a generator", "the same array as x", "2 values", "{1: ...}", "the root")]
+    ['a generator', 'an array', 'a list', 'a dict', 'an object']
+    """
+    if not isinstance(seen, Words):
+        return type_in_words(seen)
+    if named := re.match(r"(?:an?|the same) (?:new )?(\w)(\w*)", seen):
+        return f"a{'n' * (named[1] in 'aeiouAEIOU')} {named[1]}{named[2]}"
+    is_dict = seen.startswith("{") or seen.endswith(" keys")
+    return "a dict" if is_dict else "a list" if seen[0] in "[0123456789" else "an object"
 
 
 def hint(label: object = "") -> None:

@@ -38,15 +38,27 @@ class Raised(Words):
     """The kind of an error that a call raised, where one may be expected."""
 
     error: BaseException
+    kind: type[BaseException]
 
     @classmethod
     def of(cls, error: BaseException, kinds: Iterable[type[BaseException]]) -> Raised:
-        """The first of `kinds` that an error is of, in words, with what it tells."""
-        kind = next(kind for kind in kinds if isinstance(error, kind)).__name__
+        """The first of `kinds` that an error is of, in words, with what it tells; where any may be, its own kind.
+
+        >>> Raised.of(KeyError(7), [LookupError]), Raised.of(KeyError(7), [Exception])
+        (a LookupError, a KeyError)
+        """
+        kind = next((kind for kind in kinds if isinstance(error, kind)), type(error))
+        name = (type(error) if kind is Exception else kind).__name__
         told = ", ".join(f"{name}={value!r}" for name, value in vars(error).items())
-        raised = cls(f"a{'n' * (kind[0] in 'AEIOU')} {kind}" + (f" with {told}" if told else ""))
-        raised.error = error
+        raised = cls(f"a{'n' * (name[0] in 'AEIOU')} {name}" + (f" with {told}" if told else ""))
+        raised.error, raised.kind = error, kind
         return raised
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are of the same kind, and tell the same; where any may be, one is like another."""
+        return str.__eq__(self, other) is True or self.kind is getattr(other, "kind", None) is Exception
+
+    __hash__ = str.__hash__
 
 
 Seen = dict[str, Any]  # by path, a plain value, or words for what is there
@@ -98,6 +110,8 @@ class Observer:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if (said := _about_data(value)) is not None:
             return said
+        if isinstance(value, type):
+            return Words(f"the class {value.__name__}"), ()
         if callable(value) or not (attributes := _attributes(value)):
             return Words("a function" if callable(value) else type_of(value)), ()
         return self._name(path, value, first), () if first != path else attributes
@@ -127,7 +141,7 @@ def _about_data(value: Any) -> About | None:
     if isinstance(value, dict):
         return _about_dict(value)
     if isinstance(value, BaseException):
-        return Words(f"{type_of(value)} that is returned; raise it"), ()
+        return Words(f"{type_of(value)} that is not raised"), ()
     is_set = isinstance(value, set | frozenset)
     return (Words(f"a set of {sorted(value, key=repr)}"), ()) if is_set else None
 
@@ -180,7 +194,7 @@ def _outline(items: list[Any]) -> Words:
 
 def _about_array(value: Any) -> About:
     """An array of whole numbers in a row is as a list; of any other its shape, its type and its numbers are shown."""
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuO":
+    if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
         return value.tolist(), ()
     kind = f"{type_of(value)} of shape {tuple(value.shape)} and {str(value.dtype).removeprefix('torch.')}"
     return Words(kind), [(" as a list", value.tolist())]

@@ -27,6 +27,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.observer import RETURNED, Raised
+from minikv.course.pieces.props import listed
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.engine import LAST, World, section_of
 from minikv.errors import bounded, whole_number
@@ -142,8 +143,14 @@ def exercise(
     *errors: type[Exception],
     play: Play | None = None,
 ) -> Piece:
-    """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
-    return Piece(id, name, play or one_call(name, *errors), cases, strategy, reference=reference)
+    """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments.
+
+    A tuple is as good as a list.
+    """
+    if play is None:
+        code = reference.__code__
+        play = one_call(name, *errors, names=" ".join(code.co_varnames[: code.co_argcount]), words=listed)
+    return Piece(id, name, play, cases, strategy, reference=reference)
 
 
 def called(

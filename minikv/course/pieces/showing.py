@@ -20,7 +20,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.piece import Piece
 from minikv.course.pieces.props import bracketed
-from minikv.course.pieces.trial import Difference, Frame, play_case, reference_world
+from minikv.course.pieces.trial import Difference, PlayedFrame, play_case, reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
@@ -125,7 +125,7 @@ def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str,
     return steps
 
 
-def _drawn(frame: Frame) -> Frame:
+def _drawn(frame: PlayedFrame) -> PlayedFrame:
     """The frame with its thing, or things, as a picture of this moment; what cannot be drawn has none."""
     things = frame.picture
     if isinstance(things, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ NO_END = (
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
-class Frame(NamedTuple):
+class PlayedFrame(NamedTuple):
     """A step of a case that was played: what was done, what is seen, by path; a picture, or what to draw."""
 
     caption: str
@@ -41,12 +42,12 @@ class Frame(NamedTuple):
 class Played:
     """The frames of a case up to its end, or up to the error that ended it."""
 
-    frames: list[Frame]
+    frames: list[PlayedFrame]
     outcome: Outcome
 
     @property
     def shown(self) -> list[Any]:
-        """What was seen, and how it ended: what another answer that does the same has, too."""
+        """Return what was seen, and how it ended, which another answer that does the same has, too."""
         return [*(list(frame.seen.items()) for frame in self.frames), _ending(self.outcome)]
 
     def is_like(self, other: Played) -> bool:
@@ -59,7 +60,7 @@ class Difference:
     """The first difference of an answer from ours: after `caption`, in what is seen at `path`.
 
     There is `mine`, `right` is expected, and in the frame `before` there was that. Where the answer ended in an error,
-    `error` is it, and `path` and `right` are what was expected first.
+    `error` is it, and `path` and `right` are what was expected first. Where it returned nothing, it may have `forgot`.
     """
 
     case: Any
@@ -71,6 +72,7 @@ class Difference:
     before: Any = None
     error: BaseException | None = None
     printed: str = ""
+    forgot: str = ""
     answer: Any = None
 
     @property
@@ -100,33 +102,40 @@ class Difference:
 
     @property
     def _differs(self) -> str:
+        is_result = self.path.startswith(RETURNED)
+        mine, right = (in_words(value, is_quoted=is_result) for value in (self.mine, self.right))
         if self.right == ALL_RIGHT:
-            return f"{self.caption}: {in_words(self.mine)}"
+            return f"{self.caption}: {mine}"
         if self.path != RETURNED:
-            mine = f"{in_words(self.mine)}; expected: {in_words(self.right)}"
-            if self.path.startswith(RETURNED):
+            mine = f"{mine}; expected: {right}"
+            if is_result:
                 return f"{self.caption}{self.path.removeprefix(RETURNED)} is {mine}"
             owner = CALLERS.format("") if self.path.startswith(CALLERS.format("")) else ""
             path = self.path.removeprefix(owner)
-            return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if _is_code(path) else f"{path}: {mine}")
-        mine = f"raises {self.mine}" if isinstance(self.mine, Raised) else f"returns {in_words(self.mine)}"
-        if self.mine is None:
-            forgot = "it printed something; return it" if self.printed else "did you forget to return it?"
-            mine = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({forgot})"
-        return f"{self.caption} {mine}; expected: {in_words(self.right)}"
+            return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if is_code(path) else f"{path}: {mine}")
+        said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
+        if self.mine is None and (self.forgot or isinstance(self.right, Raised)):
+            said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({self.forgot})"
+        return f"{self.caption} {said}; expected: {right}"
 
 
-def _is_code(path: str) -> bool:
+def is_code(path: str) -> bool:
+    """Return whether a path is written as code; what is no code has a name in words.
+
+    >>> is_code("pool.stack"), is_code("free pages")
+    (True, False)
+    """
     return " " not in path.split("[")[0]
 
 
-def in_words(value: Any) -> str:
-    """A value that was seen, in a message.
+def in_words(value: Any, is_quoted: bool = False) -> str:
+    """A value that was seen, in a message; what is returned `is_quoted`, if it is text.
 
-    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99
-    ('[1, 2]', True)
+    >>> in_words([1, 2]), in_words("a" * 99) == "a" * 99, in_words("a", is_quoted=True)
+    ('[1, 2]', True, "'a'")
     """
-    return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
+    is_said = isinstance(value, Words) or (isinstance(value, str) and not is_quoted)
+    return value if is_said and len(value) < MOST_WORDS else short_repr(value)
 
 
 def _ending(outcome: Outcome) -> str:
@@ -149,16 +158,16 @@ def _line_of(error: BaseException, answer: Any) -> str:
 
 
 def play_case(
-    piece: Any, world: World, case: Any, keep: Callable[[Frame], Frame] = lambda frame: frame
+    piece: Any, world: World, case: Any, keep: Callable[[PlayedFrame], PlayedFrame] = lambda frame: frame
 ) -> Played:
     """Play a case quietly, in limited time; never raises. `keep` may make pictures of the things in a frame."""
-    frames, observer = list[Frame](), Observer()
+    frames, observer = list[PlayedFrame](), Observer()
 
     def go() -> None:
         for caption, things, picture, _ in piece.play(world, case):
-            frames.append(keep(Frame(caption, observer.look(things), picture or [*things.values()])))
+            frames.append(keep(PlayedFrame(caption, observer.look(things), picture or [*things.values()])))
 
-    with held([globals(), attempt.__globals__]):
+    with held([globals(), attempt.__globals__, same.__globals__]):
         return Played(frames, attempt(go, ()))
 
 
@@ -167,29 +176,45 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
     for at, frame in enumerate(expected.frames):
-        more = {"printed": got.outcome.printed, "answer": world.get(piece.name)}
+        printed = got.outcome.printed
+        more: dict[str, Any] = {"printed": printed, "answer": world.get(piece.name)}
         if at == len(got.frames):
             right = frame.seen.get(RETURNED)
             return Difference(case, at, frame.caption, RETURNED, None, right, error=got.outcome.error, **more)
         for path, right in frame.seen.items():
             mine = got.frames[at].seen.get(path, Words("not there"))
             if not same(mine, right):
+                if (path, mine) == (RETURNED, None) and not _may_be_none(piece):
+                    more["forgot"] = "it printed something; return it" if printed else "did you forget to return it?"
                 before = got.frames[at - 1].seen.get(path) if at else None
                 return Difference(case, at, frame.caption, path, mine, right, before, **more)
     return None
 
 
-def played_by_us(piece: Piece, case: Any) -> Played:
-    """How a case is played with our code, without pictures; known for the cases of the piece that was judged last."""
-    known, world = _known(piece)
+@lru_cache(maxsize=1)
+def _may_be_none(piece: Any) -> bool:
+    """Return whether our code returns `None` in some case: then nobody has forgotten to return anything."""
+    if not isinstance(piece, Piece):
+        return True
+    frames = [frame for case in piece.cases for frame in played_by_us(piece, case).frames]
+    own = [frame for frame in frames if re.findall(r"(\w+)\(", frame.caption)[-1:] == [piece.name]]
+    return any(frame.seen.get(RETURNED, "") is None for frame in own)
+
+
+def played_by_us(piece: Piece, case: Any, node: Any = None) -> Played:
+    """How a case is played with our code, without pictures; known for the cases of the piece that was judged last.
+
+    `node` is the class that the notebook has for a node, where it is not the engine's.
+    """
+    known, world = _known(piece, node)
     if (words := repr(case)) not in known:
         known[words] = play_case(piece, world, case, lambda frame: frame._replace(picture=None))
     return known[words]
 
 
-@lru_cache(maxsize=1)
-def _known(piece: Piece) -> tuple[dict[str, Played], World]:
-    return {}, reference_world(piece)
+@lru_cache(maxsize=2)
+def _known(piece: Piece, node: Any) -> tuple[dict[str, Played], World]:
+    return {}, reference_world(piece, node)
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
@@ -225,8 +250,17 @@ def rebound(answer: Any, world: World) -> Any:
     return made
 
 
-def reference_world(piece: Piece) -> World:
-    """Our engine, with our own function for this piece, where a later one has the same name.
+def node_of(world: World) -> Any:
+    """The `Node` of chapter 03's notebook, which has no locks yet; `None` where there is another, or none.
+
+    Ours is played with it, too: then both have the same attributes.
+    """
+    has = set(attempt(lambda: vars(world["Node"]([], []))).value or ())
+    return world["Node"] if has >= {"tokens", "slots", "parent", "children"} and "locks" not in has else None
+
+
+def reference_world(piece: Piece, node: Any = None) -> World:
+    """Our engine, with our own function for this piece, where a later one has the same name; with a `node` of its own.
 
     For an exercise it is what the exercise's file defines, with our answer also under the name `right`.
     """
@@ -234,6 +268,9 @@ def reference_world(piece: Piece) -> World:
         home = vars(sys.modules[piece.reference.__module__])
         return {**home, piece.name: piece.reference, "right": piece.reference}
     world = engine_world(*classes_for(piece.chapter))
+    if node is not None:
+        world["Node"] = node
+        world.update({section.name: ours(section.id, world) for section in pieces_up_to(piece.chapter)})
     world[piece.name] = ours(piece.id, world)
     return world
 
@@ -279,7 +316,7 @@ def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
-    found, count = dict[str, Difference](), 0
+    node, found, count = node_of(world), dict[str, Difference](), 0
 
     def differs(case: Any) -> bool:
         nonlocal count
@@ -287,7 +324,7 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
             return repr(case) in found  # one wait is enough
         count += 1
         played = play_case(piece, world, case)
-        if (each := difference(piece, world, case, played, played_by_us(piece, case))) is not None:
+        if (each := difference(piece, world, case, played, played_by_us(piece, case, node))) is not None:
             found[repr(case)] = each
         return each is not None
 
