@@ -38,7 +38,7 @@ class Raised(Words):
     """The kind of an error that a call raised, where one may be expected."""
 
     error: BaseException
-    kind: type[BaseException]
+    kind: Any = None
 
     @classmethod
     def of(cls, error: BaseException, kinds: Iterable[type[BaseException]]) -> Raised:
