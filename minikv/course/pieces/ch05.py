@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, FORK, filled_cache, listed, numbers, planted, preorder, shuffle
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
@@ -60,14 +60,6 @@ def play_unlink(world: World, case: Any) -> Frames:
         node.locks = number % 2  # a node is unlinked when it is locked
         shown = called(world, "unlink", node=node, also={"root": node.parent, "ring": ring})
         yield shown._replace(picture=picture_of_ring(ring, node))
-
-
-def play_in_order(world: World, case: int) -> Frames:
-    """List the nodes of a ring of `case` nodes, which are in no order of their tokens."""
-    _, nodes = ring_and_more(world, case, 1)
-    ring = ring_of(world, nodes[1:case:2] + nodes[:case:2])
-    root = nodes[0].parent
-    yield called(world, "in_order", ring=ring, also={"root": root}, words=listed)
 
 
 def play_touch(world: World, case: Any) -> Frames:
@@ -199,11 +191,6 @@ PIECES = (
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
         cost=Cost("nodes looked at", looking(_hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
                   "`node` knows its two neighbors: nothing is searched"),
-    ),
-    Piece(
-        "5.7", "in_order", play_in_order,
-        cases=[1, 3, 0, 5, DEEP],
-        strategy=st.integers(0, 6),
     ),
     Piece(
         "5.3", "touch", play_touch,

@@ -78,7 +78,7 @@ def play_next_chunk(world: World, case: Any) -> Frames:
     manager = world["CacheManager"](num_pages, page_size)
     shuffle(manager.pool)
     for step in steps_of(day):
-        act(world, manager, *step)
+        act(manager, *step)
     sequence = manager.running[-1]
     count = 1 + count % (sequence.length - sequence.computed)
     caption = f"next_chunk({sequence}, {count})"
