@@ -74,7 +74,7 @@ class Scheduler(serving.Scheduler):
 class Engine(serving.Engine):
     """The package's engine, which calls `run_step` in each step, if it has no drafts."""
 
-    scheduled: list[serving.schedule.ScheduledChunk] = []  # the chunks of this step
+    scheduled: tuple[serving.schedule.ScheduledChunk, ...] = ()  # in this step
 
     def step(self):
         if self.drafts is not None:
@@ -87,7 +87,7 @@ class Engine(serving.Engine):
 
     def schedule(self):
         """The chunks of the next step, empty if there is nothing to do; `preempt` may make room for them."""
-        self.scheduled = self.scheduler.schedule()
+        self.scheduled = tuple(self.scheduler.schedule())
         return [*self.scheduled]
 
     def forward(self, chunks):

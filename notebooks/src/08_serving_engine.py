@@ -250,7 +250,7 @@ source(preempt)
 
 # %% [markdown]
 """
-Both lists are in order of arrival, so the youngest is the last that runs, and it goes before all that wait. Because `finish` publishes, which `abort` does not, it later recomputes only what was evicted in the meantime.
+Both lists are in order of arrival, so the youngest is the last of `running`, and goes before all of `waiting`. Because `finish` publishes (`abort` would not), it later recomputes only what was evicted in the meantime.
 
 ### Step 5: the loop
 
