@@ -472,12 +472,12 @@ def test_an_answer_that_calls_itself_for_each_slot_does_not_get_through_a_long_p
 
 
 def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
-    piece = find_piece("8.3")
+    piece = find_piece("10.3")
     (deque,) = (wrong for wrong in piece.wrong if "deque" in wrong.mistake)
     hints = []
-    for name in ("appendleft", "push"):
+    for name in ("append", "push"):
         world = reference_world(piece)
-        section = deque.section._replace(text=deque.section.text.replace(".appendleft(", f".{name}("))
+        section = deque.section._replace(text=deque.section.text.replace(".append(", f".{name}("))
         world.update(run_section(section, world, "<wrong>"))
         mistake = mistake_in(piece, world, piece.cases[0])
         hints.append(mistake.wrong.hint if mistake and mistake.is_all else None)
