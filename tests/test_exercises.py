@@ -256,6 +256,7 @@ class Odd:
         (lambda num_tokens, page_size: num_tokens / page_size, " returns 0.0; expected: 0. Hint: return a whole n"),
         (lambda num_tokens, page_size: "0", " returns '0'; expected: 0. Hint: return a number, not a str\n"),
         (lambda num_tokens, page_size: int, " returns the class int; expected: 0. "),
+        (lambda num_tokens, page_size: range(10**9), " returns range(0, 1000000000); expected: 0. "),
     ],
 )
 def test_whatever_an_answer_does_is_one_line(answer, said, capsys, impatience):

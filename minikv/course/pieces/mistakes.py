@@ -145,9 +145,9 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     """
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
-    cases = _small_cases(piece)
-    expected = [played_by_us(piece, case, node_of(world)) for case in cases]
-    wrong = [play.found for play in _plays(piece, world, {}, cases, expected)]
+    cases, node = _small_cases(piece), node_of(world)
+    ours = [played_by_us(piece, case, node) for case in cases]
+    wrong = [play.found for play in _plays(piece, world, {}, cases, ours)]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not _is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"

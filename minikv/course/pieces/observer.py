@@ -108,12 +108,12 @@ class Observer:
             return self._name(path, value, first), ()
         if isinstance(value, _SHARED) and first != path:
             return Words(f"the same {_kind(value)} as {first}"), ()
-        if (said := _about_data(value)) is not None:
-            return said
-        if isinstance(value, type):
-            return Words(f"the class {value.__name__}"), ()
-        if callable(value) or not (attributes := _attributes(value)):
-            return Words("a function" if callable(value) else type_of(value)), ()
+        if (said := _whole(value)) is not None:
+            return said, ()
+        if (about := _about_data(value)) is not None:
+            return about
+        if not (attributes := _attributes(value)):
+            return Words(type_of(value)), ()
         return self._name(path, value, first), () if first != path else attributes
 
     def _name(self, path: str, value: Any, first: str) -> Words:
@@ -128,7 +128,7 @@ class Observer:
 
 
 def _about_data(value: Any) -> About | None:
-    """Return what is said of an array, a list, a dictionary, a set or an error, and what lies below; else `None`."""
+    """Return what is said of an array, a list or a dictionary, and what lies below; of another value `None`."""
     if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
         return _about_array(value)
     if hasattr(value, "_fields"):
@@ -138,12 +138,7 @@ def _about_data(value: Any) -> About | None:
         if all(map(_is_plain, items)):
             return tuple(items) if isinstance(value, tuple) else items, ()
         return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
-    if isinstance(value, dict):
-        return _about_dict(value)
-    if isinstance(value, BaseException):
-        return Words(f"{type_of(value)} that is not raised"), ()
-    is_set = isinstance(value, set | frozenset)
-    return (Words(f"a set of {sorted(value, key=repr)}"), ()) if is_set else None
+    return _about_dict(value) if isinstance(value, dict) else None
 
 
 def _plain(value: Any) -> Any:
@@ -190,6 +185,19 @@ def _outline(items: list[Any]) -> Words:
     kinds = {"value" if isinstance(item, (*_ROW, Words)) or _is_plain(item) else _kind(item) for item in items}
     name = kinds.pop() if len(kinds) == 1 else "value"
     return Words(f"{len(items)} {name}{'s' * (len(items) != 1)}")
+
+
+def _whole(value: Any) -> Words | None:
+    """Say what a value is of which no parts are shown; `None` for another."""
+    if isinstance(value, BaseException):
+        return Words(f"{type_of(value)} that is not raised")
+    if isinstance(value, set | frozenset):
+        return Words(f"a set of {sorted(value, key=repr)}")
+    if isinstance(value, range) and value[MOST_SEEN:]:  # as a list it may fill the memory
+        return Words(value)
+    if isinstance(value, type):
+        return Words(f"the class {value.__name__}")
+    return Words("a function") if callable(value) else None
 
 
 def _about_array(value: Any) -> About:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -191,21 +191,18 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     return None
 
 
-@lru_cache(maxsize=1)
+@cache
 def _may_be_none(piece: Any) -> bool:
     """Return whether our code returns `None` in some case: then nobody has forgotten to return anything."""
     if not isinstance(piece, Piece):
         return True
-    frames = [frame for case in piece.cases for frame in played_by_us(piece, case).frames]
+    frames = [frame for case in cases_for(piece) for frame in played_by_us(piece, case).frames]
     own = [frame for frame in frames if re.findall(r"(\w+)\(", frame.caption)[-1:] == [piece.name]]
     return any(frame.seen.get(RETURNED, "") is None for frame in own)
 
 
 def played_by_us(piece: Piece, case: Any, node: Any = None) -> Played:
-    """How a case is played with our code, without pictures; known for the cases of the piece that was judged last.
-
-    `node` is the class that the notebook has for a node, where it is not the engine's.
-    """
+    """How a case is played with our code, and a `node` of its own, without pictures; known for the last pieces."""
     known, world = _known(piece, node)
     if (words := repr(case)) not in known:
         known[words] = play_case(piece, world, case, lambda frame: frame._replace(picture=None))
