@@ -191,7 +191,7 @@ THEMES = [
     ("The owner of a slot",
      "Draw the row, and write an owner under each page. Two owners or none: that is the bug.",
      [("3.9", "frees no duplicates"), ("3.9", "frees the slots of the tree"), ("7.2", "the row is not rewritten"),
-      ("7.3", "the whole row goes back")]),
+      ("7.8", "the whole row is the request's")]),
     ("Tokens and pages",
      "Ask for the unit of every number: tokens, slots, or pages?",
      [("1.6", "one slot for each page"), ("4.4", "takes a page for each token"), ("7.7", "cuts the row by tokens")]),

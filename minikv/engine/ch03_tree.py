@@ -26,6 +26,16 @@ class TrieNode:
         self.children = {}  # token -> node
 
 
+def answer_from(model, pool, prompt, row):
+    """Compute what follows the tokens in `row`; return the answer, and the longer row."""
+    answer, new = [], prompt[len(row) :]
+    while model.end not in answer:
+        row = row + pool.alloc(len(new))
+        answer.append(model(new, row))
+        new = answer[-1:]
+    return answer, row
+
+
 # %% 4.3 split
 def split(node, at):
     """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
@@ -96,14 +106,10 @@ def trie_add(root, tokens):
 # %% 3.9 reply
 def reply(model, pool, root, prompt):
     """Answer `prompt`, computing only what is not cached; return the answer."""
-    _, row = match(root, prompt[:-1])
-    found, answer, new = len(row), [], prompt[len(row) :]
-    while model.end not in answer:
-        row += pool.alloc(len(new))
-        answer.append(model(new, row))
-        new = answer[-1:]
-    _, there = insert(root, (prompt + answer)[:-1], row)
-    pool.free(row[found:there])
+    _, found = match(root, prompt[:-1])
+    answer, row = answer_from(model, pool, prompt, found)
+    _, there = insert(root, prompt + answer[:-1], row)
+    pool.free(row[len(found) : there])
     return answer
 
 

@@ -223,7 +223,7 @@ def evict(cache, num_pages):
     return freed
 
 
-# %% 5.7 in_order
+# %% given 5
 def in_order(ring):
     """Return a list of the nodes in the ring, from the oldest to the newest."""
     found, node = [], ring.newer

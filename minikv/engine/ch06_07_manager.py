@@ -25,28 +25,6 @@ def runs(slots):
     return found
 
 
-# %% 6.2 moves
-def moves(src, dst):
-    """The fewest moves, (from, to) each, that copy `src` to `dst` as if read at once.
-
-    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
-    """
-    comes_from = {to: at for at, to in zip(src, dst) if at != to}
-    order = []
-    while comes_from:
-        ready = [slot for slot in comes_from if slot not in comes_from.values()]
-        if ready:
-            to = ready[0]
-            at = comes_from.pop(to)
-        else:
-            at, to = next(iter(comes_from)), "spare"
-        order.append((at, to))
-        for reader in comes_from:
-            if comes_from[reader] == at:
-                comes_from[reader] = to
-    return order
-
-
 # %% 6.3 load_or_compute
 def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
     """Return the faster way to bring evicted tokens back, "load" or "compute".
@@ -147,7 +125,7 @@ class CacheManager(ManagerShell):
         self.audit(owners(self))
 
 
-# %% 7.1 start
+# %% given 7
 def start(manager, tokens, namespace=None):
     """Admit a request and give it a row: first the pages it found, then its own."""
     found, own = admit(manager.cache, manager.pool, tokens, namespace)
@@ -174,7 +152,7 @@ def checkpoint(manager, sequence):
     sequence.handle, sequence.shared = found, found.length
 
 
-# %% 7.3 release
+# %% given 7
 def release(manager, sequence):
     """The one way out: give back the lock and every page of its own, each once."""
     manager.running.remove(sequence)
@@ -182,7 +160,7 @@ def release(manager, sequence):
     manager.cache.unlock(sequence.handle)
 
 
-# %% 7.6 extend
+# %% given 7
 def extend(manager, sequence, tokens):
     """Put `tokens` after those of the sequence; allocate the pages that they need."""
     longer = sequence.tokens + tokens

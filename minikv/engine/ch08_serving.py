@@ -62,7 +62,7 @@ class SlotAttention(AttentionShell):
 
 
 class Scheduler(serving.Scheduler):
-    """The package's scheduler, which calls `schedule`, `preempt` and `update_from_output`."""
+    """The package's scheduler, which calls `schedule` and `preempt`."""
 
     def share(self, left, budget):
         return schedule(left, budget)
@@ -70,17 +70,11 @@ class Scheduler(serving.Scheduler):
     def preempt(self):
         preempt(self).preemptions += 1
 
-    def update_from_output(self, chunks, tokens):
-        if not all(token is None or isinstance(token, int) for token in tokens):
-            return super().update_from_output(chunks, tokens)  # from the package's engine, which may have drafts
-        self.step += 1
-        for chunk in chunks:
-            chunk.request.computed_tokens += chunk.num_tokens
-        return update_from_output(self, chunks, tokens)
-
 
 class Engine(serving.Engine):
     """The package's engine, which calls `run_step` in each step, if it has no drafts."""
+
+    scheduled: tuple[serving.schedule.ScheduledChunk, ...] = ()  # in this step
 
     def step(self):
         if self.drafts is not None:
@@ -91,9 +85,35 @@ class Engine(serving.Engine):
             run_step(self)
             return [serving.Event(one, token) for one, old in before for token in one.output[old:]]
 
+    def schedule(self):
+        """The chunks of the next step, empty if there is nothing to do; `preempt` may make room for them."""
+        self.scheduled = tuple(self.scheduler.schedule())
+        return [*self.scheduled]
+
     def forward(self, chunks):
-        """The logits of the token after each chunk, a row of numbers for each."""
-        return as_array(self.model.forward(chunks, self.manager.store))
+        """The logits of the token after each chunk, a row of numbers for each; this is what counts as a step."""
+        logits = as_array(self.model.forward(chunks, self.manager.store))
+        self.scheduler.step += 1
+        for chunk in self.scheduled:
+            chunk.request.computed_tokens += chunk.num_tokens
+        return logits
+
+
+def preempt(scheduler):
+    """Let the youngest running request wait again, at the front; return it."""
+    youngest = scheduler.running.pop()
+    scheduler.manager.finish(youngest.sequence)
+    youngest.sequence = None
+    scheduler.waiting.insert(0, youngest)
+    return youngest
+
+
+def next_chunk(sequence, num_tokens):
+    """Return the next `num_tokens` tokens to compute of a sequence as a `Chunk`."""
+    start = sequence.computed
+    end = start + num_tokens
+    tokens, slots = sequence.tokens[start:end], sequence.slots[:end]
+    return Chunk(tokens, start, slots, sequence.namespace)
 
 
 # %% 8.1 attention
@@ -122,16 +142,6 @@ def schedule(left, budget):
     return counts
 
 
-# %% 8.3 preempt
-def preempt(scheduler):
-    """Let the youngest running request wait again, at the front; return it."""
-    youngest = scheduler.running.pop()
-    scheduler.manager.finish(youngest.sequence)
-    youngest.sequence = None
-    scheduler.waiting.insert(0, youngest)
-    return youngest
-
-
 # %% 8.6 repeat_kv
 def repeat_kv(kv, num_heads):
     """Return the KV head of each of the `num_heads` query heads, a group side by side.
@@ -142,43 +152,25 @@ def repeat_kv(kv, num_heads):
     return kv.repeat_interleave(group, dim=1)
 
 
-# %% 8.7 next_chunk
-def next_chunk(sequence, num_tokens):
-    """Return the next `num_tokens` tokens to compute of a sequence as a `Chunk`."""
-    start = sequence.computed
-    end = start + num_tokens
-    tokens, slots = sequence.tokens[start:end], sequence.slots[:end]
-    return Chunk(tokens, start, slots, sequence.namespace)
-
-
-# %% 8.8 update_from_output
-def update_from_output(scheduler, scheduled, tokens):
-    """Enter what a step computed: the chunks, and the token (or `None`) after each."""
-    for chunk, token in zip(scheduled, tokens):
-        scheduler.manager.advance(chunk.request.sequence, chunk.num_tokens)
-        if token is not None:
-            chunk.request.take(token, scheduler.step)
-    for request, _, prefill in scheduled:
-        if request.is_over:
-            scheduler.manager.finish(request.sequence)
-            request.sequence = None
-            scheduler.running.remove(request)
-        elif prefill:
-            scheduler.manager.checkpoint(request.sequence)
-
-
 # %% 8.9 run_step
 def run_step(engine):
-    """Schedule, compute, sample and update once; do nothing if there is no work."""
-    scheduled = engine.scheduler.schedule()
+    """Run one step: schedule, compute, sample, and enter the results."""
+    scheduled = engine.schedule()
     if not scheduled:
         return
     chunks = [next_chunk(each.request.sequence, each.num_tokens) for each in scheduled]
-    tokens = []
-    for each, logits in zip(scheduled, engine.forward(chunks)):
-        token = each.request.sampler(logits) if each.samples else None
-        tokens.append(token)
-    engine.scheduler.update_from_output(scheduled, tokens)
+    for each, row in zip(scheduled, engine.forward(chunks)):
+        request = each.request
+        token = request.sampler(row) if each.samples else None
+        engine.manager.advance(request.sequence, each.num_tokens)
+        if token is not None:
+            request.take(token, engine.scheduler.step)
+        if request.is_over:
+            engine.manager.finish(request.sequence)
+            request.sequence = None
+            engine.scheduler.running.remove(request)
+        elif each.prefill:
+            engine.manager.checkpoint(request.sequence)
 
 
 # %% given 6

@@ -2,7 +2,7 @@
 """
 # 03 · How do prompts share a prefix?
 
-By the end of this chapter you will have written a **radix tree**: the data structure that SGLang uses to decide, in a fraction of a millisecond, how much of a 100,000-token prompt it has seen before. You will write eight short functions, about fifty lines in all. They go into your own `my_minikv.py`, and at the end of this chapter the chat from chapter 00 runs through your tree.
+By the end of this chapter you will have written a **radix tree**: the data structure that SGLang uses to decide, in a fraction of a millisecond, how much of a 100,000-token prompt it has seen before. You will write eight short functions, about forty-five lines in all. They go into your own `my_minikv.py`, and at the end of this chapter the chat from chapter 00 runs through your tree.
 
 **After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* what pages do to sharing.
 
@@ -299,32 +299,37 @@ It does. The lookup splits an edge, because a match has to end at a node. The do
 
 ### Step 6: answer a prompt
 
-Time to put the tree to work. `reply` answers one prompt with a language model, and it computes only what the tree doesn't have. If you wrote `respond` in chapter 02, you know the loop. Here is everything that you may call:
+`reply` answers one prompt with a language model, and it computes only what the tree doesn't have. The loop is that of `respond` in chapter 02:
+"""
+
+# %%
+source(answer_from)
+
+# %% [markdown]
+"""
+You give it the slots of the cached tokens as `row`, and that list stays as it is. The row that it returns has a slot for every token of the prompt and the answer except the last, `model.end`, which is never computed. You may call:
 
 | call | what it does and returns |
 |---|---|
 | `match(root, tokens)` | finds the cached prefix; returns a node and a new list of slots |
+| `answer_from(model, pool, prompt, row)` | takes slots and computes what comes after `row`; returns the answer and the whole row |
 | `insert(root, tokens, slots)` | caches tokens; returns a node and how many tokens were there already |
-| `pool.alloc(count)` | takes `count` slots; returns them as a list |
 | `pool.free(slots)` | frees slots; returns nothing |
-| `model(new, row)` | computes the tokens `new`, writes them to the last slots of `row`, reads the slots before those; returns the next token |
-| `model.end` | the token that ends an answer |
 
-#### 3.9 You write: `reply` (15 minutes)
+#### 3.9 You write: `reply` (10 minutes)
 
-1. Match all tokens of the prompt except the last, which is always computed. The slots that you find are the beginning of the row.
-2. Take slots for the rest of the prompt, add them to the row, and call the model with these tokens and the row.
-3. Until the model returns `model.end`: take one slot for the token that it returned last, add it to the row, and call the model with this token and the row.
-4. Insert everything that was computed. That is the prompt and the answer, without the answer's last token.
-5. Free the slots that you took for tokens the tree already had.
-6. Return the answer, with `model.end`.
+Answer the prompt, cache everything that was computed, and return the answer, with `model.end`.
+
+- The last token of a prompt is always computed, so look up the others.
+- The tree may have more of the text than you looked up: that last token, and even the same answer. For those tokens it keeps its own slots.
+- In the end, each slot that you took is either in the tree or free again.
 """
 
 
 # %%
 def reply(model, pool, root, prompt):
     """Answer `prompt`, computing only what is not cached; return the answer."""
-    raise NotImplementedError  # delete this line; about 9 lines to write
+    raise NotImplementedError  # delete this line; about 5 lines to write
 
 
 reply = check("3.9 reply", reply)

@@ -2,7 +2,7 @@
 """
 # 05 · What goes first?
 
-In this chapter you write the part of a cache that decides what to forget: seven short functions, about forty lines in all. Your engine in chapter 08 will evict with them. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million.
+In this chapter you write the part of a cache that decides what to forget: six short functions, about thirty lines in all. Your engine in chapter 08 will evict with them. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million.
 
 **After this chapter you will be able to** *explain* which nodes of a tree can be evicted, *build* an eviction whose cost does not grow with the cache, and *predict* which prompt goes first.
 
@@ -75,9 +75,9 @@ A walk starts at the root, so the beginning of a prompt is always used a little 
 
 </details>
 
-Let's call a node that is kept but out of reach a ghost.
+Call such a node, which is kept but out of reach, a ghost.
 
-The first cache of AstrAI, which you met in chapter 02, produced ghosts. It kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, with or without children. An evicted node even stayed linked to its parent, and {{engines astrai-keyerror|a request that walked into it crashed}}. (The cache was replaced on 2026-05-08.)
+The first cache of AstrAI, which you met in chapter 02, produced ghosts. It kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, with or without children. An evicted node even stayed linked to its parent, and {{engines astrai-keyerror|a request that walked into it crashed}}.
 
 So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and the more it holds, the longer it takes to search all nodes. We want to look at *one*.
 
@@ -91,11 +91,11 @@ So don't store the time. Store the *order*. All nodes that may be evicted form a
 """
 
 # %%
-source(Node, Ring)
+source(Ring)
 
 # %% [markdown]
 """
-Here is everything about a node that this chapter uses:
+`first_wrong` calls a function of step 4. And here is everything about a node that this chapter uses:
 
 | attribute | what it is |
 |---|---|
@@ -107,7 +107,7 @@ Here is everything about a node that this chapter uses:
 
 If a page holds several tokens, one "token" of the tree stands for a whole page, and `slots` holds page numbers.
 
-Two helpers follow a ring: `way_around(ring, start, way)` returns the names that it meets, as a list, and `picture_of_ring(ring)` draws both ways.
+Two helpers follow a ring: `way_around(ring, start, way)` returns a list of the names that it meets, and `picture_of_ring(ring)` draws both ways.
 """
 
 # %%
@@ -168,22 +168,6 @@ unlink = check("5.2 unlink", unlink)
 
 # %% [markdown]
 """
-#### 5.7 You write: `in_order` (5 minutes)
-
-Start at the oldest node and follow `newer` until you are back at the ring. Return a list of the nodes on the way, without the ring. (5.5 and 5.6 are exercises at the end.)
-"""
-
-
-# %%
-def in_order(ring):
-    """Return a list of the nodes in the ring, from the oldest to the newest."""
-    raise NotImplementedError  # delete this line; about 5 lines to write
-
-
-in_order = check("5.7 in_order", in_order)
-
-# %% [markdown]
-"""
 What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
 """
 
@@ -227,7 +211,7 @@ touch = check("5.3 touch", touch)
 
 # %% [markdown]
 """
-`RadixCache` calls your functions. It touches the path of every match, of every insert, and of every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. In the next picture, each node is labeled with its place in the ring.
+`RadixCache` calls your functions. It touches the path of every match, of every insert, and of every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. In the next picture, each node is labeled with its place in the ring, counted from the oldest. (`in_order(ring)` lists the nodes in that order.)
 """
 
 # %%
@@ -249,7 +233,7 @@ Ben's `[5 6]` is locked and has no place. `[3 4]` is the least recently used. Th
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf goes whole, even if that is more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, and `cache.evictable`, a number of pages, no longer counts it. Return a list of the pages of all victims, in the order in which they went.
+Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, and `cache.evictable`, a number of pages, no longer counts it. Return a list of the pages of all victims, in the order in which they went.
 
 If everything that is left is locked, the ring is empty. Then return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
 """
@@ -269,9 +253,17 @@ evict = check("5.4 evict", evict)
 
 Your `evict` relies on a rule that you cannot see in the tree: every node comes *after* its children in the ring. One `touch` in the wrong order breaks it, and no error tells you. So write the test yourself. From now on, the `check()` of your cache calls it.
 
+This walk around the ring is given. It ends where it began, because there is no `None` at the end of a circle.
+"""
+
+# %%
+source(in_order)
+
+# %% [markdown]
+"""
 #### 5.8 You write: `out_of_order` (10 minutes)
 
-Go through the ring from the oldest node to the newest. Return the first node that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`.
+Go through the nodes of the ring from the oldest to the newest. Return the first one that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`. (5.5 and 5.6 are exercises at the end.)
 """
 
 
@@ -343,13 +335,13 @@ fold("5.g", pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Only two pages were missing, but the oldest leaf had five, and a leaf goes whole.
+Only two pages were missing, but the oldest leaf had five, and a leaf is evicted whole.
 
 </details>
 
 ## The same in `minikv`
 
-The package's `RadixCache` has such a ring too. It also merges a node with its only child when nothing tells them apart, so its leaves may be longer than yours. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
+The package's `RadixCache` has such a ring too. It also merges a node with its only child when the policy treats them alike, so its leaves may be longer than yours. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
 """
 
 # %%
@@ -374,7 +366,7 @@ print(f"{len(freed['yours'])} slots were freed, in the same order: {same}")
 
 # %% [markdown]
 """
-All three forget the same tokens in the same order. They differ in what that costs. The picture shows the time to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
+All three forget the same tokens in the same order. The picture shows how long it takes to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
 """
 
 # %%
@@ -458,7 +450,7 @@ playground()
 
 #### 5.5 Design: two rings
 
-Prompts that are used only once are LRU's weak spot: each is the newest for a while and pushes out something that is used again and again. A remedy: pages that were used only once go before pages that were used again; within each group, the least recently used goes first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new. With two rings you need no search, and an `OrderedDict` can serve as a ring.
+Prompts that are used only once are LRU's weak spot: each is the newest for a while and pushes out something that is used again and again. A remedy: pages that were used only once go before pages that were used again; within each group, the least recently used goes first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new.
 """
 
 
@@ -550,9 +542,9 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-Eviction became cheap because every *use* pays now: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant at risk, the order that your `out_of_order` tests.
+Eviction became cheap because every *use* now pays for it: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant to keep, the order that your `out_of_order` tests.
 
-LRU is still only a guess, and other guesses win on other traffic. Chapter 13 compares several of them. For now we know *which* slots go. Their bytes are in a tensor that we have not touched yet. Chapter 06 is about them.
+LRU is still only a guess, and chapter 13 compares it with others. For now we know *which* slots go, and chapter 06 is about the bytes in them.
 
 ## In real engines
 

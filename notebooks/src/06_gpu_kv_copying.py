@@ -2,13 +2,13 @@
 """
 # 06 · How do the bytes move?
 
-So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt take megabytes. In this chapter you write five functions, about forty lines. Two of them, `runs` and `gather`, read the keys and values in each step of your engine in chapter 08. The other three are for engines that do more than yours: they lay out memory, move slots around, and bring back evicted tokens.
+So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt take megabytes. In this chapter you write four functions, about thirty lines. Your engine in chapter 08 uses two of them, `runs` and `gather`, to read keys and values in each step. The other two are for engines that do more than yours: they lay out memory, and bring back evicted tokens.
 
-**After this chapter you will be able to** *count* the runs of bytes that a copy takes in a given layout, *order* moves whose source and destination overlap, and *decide* whether to load evicted tokens or to compute them again.
+**After this chapter you will be able to** *count* the runs of bytes that a copy takes in a given layout, *predict* what a copy does whose source and destination overlap, and *decide* whether to load evicted tokens or to compute them again.
 
 {{time}} **Needs** chapters 02 and 05, the bytes per token from 01, and a little PyTorch: a tensor is an array of numbers in memory. **New words** layout, gather, scatter, pinned memory, break-even.
 
-Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are stored on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. To the right the prompts are longer, and each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
+Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are stored on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Further right the prompts are longer, so each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
 """
 
 # %%
@@ -98,7 +98,7 @@ In the *page layout*, all boxes of a slot are side by side, and so are those of 
 
 #### 6.6 You write: `boxes` (10 minutes)
 
-In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list. (6.1 comes next; 6.4 and 6.5 are exercises at the end.)
+In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list. (6.1 comes next; 6.2, 6.4 and 6.5 are exercises at the end.)
 """
 
 
@@ -197,9 +197,7 @@ The gather reads and writes every byte, and so does the scatter. So a few long r
 
 </details>
 
-### Step 3: when source and destination overlap
-
-Copy slots 0, 1, 2 to slots 1, 2, 3, so that everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first. (`moved(letters, moves)` returns the letters afterwards, and `picture_of_moves` draws each step.)
+What if slots are both read and written? Copy slots 0, 1, 2 to slots 1, 2, 3, so that everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first. (`moved(letters, moves)` returns the letters afterwards, and `picture_of_moves` draws each step.)
 """
 
 # %%
@@ -219,46 +217,9 @@ It should be `aabc`, but slots 1 and 2 were overwritten before they were read.
 
 </details>
 
-Here the last slot has to be copied first. When everything moves down, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order works.
+Here the last slot has to be copied first. When everything moves down, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order works. But a gather followed by a scatter always works, because everything is read before anything is written. The price is a new tensor of the same size. (How little extra memory would do? That is puzzle 6.2, at the end.)
 
-A gather followed by a scatter always works, because everything is read before anything is written. But it needs a new tensor of the same size, and memory may be full. So let's do it with one spare slot.
-
-#### 6.2 You write: `moves` (25 minutes)
-
-Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if every source slot were read before any destination slot is written. Return a list of single moves, each a pair (from, to), in an order that works. `"spare"` is the name of the spare slot. A slot may occur twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, as does the third example below, and a slot that is copied to itself takes none.
-
-It is easier in two steps:
-
-1. Which copy can be made now without losing anything? Make it, and ask again. That does the first example below.
-2. If there is none, save one slot in the spare slot, remember who has to read it there, and return to step 1. That does the swaps.
-"""
-
-
-# %%
-def moves(src, dst):
-    """The fewest moves, (from, to) each, that copy `src` to `dst` as if read at once.
-
-    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
-    """
-    raise NotImplementedError  # delete this line; about 14 lines to write
-
-
-moves = check("6.2 moves", moves)
-
-# %%
-for src, dst in (
-    ([0, 1, 2], [1, 2, 3]),  # up by one
-    ([0, 1, 2, 3], [1, 0, 3, 2]),  # two swaps
-    ([0, 1, 0], [1, 0, 2]),  # a swap, and slot 0 is also copied elsewhere
-):
-    found = moves(src, dst)
-    print(f"{src} to {dst}: {moved('abcd', found)} in {len(found)} moves")
-
-# %% [markdown]
-"""
-Two swaps use the spare slot twice. The last line needs no spare slot at all: once slot 0 has been copied to slot 2, its content is safe.
-
-### Step 4: to the host and back
+### Step 3: to the host and back
 
 Evicted tokens need not be lost. Before their slots are given away, their keys and values can go to the host. They are gathered on the GPU and then cross the link to the host in one copy. On the host they go to **pinned memory**, which the operating system promises not to move, so the GPU can read and write it by itself. (Without a GPU, both sides are the same memory.)
 
@@ -369,29 +330,21 @@ for name, rate in LINKS.items():
 """
 Your function agrees each time. (With no token at all, both take no time: a tie.) After a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token.
 
-`KVStore.copy` gives the same result as your moves. On a CPU it uses no spare slot: where source and destination overlap it gathers, and otherwise it copies run by run, if the runs are long.
+`KVStore.copy` gives the same result as your `gather`, followed by a scatter. On a CPU it gathers too where source and destination overlap, and otherwise it copies run by run, if the runs are long.
 """
 
 # %%
 import random
 
-
-def filled(layout):
-    store = KVStore(shape, num_pages=17, layout=layout, device=DEVICE)
-    store.write(0, range(16), computed(range(16)), computed(range(16)))
-    return store
-
-
-# %%
-chance, place = random.Random(6), {"spare": 16, **{slot: slot for slot in range(16)}}
+chance = random.Random(6)
 for _ in range(300):
-    ours, theirs = filled("layer"), filled("page")
     src, dst = chance.choices(range(16), k=8), chance.sample(range(16), 8)
-    for at, to in moves(src, dst):
-        ours.copy([place[at]], [place[to]])
-    theirs.copy(src, dst)
-    here, there = (store.read(0, range(16)) for store in (ours, theirs))
-    assert all(map(torch.equal, here, there)), f"6.2 moves: wrong on {src} to {dst}"
+    rows = computed(range(16))
+    new = gather(rows, runs(src), room=torch.empty_like(rows))
+    rows[dst] = new.clone()  # a single run is a window onto `rows`
+    store.write(0, range(16), computed(range(16)), computed(range(16)))
+    store.copy(src, dst)
+    assert torch.equal(store.read(0, range(16))[0], rows), f"{src} to {dst}"
 print("equal in 300 random copies")
 
 # %% [markdown]
@@ -405,22 +358,12 @@ Now the same scattered pages of 16 tokens are copied in two ways, in both layout
 import json
 
 from minikv import asset, play
+from minikv.course.pieces.ch06 import pictures_of_copies
 
-SHOWN = {"one gather, one scatter": "gather", "KVStore.copy": "KVStore.copy"}
 figures = json.loads(asset("copy.json").read_text("utf-8"))
 for device, found in figures.items():
     print(f"{device}: {found['machine']}")
-
-# %%
-pictures = []
-for device, found in figures.items():
-    ways = [way for way in found["results"] if way["name"] in SHOWN]
-    names = [f"{SHOWN[way['name']]}, {way['layout']}" for way in ways]
-    times = [[at["median"] for at in way["to_memcpy"]] for way in ways]
-    title, tokens = f"{device}: a copy, against one memcpy", {"tokens": found["tokens"]}
-    lines = dict(zip(names, times))
-    pictures.append(plot(title, tokens, lines, "times as long", log="x"))
-beside(*pictures)
+beside(*pictures_of_copies(figures))
 
 # %% [markdown]
 """
@@ -449,9 +392,56 @@ play(steps)
 """
 ## More to try
 
+#### 6.2 Puzzle: one spare slot
+
+Suppose memory is full, and there is a single spare slot, called `"spare"`. Write `moves(src, dst)`. It copies slot `src[i]` to slot `dst[i]`, with the same result as if every source slot were read before any destination slot was written. It returns a list of single moves, each a pair (from, to), and as few as possible. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none. What does `moves([0, 1, 0], [1, 0, 2])` take, where slot 0 is also copied elsewhere?
+
+We know of no engine that does this, because the buffer that a gather needs is small beside the cache. It is still a nice puzzle: a compiler has to solve it when it moves several registers at once, and the answer is short.
+"""
+
+
+# %%
+def moves(src, dst):
+    raise NotImplementedError  # delete this line; about 14 lines to write
+
+
+check("6.2 moves", moves)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+Which copy can be made now without losing anything? Make it, and ask again. If there is none, save one slot in the spare slot, and remember who has to read it there.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def moves(src, dst):
+    comes_from = {to: at for at, to in zip(src, dst) if at != to}
+    order = []
+    while comes_from:
+        ready = [slot for slot in comes_from if slot not in comes_from.values()]
+        if ready:
+            to = ready[0]
+            at = comes_from.pop(to)
+        else:
+            at, to = next(iter(comes_from)), "spare"
+        order.append((at, to))
+        for reader in comes_from:
+            if comes_from[reader] == at:
+                comes_from[reader] = to
+    return order
+```
+
+The answer to the question is three moves, and none of them uses the spare slot: once slot 0 has been copied to slot 2, its content is safe.
+
+</details>
+
 #### 6.4 Design: one copy for many slots
 
-One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, would fewer copies do?)
+One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
 """
 
 
@@ -551,7 +541,7 @@ SGLang stores the GPU's memory by layer and, by default, host memory by page. It
 
 ## Recap
 
-The best copy is no copy at all: requests that share slots move nothing. Bytes that have to move do so in runs, and the layout decides how long the runs are. A copy that overlaps is correct if everything is read before it is overwritten, and evicted tokens are worth loading only where that is faster than computing them.
+The best copy is no copy at all: requests that share slots move nothing. Bytes that have to move are moved in runs, and the layout decides how long the runs are. A copy that overlaps is correct if everything is read before it is overwritten, and evicted tokens are worth loading only where that is faster than computing them.
 
 **Check yourself**
 

@@ -2,13 +2,13 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. Six functions are missing, about forty lines. In chapter 08 a language model runs on them.
+By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. The short functions are given. You write the three in which something has to be found out, about thirty lines, and in chapter 08 a language model runs on all of them.
 
 **After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it is still running, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Step through their lives (in a view without a kernel, run the cell first), and watch who owns each page.
+Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Run the cell to step through their lives, and watch who owns each page.
 """
 
 # %%
@@ -28,9 +28,9 @@ film.player(still=7)
 """
 ## The problem
 
-Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*. We know its tokens, and we know its pages.
+Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*. We know its tokens and its pages.
 
-Let's try that at a help desk. Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (The set-up cell gave you `admit`, `RadixCache` and `Pool`: yours, if they passed.)
+Let's try that at a help desk. Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (`admit`, `RadixCache` and `Pool` come from the set-up cell: yours, if they passed.)
 """
 
 # %%
@@ -64,7 +64,7 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 """
 One reader leaves, and everyone who asks later gets garbage. So a page is **published**, where other requests can find it, only after its keys and values have been computed.
 
-Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies. Somebody also has to take back the pages of a canceled request, and each request's half-full last page, which the tree never stores. The manager does all of this.
+Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies, and take back the pages of a canceled request and each request's half-full last page, which the tree never stores. The manager does all of this.
 
 ## Build it
 
@@ -86,44 +86,18 @@ The **row** has one number for each page of tokens. Two counters, both in tokens
 | `shared` to `computed` | in pages of the request; their keys and values are there | the request |
 | from `computed` on | in pages of the request; nothing has been computed into them yet | the request |
 
-The manager has a pool, a cache, and a list of the requests that are running. In `start`, `extend`, `truncate`, `checkpoint`, `end` and `check` it calls a function that is still missing.
+The manager has a pool, a cache, and `running`, a list of the requests that are running. `manager.start(tokens)` checks the tokens, calls the function below, and numbers the request.
 """
 
 # %%
-source(CacheManager)
+source(start)
 
 # %% [markdown]
 """
-`ManagerShell` has the rest: `prompt` checks the tokens, `started` numbers the request, `advance` records that tokens were computed, and `require` refuses a request that is not running. (`spare` and `store` are for chapter 08.) Your functions may use these two:
+Your `admit` does the work. It returns the match, already locked, and a list of new pages. If there is no room it raises `OutOfPages`, so it comes first, while there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. Both counters begin at what was found, because those are the only tokens that have keys and values yet.
 
-| call | what it does |
-|---|---|
-| `manager.pages_for(count)` | returns how many pages hold `count` tokens, rounded up |
-| `manager.make_room(count)` | evicts until `count` pages are free, as `admit` does; raises `OutOfPages`, and changes nothing, if that is impossible |
+The manager's other methods are as short, and each comes in its step. An engine that has computed `count` more tokens calls `manager.advance(request, count)`, which adds them to `computed` (without a number, all that are left).
 
-#### 7.1 You write: `start` (10 minutes)
-
-Make a `Sequence(tokens, namespace)`, fill in its row, handle, `shared` and `computed`, append it to `manager.running`, and return it.
-
-| call | what it returns |
-|---|---|
-| `admit(cache, pool, tokens, namespace)` | a pair: the match, already locked, and a list of new pages |
-| `match.pages`, `match.length` | an array of page numbers, and how many tokens they hold |
-
-The row is a plain list. Its numbers may come from the array as they are or through `.tolist()`. If there is no room, `admit` raises `OutOfPages`; let it through, and make sure nothing has changed by then. The match goes into `handle`, because the request needs it later to give back its lock.
-"""
-
-
-# %%
-def start(manager, tokens, namespace=None):
-    """Admit a request and give it a row: first the pages it found, then its own."""
-    raise NotImplementedError  # delete this line; about 7 lines to write
-
-
-start = check("7.1 start", start)
-
-# %% [markdown]
-"""
 Let's look at a row. Each page holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his nine tokens, and his progress. (Page 3 has slots 6 and 7.)
 """
 
@@ -171,7 +145,7 @@ A **checkpoint** publishes what is computed while the request keeps running. It 
 
 The second region is a **duplicate**: the same keys and values, twice in memory. The last region is the **tail**: a page that isn't full, and everything that isn't computed yet.
 
-Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (In a single thread nobody can get in between your lines, so `check` accepts them in any order that works. In an engine with several threads, free the pages last.)
+Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (`check` accepts any order that works. In an engine with several threads, free the pages last.)
 
 #### 7.2 You write: `checkpoint` (25 minutes)
 
@@ -184,8 +158,12 @@ Publish the computed whole pages under the request's namespace. Then read all of
 | `manager.cache.unlock(match)` | nothing; releases one lock |
 | `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
 
-The manager calls your function only if there is something new to publish.
+The manager calls your function only if a whole page is new:
 """
+
+
+# %%
+source(CacheManager.checkpoint)
 
 
 # %%
@@ -232,26 +210,20 @@ mini-sglang frees the duplicates but leaves the row as it was: {{engines mini-sg
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly, because the user hangs up or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write separate code for each way to end. SGLang once did. In SGLang-JAX, which had the same code, two places handled the same ending, and both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang itself has since {{engines sglang-12224|moved everything into one function}}.
+A request can end well: it *finishes*. It can also end badly, because the user hangs up or something fails. That is an **abort**, and it publishes nothing more. SGLang once had separate code for each way to end. In SGLang-JAX, which had the same code, two places handled one ending, and both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang itself has since {{engines sglang-12224|moved everything into one function}}.
 
-Above, `finish` is a checkpoint followed by the same way out as `abort`.
-
-#### 7.3 You write: `release` (5 minutes)
-
-The request leaves `manager.running`. Its own pages go back to the pool: every page of the row after the first `shared` tokens. Its lock goes back to the cache. You know all the calls already.
+Here is everything that happens at the end.
 """
 
-
 # %%
-def release(manager, sequence):
-    """The one way out: give back the lock and every page of its own, each once."""
-    raise NotImplementedError  # delete this line; about 3 lines to write
-
-
-release = check("7.3 release", release)
+source(CacheManager.finish, CacheManager.abort, CacheManager.end, release)
 
 # %% [markdown]
 """
+The slice in `release` is the line that matters. The pages of the first `shared` tokens belong to the cache, so the request gives back only its lock on them. All others are its own, computed or not. `finish` publishes first, and then more of the row is shared.
+
+And if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may already belong to somebody else. That is why `end` asks first whether the request is still running.
+
 Anna and Ben send the same five tokens again, in one batch and without a checkpoint in between.
 """
 
@@ -273,31 +245,23 @@ His first two pages are duplicates by then, and the third is his tail.
 
 </details>
 
-What if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may already belong to somebody else. That is why `require` first asks whether the request is still running.
-
 ### Step 4: a request grows, and sometimes shrinks
 
 So far our requests had only a prompt. Now they answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
 
-#### 7.6 You write: `extend` (10 minutes)
-
-Put `tokens` (at least one) after those of the sequence. `sequence.tokens + tokens` works, since both are packed tokens. Allocate only the pages that the row lacks: `manager.make_room(count)` first, then `manager.pool.alloc(count)`, which returns a list. If there is no room, `make_room` raises `OutOfPages`; let it through, and change nothing before it. (7.4 and 7.5 are exercises at the end.)
+`manager.pages_for(count)` says how many pages hold `count` tokens, rounded up. So `extend` asks only for the pages that the row lacks, often none:
 """
 
-
 # %%
-def extend(manager, sequence, tokens):
-    """Put `tokens` after those of the sequence; allocate the pages that they need."""
-    raise NotImplementedError  # delete this line; about 5 lines to write
-
-
-extend = check("7.6 extend", extend)
+source(extend)
 
 # %% [markdown]
 """
+The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfPages`. By then nothing has changed, so the engine can try the same call again later. If the tokens came first, some would be left without a page.
+
 #### 7.7 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(count)` and `manager.pool.free(pages)`. (7.4 and 7.5 are exercises at the end.)
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """
@@ -359,7 +323,7 @@ owners = check("7.8 owners", owners)
 
 # %% [markdown]
 """
-Now the class is complete: `manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake by hand.
+`manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake by hand.
 """
 
 # %%
@@ -370,8 +334,6 @@ print(*enumerate(owners(manager)), sep="\n")
 
 # %% [markdown]
 """
-The audit catches a double free in the making.
-
 ## The same in `minikv`
 
 `minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. Its checkpoint continues where the last one ended, so it doesn't walk the whole prompt again. Here `same_days` takes your manager and the package's through the same thousand random steps, with an audit after each.
@@ -387,7 +349,7 @@ print("the same in 1000 steps; tokens in both caches:", same_days(yours, ours, 1
 """
 Random tests may never hit the one bad order, so let's try every order. Write the life of a request as a generator. Each `yield` begins a step and says what comes next. Between two steps, the other request may run. An order in which the steps of both are mixed is called an **interleaving**.
 
-`compute` does what an engine does: it reads the request's past through its row, computes the rest, and calls `advance`. `watched` makes a manager with a canary, which complains about a wrong read.
+`compute` does what an engine does: it reads the request's past through its row, computes the rest, and calls `advance`. `watched` makes a manager with a canary.
 """
 
 
@@ -430,7 +392,7 @@ class RowForgotten(CacheManager):
 """
 
 # %%
-guess("7.d", "how many interruptions does it take until somebody reads garbage?", None)
+guess("7.d", "how many interruptions does it take before somebody reads garbage?", None)
 
 # %%
 found = explore(lambda: watched(RowForgotten), *two)
@@ -535,7 +497,7 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-Here `abort` mistakes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` uses the wrong attribute, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%
@@ -599,7 +561,7 @@ There is another price. A request allocates pages as it grows, so room for its p
 
 {{engines 07|`start`; `checkpoint`; `finish`}}
 
-**When to publish.** Until April 2026 nano-vllm published a prompt's blocks {{engines nano-vllm-early}}, when it admitted the prompt, before a single key was computed. At the time that was correct. The whole prompt was computed in the same step, and every layer writes its keys before it attends to them, so no request could read a block before it was written. Then chunked prefill arrived, on 14 April: a long prompt was admitted once and computed over several steps, and in between its blocks could be read. Twelve days later one commit moved the publishing {{engines nano-vllm-checkpoint|after the computation}}. The price is what the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint|before the step is computed}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
+**When to publish.** Until April 2026 nano-vllm published a prompt's blocks {{engines nano-vllm-early}}, when it admitted the prompt, before any key was computed. At the time that was correct. The whole prompt was computed in the same step, and every layer writes its keys before it attends to them, so no request could read a block before it was written. Then chunked prefill arrived, on 14 April: a long prompt was admitted once and computed over several steps, and in between its blocks could be read. Twelve days later one commit moved the publishing {{engines nano-vllm-checkpoint|after the computation}}. The price is what the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint|before the step is computed}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
 
 <details><summary>Duplicates, and freeing while the GPU works</summary>
 
@@ -611,7 +573,7 @@ SGLang plans the next step while the GPU is still computing this one ({{engines 
 
 ## Recap
 
-Between two steps every page has one owner: the pool, the cache, or one request. What has been computed may be published, while the request runs or when it ends. Then its row names the cache's pages, the duplicates go back to the pool, and the tail follows at the end. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
+Between two steps every page has one owner: the pool, the cache, or one request. What has been computed may be published, while the request runs or when it ends. Then its row names the cache's pages, the duplicates go back to the pool, and the tail is freed when the request ends. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
 
 **Check yourself**
 

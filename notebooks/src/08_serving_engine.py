@@ -2,13 +2,13 @@
 """
 # 08 · Does the cache change a single answer?
 
-In this chapter a language model answers questions through the cache that you built. You will write the rest of your engine, seven short functions. Then the model runs the same chat with your cache and without it, and you compare the answers.
+In this chapter a language model answers questions through the cache that you built. You will write the rest of your engine: three short functions, and the loop that joins everything. Then the model runs the same chat with your cache and without it, and you compare the answers.
 
 **After this chapter you will be able to** *read* keys and values through slots, *schedule* many requests in one loop, and *show* when a cache may change an answer.
 
 {{time}} **Needs** chapters 02, 04 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
-Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces. Names from `minikv` are the package's.)
+Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces, and `next_chunk` and `preempt`, which you will read. Names from `minikv` are the package's.)
 """
 
 # %%
@@ -130,7 +130,7 @@ repeat_kv = check("8.6 repeat_kv", repeat_kv)
 
 # %% [markdown]
 """
-Where do the keys and values come from? In each layer, the new ones are written to their slots. Then `read` collects those of the whole sequence with your `runs` and `gather` of chapter 06, no matter which request computed them.
+In each layer, the new keys and values are written to their slots. Then `read` collects those of the whole sequence with your `runs` and `gather` of chapter 06, no matter which request computed them.
 """
 
 # %%
@@ -166,24 +166,16 @@ A stored key depends on more than its token. Our model rotates each key by an an
 
 ### Step 2: prefill and decode are the same thing
 
-A chunk may be a whole prompt, the rest of a prompt after a cached prefix, or a single new token. Only `start` differs.
-
-#### 8.7 You write: `next_chunk` (10 minutes)
-
-Make a `Chunk(tokens, start, slots, namespace)` of the next `num_tokens` tokens of a sequence. It has everything you need: `sequence.tokens`, `sequence.computed` (how many are computed already), `sequence.slots` (one for every token), and `sequence.namespace`. Tokens and slots can be sliced. Which slots does attention need?
+A chunk may be a whole prompt, the rest of a prompt after a cached prefix, or a single new token. Only `start` differs, so one function makes them all:
 """
 
-
 # %%
-def next_chunk(sequence, num_tokens):
-    """Return the next `num_tokens` tokens to compute of a sequence as a `Chunk`."""
-    raise NotImplementedError  # delete this line; about 4 lines to write
-
-
-next_chunk = check("8.7 next_chunk", next_chunk)
+source(next_chunk)
 
 # %% [markdown]
 """
+What matters is that its two slices differ. The *tokens* are only the new ones, but the *slots* begin with the first token of the sequence, because attention also reads what was computed before.
+
 With `keep=True`, the loop at the top begins each chunk where the last one ended. `own` is the same model with your attention.
 """
 
@@ -250,74 +242,54 @@ The three decoding requests take 3 tokens of each step, so 61 are left for the p
 
 ### Step 4: when there is no room
 
-A decoding request needs a slot for each token that it generates. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it recomputes what it had, apart from whatever the cache still holds. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
-
-#### 8.3 You write: `preempt` (10 minutes)
-
-`scheduler.running` and `scheduler.waiting` are lists of requests, in order of arrival. `scheduler.manager` is your manager, and `request.sequence` is the request's sequence in it, or `None` while the request waits. End the sequence of the youngest running request, move the request to the front of `waiting`, and return it. (The scheduler counts preemptions.)
+A decoding request needs a slot for each token that it generates. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress. It gives back its slots and waits again, at the *front* of the line. This is **preemption**:
 """
 
-
 # %%
-def preempt(scheduler):
-    """Let the youngest running request wait again, at the front; return it."""
-    raise NotImplementedError  # delete this line; about 5 lines to write
-
-
-preempt = check("8.3 preempt", preempt)
+source(preempt)
 
 # %% [markdown]
 """
+Both lists are in order of arrival, so the youngest is the last of `running`, and goes before all of `waiting`. Because `finish` publishes (`abort` would not), it later recomputes only what was evicted in the meantime.
+
 ### Step 5: the loop
 
-#### 8.8 You write: `update_from_output` (15 minutes)
+#### 8.9 You write: `run_step` (25 minutes)
 
-The step has been computed. `scheduled` lists chunks of some running requests, in any order, each a named triple `(request, num_tokens, prefill)`. `tokens` has what was sampled after each, or `None` in the middle of a prompt.
+Only the loop is missing. Write one step of it, by these rules:
 
-| for | call |
+- The model computes all scheduled chunks in *one* call. If there are none, the step does nothing.
+- Afterwards, every chunk counts as computed.
+- Where a chunk reaches the end of its sequence, its request samples a token and takes it. In the middle of a prompt, the logits mean nothing.
+- A request that is over publishes, has no sequence anymore, and no longer runs.
+- Any other request publishes after each chunk of prefill, so that others find its prompt, but not after each token of its answer.
+
+| call | what it does and returns |
 |---|---|
-| each chunk | `scheduler.manager.advance(request.sequence, num_tokens)`: its keys and values are in their slots now |
-| each token | `request.take(token, scheduler.step)`: adds it to the output, and may end the request |
-| then, each request with `request.is_over` | `scheduler.manager.finish(request.sequence)`; then `request.sequence` becomes `None`, and the request leaves `scheduler.running` |
-| each other chunk of prefill (`prefill` is `False` for a request that decodes) | `scheduler.manager.checkpoint(request.sequence)`, so that others find it |
-"""
-
-
-# %%
-def update_from_output(scheduler, scheduled, tokens):
-    """Enter what a step computed: the chunks, and the token (or `None`) after each."""
-    raise NotImplementedError  # delete this line; about 11 lines to write
-
-
-update_from_output = check("8.8 update_from_output", update_from_output)
-
-# %% [markdown]
-"""
-#### 8.9 You write: `run_step` (15 minutes)
-
-Put everything together: schedule, compute, sample, update.
-
-| call | what it returns |
-|---|---|
-| `engine.scheduler.schedule()` | a list of scheduled chunks, empty if there is nothing to do. It calls your `schedule` and `preempt` |
-| `each.request.sequence`, `each.num_tokens`, `each.samples` | what `next_chunk` needs; `samples` says whether a token follows |
-| `engine.forward(chunks)` | the logits, one row for each chunk. Pass all chunks at once |
-| `each.request.sampler(row)` | the next token, chosen from a row of logits |
-| `engine.scheduler.update_from_output(scheduled, tokens)` | nothing; calls yours |
+| `engine.schedule()` | calls your `schedule`, and `preempt` if there is no room; returns a list of scheduled chunks |
+| `each.request`, `each.num_tokens`, `each.prefill` | of a scheduled chunk: whose it is, how long, and whether it is part of a prompt |
+| `each.samples` | whether it reaches the end of its sequence, counted from what is computed *now* |
+| `request.sequence` | what the manager of chapter 07 started for it |
+| `engine.forward(chunks)` | computes chunks as `next_chunk` makes them; returns a row of logits for each |
+| `engine.manager.advance(sequence, num_tokens)` | counts the next tokens of a sequence as computed |
+| `engine.manager.checkpoint(sequence)`, `engine.manager.finish(sequence)` | publish what is computed; `finish` also ends the sequence |
+| `request.sampler(row)` | returns the next token, an int |
+| `request.take(token, engine.scheduler.step)` | adds a token to the output; the request may be over then, and `request.is_over` says so |
+| `engine.scheduler.running` | the list of running requests |
 """
 
 
 # %%
 def run_step(engine):
-    """Schedule, compute, sample and update once; do nothing if there is no work."""
-    raise NotImplementedError  # delete this line; about 9 lines to write
+    """Run one step: schedule, compute, sample, and enter the results."""
+    raise NotImplementedError  # delete this line; about 15 lines to write
 
 
 run_step = check("8.9 run_step", run_step)
 
 # %% [markdown]
 """
-Your engine is complete: `Engine.step` calls your `run_step`, and `generate` steps until all prompts are answered. And when there is little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not hold one and the same prefix.
+Your engine is complete: `generate` calls your `run_step` until all prompts are answered. And when there is little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not belong to one prefix.
 """
 
 # %%

@@ -68,11 +68,16 @@ def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
     ended = {wrong: _run(piece, world, test, wrong).error for wrong in piece.wrong}
     if _run(piece, world, test).error is not None:
         return WRONG, "your test passes and then fails: it keeps something from one run to the next."
+    return _score(piece, test, ended, more)
+
+
+def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | None], more: bool) -> tuple[str, str]:
+    """The mark of a test, and what to say, from how it ended with each wrong answer."""
     through = [wrong for wrong, error in ended.items() if error is None]
-    is_enough = len(through) <= (1 - ENOUGH) * len(ended)
-    if is_enough and not more:
+    mark = RIGHT if len(through) <= (1 - ENOUGH) * len(ended) else WRONG
+    if mark == RIGHT and not more:
         others = " Call it with more=True to see one that gets through." if through else ""
-        return RIGHT, f"your test catches enough of the wrong answers.{others}"
+        return mark, f"your test catches enough of the wrong answers.{others}"
     lines = Counter(_line_of(error, test) for error in ended.values() if error is not None)
     said = [f"your test catches {len(ended) - len(through)} of {len(ended)} wrong answers."]
     for (_, line), count in sorted(lines.items()):
@@ -81,7 +86,7 @@ def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
         said.append("  It never fails: what would be different if the answer were wrong? Say that with `assert`.")
     if through:
         said.append(f"  One that gets through: {_example(piece, through[0], more)}")
-    return RIGHT if is_enough else WRONG, "\n".join(said)
+    return mark, "\n".join(said)
 
 
 def _world(piece: Piece, test: _Test) -> World:

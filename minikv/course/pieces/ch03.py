@@ -77,7 +77,13 @@ def play_insert(world: World, case: Any) -> Frames:
 def seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, Any]:
     """Describe a tree after an answer, whichever slots were taken, and those that are lost or there twice."""
     edges = sorted((tuple(node.tokens), tuple(node.parent.tokens)) for node in preorder(root))
-    return {"the edges of the tree, with the edges above them": edges, **slots_lost_or_twice(root, pool, free)}
+    strays = [node.tokens for above in [root, *preorder(root)] for node in above.children.values()
+              if node.parent is not above]  # fmt: skip
+    return {
+        "the edges of the tree, with the edges above them": edges,
+        "edges whose parent is not the node above them": strays,
+        **slots_lost_or_twice(root, pool, free),
+    }
 
 
 def slots_lost_or_twice(root: Any, pool: Any, slots: set[int]) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
+from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, FORK, filled_cache, listed, numbers, planted, preorder, shuffle
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
 from minikv.errors import OutOfPages
-from minikv.testing.attempt import arguments, attempt
+from minikv.testing.attempt import arguments
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
@@ -60,14 +60,6 @@ def play_unlink(world: World, case: Any) -> Frames:
         node.locks = number % 2  # a node is unlinked when it is locked
         shown = called(world, "unlink", node=node, also={"root": node.parent, "ring": ring})
         yield shown._replace(picture=picture_of_ring(ring, node))
-
-
-def play_in_order(world: World, case: int) -> Frames:
-    """List the nodes of a ring of `case` nodes, which are in no order of their tokens."""
-    _, nodes = ring_and_more(world, case, 1)
-    ring = ring_of(world, nodes[1:case:2] + nodes[:case:2])
-    root = nodes[0].parent
-    yield called(world, "in_order", ring=ring, also={"root": root}, words=listed)
 
 
 def play_touch(world: World, case: Any) -> Frames:
@@ -201,11 +193,6 @@ PIECES = (
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
-        "5.7", "in_order", play_in_order,
-        cases=[1, 3, 0, 5, DEEP],
-        strategy=st.integers(0, 6),
-    ),
-    Piece(
         "5.3", "touch", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
                (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
@@ -267,23 +254,13 @@ class TwoRings:
 
 
 def play_rings(world: World, case: str) -> Frames:
-    """Use the pages in `case`, one after the other; a dot evicts one. State that all objects share must not change."""
-    make, done = world["TwoRings"], "TwoRings()"
-    before, rings = _shared_state(make), make()
-    yield Shown(done, {})
+    """Use the pages in `case`, one after the other; a dot evicts one. In the end a new object has nothing to evict."""
+    rings, done = world["TwoRings"](), "TwoRings()"
     for page in case:
         verb, args = ("evict", ()) if page == "." else ("use", (int(page) if page.isdigit() else page,))
         done, found = f"{done}.{verb}{arguments(args)}", getattr(rings, verb)(*args)
-        mixed = "is your state shared between objects? Make it in __init__, as self.something"
-        shared = ALL_RIGHT if _shared_state(make) == before else mixed
-        yield Shown(done, {RETURNED: found, "what objects share": shared})
-
-
-def _shared_state(answer: Any) -> str:
-    """Return the state that all objects of a class share: mutable attributes, and the defaults of its `__init__`."""
-    defaults = getattr(getattr(answer, "__init__", None), "__defaults__", None) or ()
-    values = [*getattr(answer, "__dict__", {}).items(), *enumerate(defaults)]
-    return str(attempt(repr, ([pair for pair in values if isinstance(pair[1], (list, dict, set))],)).value)
+        yield Shown(done, {RETURNED: found})
+    yield Shown(f"after {done}, a new TwoRings().evict()", {RETURNED: world["TwoRings"]().evict()})
 
 
 def _advice(right: Played) -> str | None:

@@ -1,13 +1,13 @@
-"""The pieces of chapter 06: where bytes are, runs, gather, moves that overlap, and whether to load or to compute."""
+"""The pieces of chapter 06: where bytes are, runs, gather, and whether to load or to compute."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
+from minikv.course.pictures import Picture, plot
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
@@ -104,6 +104,27 @@ def moved(cells: str, moves: Any) -> str:
     return "".join(held[slot] for slot in range(len(cells)))
 
 
+def pictures_of_copies(figures: Mapping[str, Any]) -> list[Picture]:
+    """Return for each device a chart of the times of two ways to copy, against one memcpy; `figures` are copy.json.
+
+    >>> import json
+    >>> from minikv import asset
+    >>> len(pictures_of_copies(json.loads(asset("copy.json").read_text("utf-8")))) > 0
+    True
+    """
+    shown = {"one gather, one scatter": "gather", "KVStore.copy": "KVStore.copy"}
+    pictures = []
+    for device, found in figures.items():
+        lines = {
+            f"{shown[way['name']]}, {way['layout']}": [at["median"] for at in way["to_memcpy"]]
+            for way in found["results"]
+            if way["name"] in shown
+        }
+        title = f"{device}: a copy, against one memcpy"
+        pictures.append(plot(title, {"tokens": found["tokens"]}, lines, "times as long", log="x"))
+    return pictures
+
+
 def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Frames:
     """Make one decision, with both times in the caption."""
     tokens, size, link, dense, attention, speed, *rest = case
@@ -139,12 +160,6 @@ PIECES = (
         strategy=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4),
     ),
     Piece(
-        "6.2", "moves", play_moves,
-        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"), ("0123", "1032"),
-               ("010", "102")],
-        strategy=_MOVES,
-    ),
-    Piece(
         "6.3", "load_or_compute", play_load_or_compute,
         cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
                (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5), (4, 1000, 1000, 1001, 0, 1000, 8), (2, 8, 1, 3, 4, 4),
@@ -152,6 +167,30 @@ PIECES = (
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
     ),
 )  # fmt: skip
+
+
+def moves(src: Sequence[Any], dst: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return the fewest moves, (from, to) each, that copy `src` to `dst` as if everything were read at once.
+
+    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
+
+    >>> moves([0, 1], [1, 0])
+    [(1, 'spare'), (0, 1), ('spare', 0)]
+    """
+    comes_from = {to: at for at, to in zip(src, dst) if at != to}
+    order = []
+    while comes_from:
+        ready = [slot for slot in comes_from if slot not in comes_from.values()]
+        if ready:
+            to = ready[0]
+            at = comes_from.pop(to)
+        else:
+            at, to = next(iter(comes_from)), "spare"
+        order.append((at, to))
+        for reader in comes_from:
+            if comes_from[reader] == at:
+                comes_from[reader] = to
+    return order
 
 
 Run = tuple[int, int, int]
@@ -213,6 +252,13 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
 
 
 EXERCISES = (
+    exercise(
+        "6.2", "moves", moves,
+        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"), ("0123", "1032"),
+               ("010", "102")],
+        strategy=_MOVES,
+        play=play_moves,
+    ),
     exercise(
         "6.4", "copies", copies,
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),

@@ -1,4 +1,4 @@
-"""The pieces of chapter 07: start, checkpoint and release."""
+"""The pieces of chapter 07: checkpoint, truncate, and the owners of each page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from minikv.engine.shells import SequenceShell, faults, name_of
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import type_of
 from minikv.testing.canary import Canary
-from minikv.tokens import pack
 
 _STEPS = "advance", "advance", "truncate", "checkpoint", "checkpoint", "finish", "abort"
 _WHO = st.integers(0, 3)
@@ -36,18 +35,14 @@ _MISTAKE = st.sampled_from(["", "free pages 0 1", "free pages 1 2 3", "lose a pa
 SEEN = "row", "shared", "computed", "tokens", "namespace"
 
 
-def act(world: World, manager: Any, verb: str, what: str, more: str = "") -> tuple[str, Any]:
-    """Do a step of a day; return it as a call, and what came of that. Where nobody runs, most steps are none.
+def act(manager: Any, verb: str, what: str, more: str = "") -> tuple[str, Any]:
+    """Do a step of a day; return it as a call, and the result. Where no request runs, most steps do nothing.
 
-    A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run. To start,
-    the piece itself is called, so that no shell stumbles over what it returns.
+    A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run.
     """
     if verb == "start":
         tokens, space = numbers(what), f", namespace={more!r}" if more else ""
-        found = _came_of(lambda: world["start"](manager, pack(tokens), more or None))
-        if isinstance(found, SequenceShell):
-            manager.started(found, spare=0)
-        return f"manager.start({tokens}{space})", found
+        return f"manager.start({tokens}{space})", _came_of(lambda: manager.start(tokens, namespace=more or None))
     if not manager.running:
         return "", None
     sequence = manager.running[int(what) % len(manager.running)]
@@ -74,7 +69,7 @@ def play_manager_day(world: World, case: Any) -> Frames:
     manager = world["CacheManager"](*sizes)
     shuffle(manager.pool)
     for step in steps_of(day):
-        caption, found = act(world, manager, *step)
+        caption, found = act(manager, *step)
         if not caption:
             continue
         shuffle(manager.pool)  # in which order pages went back makes no difference
@@ -120,7 +115,7 @@ def play_owners(world: World, case: Any) -> Frames:
             for each in manager.running[:1]:
                 manager.cache.insert(each.tokens, each.row, namespace=each.namespace)
         else:
-            act(engine, manager, verb, *what)
+            act(manager, verb, *what)
     shown = called(world, "owners", manager=manager, words=each_in(_sorted))
     caption = f"with {num_pages} pages of {page_size}: {f'{day}, then ' if day else ''}owners(manager)"
     yield Shown(caption, {RETURNED: shown.things[RETURNED]}, (manager, *manager.running))
@@ -154,10 +149,7 @@ _DAYS = (
 )  # fmt: skip
 
 PIECES = (
-    Piece("7.1", "start", play_manager_day, _DAYS, _DAY),
     Piece("7.2", "checkpoint", play_manager_day, _DAYS, _DAY),
-    Piece("7.3", "release", play_manager_day, _DAYS, _DAY),
-    Piece("7.6", "extend", play_manager_day, _DAYS, _DAY),
     Piece("7.7", "truncate", play_manager_day, _DAYS, _DAY),
     Piece(
         "7.8", "owners", play_owners,

@@ -8,16 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.ch07 import act
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import listed, numbers, shuffle, steps_of
-from minikv.course.pieces.serving_plays import play_preempt, play_serving
+from minikv.course.pieces.props import listed, numbers
+from minikv.course.pieces.serving_plays import play_serving
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
-from minikv.serving import Chunk
-from minikv.testing.snapshot import plain
 
 NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
 
@@ -72,25 +69,6 @@ def play_repeat_kv(world: World, case: Any) -> Frames:
     yield Shown(f"repeat_kv(kv of shape {tuple(kv.shape)}, {kv_heads * group})", things)
 
 
-def play_next_chunk(world: World, case: Any) -> Frames:
-    """The next tokens of the last of a manager's sequences, after a day of it."""
-    num_pages, page_size, day, count = case
-    manager = world["CacheManager"](num_pages, page_size)
-    shuffle(manager.pool)
-    for step in steps_of(day):
-        act(world, manager, *step)
-    sequence = manager.running[-1]
-    count = 1 + count % (sequence.length - sequence.computed)
-    caption = f"next_chunk({sequence}, {count})"
-    shown = called(world, "next_chunk", sequence=sequence, num_tokens=count, words=_as_lists)
-    yield shown._replace(caption=caption, picture=(manager, sequence))
-
-
-def _as_lists(found: Any) -> Any:
-    """A chunk with lists, whatever its tokens and slots are in."""
-    return found._replace(tokens=plain(found.tokens), slots=plain(found.slots)) if isinstance(found, Chunk) else found
-
-
 def play_schedule(world: World, case: Any) -> Frames:
     """One step's budget for running requests with so many tokens left, a digit for each."""
     left = numbers(case[0])
@@ -124,27 +102,10 @@ PIECES = (
         strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
     ),
     Piece(
-        "8.7", "next_chunk", play_next_chunk,
-        cases=[(9, 1, "start 123", 2), (9, 1, "start 31425, advance 0 2", 1), (9, 2, "start 7316254, advance 0 3", 1),
-               (9, 1, "start 123, advance 0, finish 0, start 12456", 2), (9, 3, "start 12345 B, advance 0 4", 0)],
-        strategy=st.tuples(
-            st.integers(9, 12), st.integers(1, 3),
-            st.builds("start 73162548 {}, advance 0 {}".format, st.sampled_from(["", "B"]), st.integers(0, 7)),
-            st.integers(0, 9)),
-    ),
-    Piece(
         "8.2", "schedule", play_schedule,
         cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0), ("05", 8)],
         strategy=st.tuples(st.text("01123456789", max_size=6), st.integers(0, 12)),
     ),
-    Piece(
-        "8.3", "preempt", play_preempt,
-        cases=[("123 4, 45 3", 0), ("123 4, 45 3", 2), ("12 3, 13 2", 1), ("1 2, 2 2, 3 1", 1)],
-        strategy=st.tuples(
-            st.lists(st.builds("{} {}".format, st.text("01", min_size=1, max_size=5), st.integers(0, 6)),
-                     min_size=1, max_size=3).map(", ".join), st.integers(0, 2)),
-    ),
-    Piece("8.8", "update_from_output", play_serving, _SERVICES, _SERVICE),
     Piece("8.9", "run_step", play_serving, _SERVICES, _SERVICE),
 )  # fmt: skip
 

@@ -43,7 +43,7 @@ def play_trie_find(world: World, case: Any) -> Frames:
 
 
 def _no_tuple(path: Any) -> Any:
-    """A tuple in words: whoever calls takes nodes off the end of the path."""
+    """A tuple in words: the caller takes nodes off the end of the path."""
     return Words("a tuple, not a list") if isinstance(path, tuple) else path
 
 

@@ -106,7 +106,7 @@ def play_seed_of(world: World, case: Any) -> Frames:
 
 
 def _about(seed: bytes, *texts: str | None) -> str:
-    """What is said of a new seed: whether it is too small for a string that is long."""
+    """Say of a new seed whether it is too small for a string that is long."""
     if any(len(text or "") >= LONG for text in texts) and _size_of(seed) < FEW:
         return f"{_size_of(seed)} bytes, few enough that collisions can be found"
     return "bytes that no other pair has"
@@ -247,14 +247,15 @@ def lazy_hit(table: Mapping[Any, Any], keys: Sequence[Any]) -> list[Any]:
     return hits
 
 
-class Block(SimpleNamespace):
+class _Block(SimpleNamespace):
     """A block of a lazy pool: its page, the key that it has by now, and its users."""
 
 
 def play_lazy_hit(world: World, case: Any) -> Frames:
     """A table with the keys a, b and c, whose blocks have the keys `now`, a dot for none; some of them are in use."""
     now, asked = ([None if letter == "." else f"key {letter}" for letter in letters] for letters in case)
-    table = {f"key {letter}": Block(page=at, key=key, users=at % 2) for at, (letter, key) in enumerate(zip("abc", now))}
+    blocks = [_Block(page=at, key=key, users=at % 2) for at, key in enumerate(now)]
+    table = {f"key {letter}": block for letter, block in zip("abc", blocks)}
     yield Shown("before", {"table": table})
     caption = f"lazy_hit(table, {asked}) where the blocks of {list(table)} have the keys {now}"
     yield called(world, "lazy_hit", table=table, keys=asked)._replace(caption=caption)

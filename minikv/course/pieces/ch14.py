@@ -59,14 +59,14 @@ def planted_tiers(world: World, held: Sequence[Planted], device_free: int = 0, h
 
 
 def _setting(tiers: Any) -> str:
-    """What is where, in words."""
+    """Say in words what is where."""
     blocks = ", ".join(f"{block.key} {block.note}" for block in tiers.in_host | tiers.on_device)
     free = f"{tiers.device.num_free} on the device, {tiers.host.num_free} in host memory"
     return f"(blocks, the oldest in host memory first: {blocks or 'none'}; free pages: {free})"
 
 
 def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = ()) -> dict[str, Any]:
-    """What of these blocks is where, whichever pages they have, who locks them, and what was found."""
+    """Say what of these blocks is where, whichever pages they have, who locks them, and what was found."""
     seen = {"free pages on the device": tiers.device.num_free, "free pages in host memory": tiers.host.num_free}
     for block in blocks:
         its_bytes = None if block.host is None else tiers.bytes_in_host.get(block.host)

@@ -38,7 +38,7 @@ class Raised(Words):
     """The kind of an error that a call raised, where one may be expected."""
 
     error: BaseException
-    kind: type[BaseException] | None = None
+    kind: Any = None
 
     @classmethod
     def of(cls, error: BaseException, kinds: Iterable[type[BaseException]]) -> Raised:
@@ -62,6 +62,7 @@ class Raised(Words):
 
 
 Seen = dict[str, Any]  # by path, a plain value, or words for what is there
+About = tuple[Any, Iterable[tuple[str, Any]]]  # what is said of a value, and what lies below, by a step of its path
 
 
 class Observer:
@@ -98,7 +99,7 @@ class Observer:
                 todo += [(steps + 1, path + step, part) for step, part in below]
         return {path: said for _, path, said in sorted(found, key=itemgetter(0))}
 
-    def _about(self, path: str, value: Any, here: dict[int, str]) -> tuple[Any, Iterable[tuple[str, Any]]]:
+    def _about(self, path: str, value: Any, here: dict[int, str]) -> About:
         """Return what is said of a value, and what lies below it, by the next step of its path."""
         if isinstance(value, Words):
             return value, ()
@@ -109,17 +110,8 @@ class Observer:
             return Words(f"the same {_kind(value)} as {first}"), ()
         if (said := _whole(value)) is not None:
             return said, ()
-        if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
-            return _about_array(value)
-        if hasattr(value, "_fields"):
-            return Words(type_of(value)), [(f".{name}", part) for name, part in zip(value._fields, value)]
-        if isinstance(value, _ROW):
-            items = [_plain(item) for item in value]
-            if all(map(_is_plain, items)):
-                return tuple(items) if isinstance(value, tuple) else items, ()
-            return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
-        if isinstance(value, dict):
-            return _about_dict(value)
+        if (about := _about_data(value)) is not None:
+            return about
         if not (attributes := _attributes(value)):
             return Words(type_of(value)), ()
         return self._name(path, value, first), () if first != path else attributes
@@ -133,6 +125,20 @@ class Observer:
             return Words("what it was" if name == path else f"the old {name}")
         new = "new " if self.looks > 1 else ""
         return Words(f"a {new}{_kind(value)}" if first == path else f"the {new}{_kind(value)} at {first}")
+
+
+def _about_data(value: Any) -> About | None:
+    """Return what is said of an array, a list or a dictionary, and what lies below; of another value `None`."""
+    if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
+        return _about_array(value)
+    if hasattr(value, "_fields"):
+        return Words(type_of(value)), [(f".{name}", part) for name, part in zip(value._fields, value)]
+    if isinstance(value, _ROW):
+        items = [_plain(item) for item in value]
+        if all(map(_is_plain, items)):
+            return tuple(items) if isinstance(value, tuple) else items, ()
+        return _outline(items), [(f"[{at}]", item) for at, item in enumerate(items)]
+    return _about_dict(value) if isinstance(value, dict) else None
 
 
 def _plain(value: Any) -> Any:
@@ -194,7 +200,7 @@ def _whole(value: Any) -> Words | None:
     return Words("a function") if callable(value) else None
 
 
-def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
+def _about_array(value: Any) -> About:
     """An array of whole numbers in a row is as a list; of any other its shape, its type and its numbers are shown."""
     if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
         return value.tolist(), ()
@@ -202,7 +208,7 @@ def _about_array(value: Any) -> tuple[Any, Iterable[tuple[str, Any]]]:
     return Words(kind), [(" as a list", value.tolist())]
 
 
-def _about_dict(value: dict[Any, Any]) -> tuple[Any, Iterable[tuple[str, Any]]]:
+def _about_dict(value: dict[Any, Any]) -> About:
     """Keys that are numbers or text have no order, but for that of an `OrderedDict`; objects as keys have one."""
     pairs = [(_plain(key), _plain(item)) for key, item in value.items()]
     if not all(_is_plain(key) for key, _ in pairs):

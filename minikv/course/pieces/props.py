@@ -1,4 +1,4 @@
-"""The things that plays are made of: prompts, the trees, caches and pools that hold them, and numbers that count looks.
+"""The parts of plays: prompts, the trees, caches and pools that hold them, and numbers that count looks.
 
 A prompt of a case is a word, with a digit for each token.
 """

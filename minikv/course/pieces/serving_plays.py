@@ -1,4 +1,4 @@
-"""Plays of chapter 08 that go on for some steps: requests are preempted, an engine runs; and two engines compared."""
+"""A play of chapter 08 in which an engine runs for some steps; and two engines compared."""
 
 from __future__ import annotations
 
@@ -6,37 +6,15 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from minikv.course.pieces.observer import RETURNED, Words
+from minikv.course.pieces.observer import Words
 from minikv.course.pieces.piece import Frames, Shown
 from minikv.course.pieces.props import numbers, shuffle, steps_of
 from minikv.engine import World
-from minikv.serving import Request, SamplingParams
+from minikv.serving import SamplingParams
 from minikv.testing.canary import CanaryModel
 from minikv.testing.watch import watch
 
-SEEN = "output", "reason", "sequence", "computed_tokens", "first_token_steps", "preemptions"  # of a request
-
-
-def play_preempt(world: World, case: Any) -> Frames:
-    """Requests run, each a prompt and how much of it is computed, others wait; the youngest is preempted, and so on."""
-    day, waiting = case
-    manager = world["CacheManager"](64)
-    scheduler = world["Scheduler"](manager)
-    for prompt, computed in steps_of(day):
-        request = Request(numbers(prompt), 9)
-        request.sequence = manager.start(request.prompt)
-        request.output.append(5)
-        manager.extend(request.sequence, request.output)
-        manager.advance(request.sequence, min(len(prompt) + 1 - request.sequence.computed, int(computed)))
-        scheduler.running.append(request)
-    scheduler.waiting += [Request([1], 9) for _ in range(waiting)]
-    known = scheduler.running + scheduler.waiting
-    for number, request in enumerate(known, start=1):
-        request.number = number
-    for youngest in scheduler.running[::-1]:
-        found = world["preempt"](scheduler)
-        things = {**_seen(scheduler, known), RETURNED: f"request {found.number}" if found in known else found}
-        yield Shown(f"preempt(scheduler) with request {youngest.number} as the youngest", things, manager.cache)
+SEEN = "output", "reason", "computed_tokens", "first_token_steps", "preemptions"  # of a request
 
 
 def play_serving(world: World, case: Any) -> Frames:
@@ -70,16 +48,30 @@ def play_serving(world: World, case: Any) -> Frames:
 
 
 def _seen(scheduler: Any, requests: Sequence[Any]) -> dict[str, Any]:
-    """What there is to see of a scheduler, its requests and its manager."""
+    """What there is to see of a scheduler, its requests and its manager; a copy of a request is another one."""
     manager = scheduler.manager
     return {
-        "requests that run": [request.number for request in scheduler.running],
-        "requests that wait": [request.number for request in scheduler.waiting],
+        "requests that run": [_number_of(request, requests) for request in scheduler.running],
+        "requests that wait": [_number_of(request, requests) for request in scheduler.waiting],
         **{f"request {each.number}.{name}": _in_short(getattr(each, name)) for each in requests for name in SEEN},
+        **{f"request {each.number}.sequence": _sequence_of(each, manager) for each in requests},
         "sequences in the manager": [sequence.number for sequence in manager.running],
         "cached tokens": manager.cache.total_size, "free pages": manager.pool.num_free,
         "locked tokens": manager.cache.protected_size, "scheduler.step": scheduler.step,
     }  # fmt: skip
+
+
+def _number_of(request: Any, known: Sequence[Any]) -> Any:
+    """The number of a request that is one of those `known`; of another thing, what it is."""
+    return request.number if any(request is each for each in known) else f"another object: {request}"
+
+
+def _sequence_of(request: Any, manager: Any) -> Any:
+    """A request's sequence in words, which say whether it is one of the manager's."""
+    if request.sequence is None:
+        return None
+    is_there = any(request.sequence is each for each in manager.running)
+    return Words(request.sequence if is_there else f"{request.sequence}, which the manager doesn't have")
 
 
 def _in_short(value: Any) -> Any:
