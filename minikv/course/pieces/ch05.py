@@ -254,13 +254,15 @@ class TwoRings:
 
 
 def play_rings(world: World, case: str) -> Frames:
-    """Use the pages in `case`, one after the other; a dot evicts one. In the end a new object has nothing to evict."""
+    """Use the pages in `case`, one after the other; a dot evicts one. Before that, another object has been used."""
+    world["TwoRings"]().use("x")
     rings, done = world["TwoRings"](), "TwoRings()"
+    asked = "another TwoRings().evict() (is your state shared between objects? Make it in __init__, as self.something)"
+    yield Shown(asked, {RETURNED: rings.evict()})
     for page in case:
         verb, args = ("evict", ()) if page == "." else ("use", (int(page) if page.isdigit() else page,))
         done, found = f"{done}.{verb}{arguments(args)}", getattr(rings, verb)(*args)
         yield Shown(done, {RETURNED: found})
-    yield Shown(f"after {done}, a new TwoRings().evict()", {RETURNED: world["TwoRings"]().evict()})
 
 
 def _advice(right: Played) -> str | None:
