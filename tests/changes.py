@@ -2,7 +2,7 @@
 
 The changes are those of `mutate`, and those that are slips of people who type: lines swapped, one name for another, a
 list sorted on the way, an object copied. `python tests/changes.py` tries all of them and prints those that pass and are
-not in `harmless.txt`, which has a reason for each of its own; `python tests/changes.py 3.1 3.2` tries those of pieces.
+not in `harmless.txt`, which has a reason for each of its own; `python tests/changes.py 3.3 3.4` tries those of pieces.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def with_other_names(id: str) -> str:
 
 
 POOL = {"2.1": 0, "2.2": 0, "2.3": 0}
-TREE = {"3.1": 1, "3.2": 0, "3.3": 0, "3.4": 0, "3.7": 0}
+TREE = {"3.3": 1, "3.4": 0, "3.5": 0, "3.6": 0, "3.1": 0}
 BY_HAND = """def common(a, b):
     while a != b:
         a, b = a[:-1], b[:-1]
@@ -108,18 +108,18 @@ BY_HAND = """def common(a, b):
 def files_of_a_class() -> dict[str, str]:
     """Ten students by the names of their files, with the text of each: what the guide shows, and a test judges."""
     own = handed_in({**POOL, **TREE})
-    dana = handed_in({"2.1": 0, "3.7": 0}, {"3.1": "the old node becomes the upper half", "3.2": "does not split"})
+    dana = handed_in({"2.1": 0, "3.1": 0}, {"3.3": "the old node becomes the upper half", "3.4": "does not split"})
     return {
         "anna/my_minikv.py": own,
-        "bela/my_minikv.py": tried({"2.1": 0, "2.3": 0, "3.2": 1}, {"3.1": "the old node becomes the upper half"}),
+        "bela/my_minikv.py": tried({"2.1": 0, "2.3": 0, "3.4": 1}, {"3.3": "the old node becomes the upper half"}),
         "cem.py": tried({"2.1": 1}, {"2.2": "lets negative numbers pass"}),
-        "dana_my_minikv.py": dana.replace(other_right("3.7"), BY_HAND),
-        "eli/my_minikv.py": assembled({id: with_other_names(id) for id in ("2.1", "2.2", "2.3", "3.1", "3.2")}),
+        "dana_my_minikv.py": dana.replace(other_right("3.1"), BY_HAND),
+        "eli/my_minikv.py": assembled({id: with_other_names(id) for id in ("2.1", "2.2", "2.3", "3.3", "3.4")}),
         "fay/minikv-course/my_minikv.py": own + "\nprint(Counter([1, 2]))\n",
         "gus/notes.txt": "I was ill.\n",
         "hana.py": handed_in({"2.1": 1, "2.3": 1}),
         "ivo/my_minikv.py": handed_in(POOL),
-        "jo/my_minikv.py": handed_in({"2.1": 0, "2.2": 1, "3.1": 0, "3.7": 1}),
+        "jo/my_minikv.py": handed_in({"2.1": 0, "2.2": 1, "3.3": 0, "3.1": 1}),
     }
 
 
@@ -130,7 +130,7 @@ def write_class(folder: Path) -> None:
         (folder / name).write_text(text, "utf-8")
 
 
-RECORD = {"1.1": RIGHT, "1.2": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, "2.a": {"question": "?", "said": "4"}}
+RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, "2.a": {"question": "?", "said": "4"}}
 
 
 # -- what is chosen for the guide --------------------------------------------------------------------------------------
@@ -184,29 +184,29 @@ TYPED = "05"  # the chapter for a goal that no notebook has
 THEMES = [
     ("Equal tokens are not a shared prefix",
      "Ask: which tokens did this token see? The keys and values depend on everything before it.",
-     [("2.6", "counts equal places"), ("3.7", "counts all equal places")]),
+     [("2.4", "counts equal places"), ("3.1", "counts all equal places")]),
     ("The last token is always computed",
      "Ask: the whole prompt is cached, so where does the first token of the answer come from?",
-     [("2.7", "asks for the whole prompt"), ("4.4", "matches the last token too")]),
+     [("2.5", "asks for the whole prompt"), ("4.6", "matches the last token too")]),
     ("The owner of a slot",
      "Draw the row, and write an owner under each page. Two owners or none: that is the bug.",
-     [("3.9", "frees no duplicates"), ("3.9", "frees the slots of the tree"), ("7.2", "the row is not rewritten"),
-      ("7.8", "the whole row is the request's")]),
+     [("3.7", "frees no duplicates"), ("3.7", "frees the slots of the tree"), ("7.1", "the row is not rewritten"),
+      ("7.3", "the whole row is the request's")]),
     ("Tokens and pages",
      "Ask for the unit of every number: tokens, slots, or pages?",
-     [("1.6", "one slot for each page"), ("4.4", "takes a page for each token"), ("7.7", "cuts the row by tokens")]),
+     [("1.4", "one slot for each page"), ("4.6", "takes a page for each token"), ("7.2", "cuts the row by tokens")]),
     ("Ask before you act",
      "Ask: an error is raised here. What has changed already?",
-     [("2.1", "notices it half way"), ("4.4", "looks for room before it locks"), ("5.9", "evicts before it asks")]),
+     [("2.1", "notices it half way"), ("4.6", "looks for room before it locks"), ("5.6", "evicts before it asks")]),
     ("The node, or the whole path",
      "Point at the root: does the request read these tokens, too?",
-     [("3.4", "only the last run"), ("4.1", "the last node only"), ("5.3", "the node alone")]),
+     [("3.6", "only the last run"), ("4.1", "the last node only"), ("5.3", "the node alone")]),
     ("A link has two ends",
      "Walk the structure in both directions, aloud.",
-     [("3.1", "the parent is not told"), ("3.3", "the parent is not told"), ("5.2", "only forward")]),
+     [("3.3", "the parent is not told"), ("3.5", "the parent is not told"), ("5.2", "only forward")]),
     ("A flag where a count is needed",
      "Let two students hold the same node, and let one of them go.",
-     [("4.1", "a mark in place of a count"), ("4.2", "sets the count to 0"), ("4.3", "a mark in place of a count")]),
+     [("4.1", "a mark in place of a count"), ("4.2", "sets the count to 0"), ("4.4", "a mark in place of a count")]),
 ]  # fmt: skip
 
 VERIFIED = """from minikv import RadixCache

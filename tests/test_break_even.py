@@ -44,7 +44,7 @@ def test_it_is_the_first_number_of_tokens_for_which_the_definition_holds(size, l
 def test_what_is_worth_loading_follows_from_the_definition(
     tokens, size, link, dense, speed, before, attention, latency
 ):
-    """And is what piece 6.3 says, of a power of two a second, where floats are exact."""
+    """And is what piece 6.4 says, of a power of two a second, where floats are exact."""
     even = BreakEven(size, link, dense, speed, attention_flops=attention, latency=latency)
     definition = faster_to_load(tokens, size, link, dense + 2 * before * attention, speed, attention, latency)
     assert even.worth_loading(tokens, before) == definition

@@ -43,7 +43,7 @@ def said_of(world, tmp_path, capsys):
         cell = tmp_path / "cell.py"
         cell.write_text(text, "utf-8")
         exec(compile(text, str(cell), "exec"), world)
-        catch("3.4 match", world[name], **more)
+        catch("3.6 match", world[name], **more)
         return capsys.readouterr().out
 
     return said
@@ -54,26 +54,26 @@ def body(line):
 
 
 def test_a_stub_is_no_test_yet(said_of):
-    assert said_of(body("raise NotImplementedError")) == "□ 3.4 match: no test yet\n"
+    assert said_of(body("raise NotImplementedError")) == "□ 3.6 match: no test yet\n"
     assert not tried_tests()
 
 
 def test_one_assert_catches_some_and_names_one_that_gets_through(said_of):
     said = said_of(body("assert match(root, [1, 2, 9])[1] == [7, 3]")).splitlines()
-    assert said[0].startswith("✗ 3.4 match: your test catches ")
+    assert said[0].startswith("✗ 3.6 match: your test catches ")
     assert said[1].endswith(": assert match(root, [1, 2, 9])[1] == [7, 3]")
     assert said[2].startswith("  One that gets through: ")
-    assert tried_tests() == {"3.4": WRONG}
+    assert tried_tests() == {"3.6": WRONG}
 
 
 def test_a_careful_test_is_enough_and_its_line_has_no_number(said_of, capsys):
     """What a solved notebook stores must not change when a wrong answer is added."""
     said = said_of(CAREFUL)
-    assert said.startswith("✓ 3.4 match: your test catches enough of the wrong answers.")
-    assert not any(letter.isdigit() for letter in said.removeprefix("✓ 3.4 match"))
+    assert said.startswith("✓ 3.6 match: your test catches enough of the wrong answers.")
+    assert not any(letter.isdigit() for letter in said.removeprefix("✓ 3.6 match"))
     progress(3)
-    assert "your tests: ✓ 3.4\n" in capsys.readouterr().out
-    assert tried_tests() == {"3.4": RIGHT}
+    assert "your tests: ✓ 3.6\n" in capsys.readouterr().out
+    assert tried_tests() == {"3.6": RIGHT}
 
 
 def test_each_line_is_told_how_many_more_it_caught(said_of):
@@ -99,7 +99,7 @@ def test_each_line_is_told_how_many_more_it_caught(said_of):
 )
 def test_what_is_no_test_is_told_so(line, said, said_of):
     found = said_of(body(line))
-    assert found.startswith("✗ 3.4 match: ")
+    assert found.startswith("✗ 3.6 match: ")
     assert said in found
 
 
@@ -109,7 +109,7 @@ def test_a_test_that_keeps_something_is_told_so(said_of, world):
     assert "it keeps something from one run to the next" in said
 
 
-@pytest.mark.parametrize("given", [("3.4 match", 7), ("3.5 radix_nodes", len), (None, None)])
+@pytest.mark.parametrize("given", [("3.6 match", 7), ("3.9 radix_nodes", len), (None, None)])
 def test_what_cannot_be_tried_is_one_line(given, capsys):
     catch(*given)
     assert capsys.readouterr().out.startswith("✗ give the label of a piece and your test: ")

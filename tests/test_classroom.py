@@ -76,8 +76,8 @@ def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here,
     assert cli.main(["classroom", str(folder), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     split = report["mistakes"][0]
-    assert (split["piece"], split["students"]) == ("3.1", ["bela", "dana"])
-    assert split["hint"] == teachers.stored_wrong("3.1", "the old node becomes the upper half").hint
+    assert (split["piece"], split["students"]) == ("3.3", ["bela", "dana"])
+    assert split["hint"] == teachers.stored_wrong("3.3", "the old node becomes the upper half").hint
     fay = report["students"][5]
     assert (fay["student"], fay["pieces"]) == ("fay", {})
     assert fay["trouble"] == "does not run: NameError (name 'Counter' is not defined)"
@@ -85,7 +85,7 @@ def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here,
     assert cli.main(["classroom", str(folder), "--csv"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["student"] for row in rows] == [each.name for each in found.students]
-    assert (rows[3]["3.1"], rows[3]["3.3"], rows[4]["3.1"], rows[4]["solved"]) == (
+    assert (rows[3]["3.3"], rows[3]["3.5"], rows[4]["3.3"], rows[4]["solved"]) == (
         "wrong", "no answer", "same as printed", "5",
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ PRINTS = "import os\nfor _ in range(100):\n    print('x' * 10**6)\n    os.write(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
 def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(classroom, "MOST_BYTES", 2**29)
-    kept = {"2.1": teachers.other_right("2.1"), "3.2": teachers.other_right("3.2")}
+    kept = {"2.1": teachers.other_right("2.1"), "3.4": teachers.other_right("3.4")}
     dies = PRINTS + _with_failed(assembled(kept), {"2.2": DIES})
     for name, text in {"anna": dies, "bela": FILLS}.items():
         (tmp_path / f"{name}.py").write_text(text, "utf-8")
@@ -163,16 +163,16 @@ def test_a_failing_answer_that_check_has_kept_is_judged(judged_here, tmp_path, m
 
 
 BEFORE = "def common(a, b):\n    raise NotImplementedError\n    return 0\n"
-RIGHT = find_piece("3.1").solution
+RIGHT = find_piece("3.3").solution
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("id", "text", "words", "hint"),
     [
-        ("3.7", BEFORE, "delete the line `raise NotImplementedError`; ", "none of the stored mistakes; "),
-        ("3.1", RIGHT, "", classroom.ALONE),
-        ("3.1", "def split(node, at):\n    return nobody", "split(", ""),
+        ("3.1", BEFORE, "delete the line `raise NotImplementedError`; ", "none of the stored mistakes; "),
+        ("3.3", RIGHT, "", classroom.ALONE),
+        ("3.3", "def split(node, at):\n    return nobody", "split(", ""),
     ],
 )  # fmt: skip
 def test_a_failing_answer_is_wrong_whatever_is_in_it(one, id, text, words, hint, end):
@@ -187,20 +187,20 @@ def test_a_failing_answer_is_wrong_whatever_is_in_it(one, id, text, words, hint,
 
 def test_unknown_mistakes_are_all_shown(judged_here, tmp_path):
     for name, text in {"anna": teachers.BY_HAND, "bela": teachers.BY_HAND.replace("len(a)", "a and len(b)")}.items():
-        (tmp_path / f"{name}.py").write_text(assembled({"3.7": text}), "utf-8")
+        (tmp_path / f"{name}.py").write_text(assembled({"3.1": text}), "utf-8")
     report = str(judge_class(tmp_path))
-    assert "2 × 3.7 common: none of the stored mistakes" in report
+    assert "2 × 3.1 common: none of the stored mistakes" in report
     assert "\n    anna: common(" in report
     assert "\n    bela: common(" in report
 
 
 def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
     monkeypatch.setattr(attempt, "MOST_SECONDS", 0.2)
-    student = one(assembled({"2.1": teachers.other_right("2.1"), "3.7": "def common(a, b):\n    while True: pass\n"}))
+    student = one(assembled({"2.1": teachers.other_right("2.1"), "3.1": "def common(a, b):\n    while True: pass\n"}))
     assert student.trouble == ""
     assert student.pieces["2.1"].mark == "solved"
-    assert student.pieces["3.7"].mark == "wrong"
-    assert student.pieces["3.7"].hint.startswith("Stopped after ")
+    assert student.pieces["3.1"].mark == "wrong"
+    assert student.pieces["3.1"].hint.startswith("Stopped after ")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
     ],
 )  # fmt: skip
 def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, hint):
-    found = one(assembled({"3.7": own})).pieces["3.7"]
+    found = one(assembled({"3.1": own})).pieces["3.1"]
     assert found.mark == ("no answer" if hint is None else "wrong")
     assert found.hint.startswith(hint or "")
     assert bool(found.hint) == (hint is not None)
@@ -265,7 +265,7 @@ def test_a_printed_solution_of_more_than_six_lines_is_recognized_and_nothing_els
     [("node.slots[", "self.slots["), ("at:", ":at"), ("return upper", "return node"), ("upper.parent", "node")],
 )
 def test_what_differs_by_more_than_names_of_locals_is_not_as_printed(old, new):
-    piece = find_piece("3.1")
+    piece = find_piece("3.3")
     assert old in piece.solution
     assert not is_as_printed(piece.solution.replace(old, new), piece.name, piece.solution)
 
@@ -365,7 +365,7 @@ def test_progress_as_json_says_what_progress_shows(record, capsys):
     for (chapter, row), line in zip(found["chapters"].items(), shown.splitlines()):
         assert {f"chapter {chapter}", *(f"{signs[each['state']]} {each['id']}" for each in row)} == {*line.split("   ")}
         assert [each["id"] for each in row] == [f"{int(chapter)}.{number}" for number in range(1, len(row) + 1)]
-    assert [each["name"] for each in found["chapters"]["01"][1:3]] == [find_piece("1.2").name, "best_page_size"]
+    assert [each["name"] for each in found["chapters"]["01"][1:3]] == [find_piece("1.3").name, "best_page_size"]
     guessed = found["predictions"]
     assert f"{guessed['right']} of {guessed['made']} predictions right; look again at 2.a" in shown
 
@@ -418,7 +418,7 @@ def test_what_the_guide_names_is_there():
     (typed,) = re.findall(r'Run `playground\(goal="(.*)"\)` in a new cell', GUIDE)
     assert f"after {teachers.link(teachers.TYPED)} | `{typed}`" in GUIDE
     assert f"gets {classroom.MOST_BYTES // 2**30} GiB of memory" in GUIDE
-    assert len(find_piece("3.1").hints) == 3  # "helps in three steps"
+    assert len(find_piece("3.3").hints) == 3  # "helps in three steps"
 
 
 def test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course(tmp_path, monkeypatch, capsys):
@@ -433,7 +433,7 @@ def test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course(tmp_pa
         return json.loads(capsys.readouterr().out)["solved"]
 
     assert solved() == 0
-    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.2": "✅"}', "utf-8")
+    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.3": "✅"}', "utf-8")
     assert solved() == 2
     (tmp_path / "progress.json").write_text('{"1.1": "✅"}', "utf-8")
     assert solved() == 1

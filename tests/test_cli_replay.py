@@ -155,7 +155,7 @@ def test_a_picture_without_resvg_is_one_line(trace, monkeypatch, capsys):
     assert capsys.readouterr().err == said
 
 
-@pytest.mark.parametrize("text", ["", "1,", "0", "x", "1.5", "1e30", "-1", "1," * 2000 + "1", "unlimited,no"])
+@pytest.mark.parametrize("text", ["", "1,", "0", "x", "1.2", "1e30", "-1", "1," * 2000 + "1", "unlimited,no"])
 def test_a_capacity_that_is_none_is_a_usage_error(text, trace, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["replay", trace, "--capacity", text])

@@ -12,8 +12,8 @@ from minikv.course.pieces.colab import colab_advice
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import find_piece
 
-MINE = assembled({"3.1": find_piece("3.1").solution})
-ANOTHER = assembled({"3.1": "def split(node, at):\n    return node  # another one of mine\n"})
+MINE = assembled({"3.3": find_piece("3.3").solution})
+ANOTHER = assembled({"3.3": "def split(node, at):\n    return node  # another one of mine\n"})
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
     colab.chosen = MINE.encode()
     mine("upload")
     assert capsys.readouterr().out == (
-        "  my_minikv.py is restored, with 3.1. Run the first code cell again to use them.\n"
+        "  my_minikv.py is restored, with 3.3. Run the first code cell again to use them.\n"
         "  Your previous version is saved in my_minikv_older/my_minikv_1.py.\n"
     )
     assert file.read_text("utf-8") == MINE

@@ -37,7 +37,7 @@ PATTERNS = {
     r"very (slot|page|node|row)": "that slot",
     r"whoever": "any request that",
     r"shall": "must",
-    r"helps a little": 'Stuck? Try hint("3.1")',
+    r"helps a little": 'Stuck? Try hint("3.3")',
     r"what both refuse": "the correct version raises this error too",
     r"is (finished|free|aborted) already": "has already finished, is already free",
 }

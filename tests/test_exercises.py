@@ -97,7 +97,7 @@ def test_a_radix_tree_has_as_many_nodes_as_exercise_3_5_says(prompts):
     assert radix_nodes(list(map(numbers, prompts))) == len(preorder(planted(engine_world(), prompts)))
 
 
-@given(find_exercise("4.5").strategy)
+@given(find_exercise("4.9").strategy)
 def test_a_real_cache_lets_in_as_many_as_exercise_4_5_says(case):
     free, prefixes, waiting = case
     world = engine_world()
@@ -126,10 +126,10 @@ def test_two_programs_take_turns_as_exercise_7_4_says(a, b):
 @pytest.mark.parametrize(
     ("asked", "case", "said"),
     [
-        ("6.5", ("abcd", [0, 1], [1]), "raises ValueError (src and dst are as long, and no place is written twice). "),
-        ("6.5", ("abcd", [0, 9], [1, 2]), "raises ValueError (the places are 0 to 3). Hint: this call is not valid"),
-        ("6.5", ("abcd", [0, 1], [2, 2]), "place is written twice). Hint: this call is not valid"),
-        ("6.5", (3, [0], [1]), "raises TypeError (object of type 'int' has no len()). Hint: this call is not valid"),
+        ("6.7", ("abcd", [0, 1], [1]), "raises ValueError (src and dst are as long, and no place is written twice). "),
+        ("6.7", ("abcd", [0, 9], [1, 2]), "raises ValueError (the places are 0 to 3). Hint: this call is not valid"),
+        ("6.7", ("abcd", [0, 1], [2, 2]), "place is written twice). Hint: this call is not valid"),
+        ("6.7", (3, [0], [1]), "raises TypeError (object of type 'int' has no len()). Hint: this call is not valid"),
         ("0.3", ([...],), "raises TypeError (object of type 'ellipsis' has no len()). Hint: the correct version"),
     ],
 )
@@ -143,8 +143,8 @@ def test_a_call_that_both_refuse_is_to_be_fixed_before_a_bug_is_hunted_with_it(a
     [
         ("0.3", [[1, 2], [7], [1, 2, 3]], "(prompts,)"),
         ("0.3", ([1], [2], [1]), "(prompts,)"),
-        ("1.4", (8,), "(memory, percent, taken, page_bytes)"),
-        ("6.5", ("abcd", [0, 1]), "(cells, src, dst)"),
+        ("1.7", (8,), "(memory, percent, taken, page_bytes)"),
+        ("6.7", ("abcd", [0, 1]), "(cells, src, dst)"),
     ],
 )
 def test_the_form_of_a_call_is_shown(asked, case, form, capsys):
@@ -162,9 +162,9 @@ def test_the_form_of_a_call_is_shown(asked, case, form, capsys):
     ],
 )
 def test_a_line_that_nobody_jumps_gets_a_hint_that_fits_it(case, hint, capsys):
-    check("8.5", lambda: case)
+    check("8.6", lambda: case)
     said = capsys.readouterr().out
-    assert said.startswith("✗ 8.5 ")
+    assert said.startswith("✗ 8.6 ")
     assert f"Hint: {hint}" in said
 
 
@@ -267,7 +267,7 @@ def test_whatever_an_answer_does_is_one_line(answer, said, capsys, impatience):
     assert len(line) < 300
 
 
-CARELESS = "4.6 careless_unlock", "5.6 careless_unlock"
+CARELESS = "4.10 careless_unlock", "5.8 careless_unlock"
 
 
 def said_of(asked, script, capsys):
@@ -307,19 +307,19 @@ FORGOTTEN = "it.attach('B', 'a', [1, 2, 3, 4]); it.detach('B', 'a'); it.attach('
 @pytest.mark.parametrize(
     ("asked", "script", "hint"),
     [
-        ("2.5 careless_occupy", "it.occupy(1)", "occupying a slot that is free works: what if somebody has it?"),
-        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1, 2, 3], [0, 1, 2])", "no insert splits an edge here"),
-        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1], [0])", "an edge is split, but the new prompt ends"),
-        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1, 9], [0, 2])", "after the split, ask for the new prompt"),
-        ("3.6", "it.insert([1, 2, 3], [0, 1, 2]); it.insert([1, 9], [0, 3]); it.match_prefix([1, 2, 3])",
-         find_exercise("3.6").hint),
+        ("2.8 careless_occupy", "it.occupy(1)", "occupying a slot that is free works: what if somebody has it?"),
+        ("3.10", "it.insert([1, 2], [0, 1]); it.insert([1, 2, 3], [0, 1, 2])", "no insert splits an edge here"),
+        ("3.10", "it.insert([1, 2], [0, 1]); it.insert([1], [0])", "an edge is split, but the new prompt ends"),
+        ("3.10", "it.insert([1, 2], [0, 1]); it.insert([1, 9], [0, 2])", "after the split, ask for the new prompt"),
+        ("3.10", "it.insert([1, 2, 3], [0, 1, 2]); it.insert([1, 9], [0, 3]); it.match_prefix([1, 2, 3])",
+         find_exercise("3.10").hint),
         (CARELESS[1], f"it.insert([7], [5]); {PATH}{EVICT}", "after the unlock, nothing of that path was evicted"),
         (CARELESS[1], PATH.rpartition(";")[0], "the careless code runs when a lock is given back"),
         (CARELESS[1], f"it.insert([7], [5]); a = it.acquire([7]); it.unlock(a){EVICT}", "a path of one node"),
         (CARELESS[1], f"{PATH}; it.insert([4, 5], [0, 1]){EVICT}", "the use after the unlock restores the order"),
         (CARELESS[0], "it.insert([5], [0]); it.acquire([5])", "both versions lock correctly"),
         (CARELESS[0], "it.insert([5], [0]); a = it.acquire([5]); it.unlock(a)", "nothing is inserted between"),
-        (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.6").hint),
+        (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.10").hint),
         ("7.5", "a = it.start([1, 2]); it.advance(a); it.finish(a)", "the careless line runs when a request aborts"),
         ("11.6", "it.attach('B', 'a', [1, 2])", "as long as all sequences live, no page is free: detach one"),
         ("11.6", "it.attach('B', 'a', [1, 2]); it.detach('B', 'a')", "one page does no harm"),
@@ -339,9 +339,9 @@ LOCKED = "a = it.acquire([1]); "
 @pytest.mark.parametrize(
     ("asked", "script", "said"),
     [
-        ("2.5", "it.alloc(next(COUNTER))", "on alloc("),
-        ("2.5", "next(COUNTER) % 2 and it.occupy(0); it.alloc(1)", "gives the same answer"),
-        ("3.6", "len(type(it).__mro__) > 3 and it.insert([1], [0])", "none of the calls that count"),
+        ("2.8", "it.alloc(next(COUNTER))", "on alloc("),
+        ("2.8", "next(COUNTER) % 2 and it.occupy(0); it.alloc(1)", "gives the same answer"),
+        ("3.10", "len(type(it).__mro__) > 3 and it.insert([1], [0])", "none of the calls that count"),
         (CARELESS[0], "it.unlock(None)", "the correct version raises this error too"),
         (CARELESS[0], f"{LOCKED}it.unlock(a); it.unlock(a)", "the correct version raises this error too"),
         (CARELESS[0], f"it.prompts = {{}}; {LOCKED}it.prompts = {{}}; it.unlock(a)", "gives the same answer"),
@@ -440,13 +440,13 @@ def test_state_that_objects_share_is_named(capsys):
         def evict(self):
             return self.once.popitem()[0] if self.once else None
 
-    class InADefault(find_exercise("5.5").reference):
+    class InADefault(find_exercise("5.7").reference):
         def __init__(self, once=OrderedDict()):  # noqa: B006
             super().__init__()
             self.once = once
 
     for answer in (InTheClass, InADefault):
-        check("5.5 TwoRings", answer)
+        check("5.7 TwoRings", answer)
         assert "is your state shared between objects?" in capsys.readouterr().out
 
 
@@ -476,7 +476,7 @@ def test_the_judge_leaves_tracing_as_it_was(capsys, impatience):
 
 
 def test_arguments_that_an_answer_spoils_are_its_own_copies(capsys):
-    check("1.3 best_page_size", spoil)
+    check("1.6 best_page_size", spoil)
     said = "after best_page_size([16], [1, 16], 0.0), the caller's `sizes` is []; expected: [1, 16]"
     assert said in capsys.readouterr().out
 
@@ -495,7 +495,7 @@ def test_the_smallest_failing_case_is_found_beyond_the_listed_ones(capsys):
 
 def test_checking_twice_says_the_same(capsys):
     for _ in range(2):
-        check("3.5 radix_nodes", lambda prompts: len(prompts) if len(prompts) < 3 else 7)
+        check("3.9 radix_nodes", lambda prompts: len(prompts) if len(prompts) < 3 else 7)
     first, second = capsys.readouterr().out.splitlines()
     assert first == second
 
@@ -537,9 +537,9 @@ def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right
         ("0.1", "shared_by_all", "prompts.sort()",
          "after shared_by_all([[0, 1], [0]]), the caller's `prompts` is [[0], [0, 1]]; expected: [[0, 1], [0]]. Hint: "
          "that is what the caller passed in: work on a copy of it\n"),
-        ("2.4", "audit", "[free.extend(row) for row in rows]", "the caller's `free` is [0, 1, 2, 1]; expected: [0]. "
+        ("2.7", "audit", "[free.extend(row) for row in rows]", "the caller's `free` is [0, 1, 2, 1]; expected: [0]. "
          "Hint: your code adds to what the caller passed in, as `+=` does\n"),
-        ("4.5", "how_many_fit", "prefixes.append(0)", "the caller's `prefixes` is [0]; expected: []. Hint: "),
+        ("4.9", "how_many_fit", "prefixes.append(0)", "the caller's `prefixes` is [0]; expected: []. Hint: "),
     ],
 )  # fmt: skip
 def test_an_answer_that_changes_its_arguments_is_not_right(id, name, body, said, capsys):

@@ -15,7 +15,7 @@ MY_NEXT = "def split(node, at):\n    return 'another', node, at\n"
 
 
 def kept(path, old, new):
-    copy = keep_older(path, assembled({"3.1": old}), assembled({"3.1": new}), assembled({}))
+    copy = keep_older(path, assembled({"3.3": old}), assembled({"3.3": new}), assembled({}))
     return copy and copy.relative_to(path.parent).as_posix()
 
 
@@ -27,7 +27,7 @@ def path(tmp_path):
 def test_other_code_is_kept_in_a_folder_of_its_own(path):
     assert kept(path, MY_SPLIT, MY_NEXT) == "my_minikv_older/my_minikv_1.py"
     assert kept(path, MY_NEXT, MY_SPLIT) == "my_minikv_older/my_minikv_2.py"
-    assert (path.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == assembled({"3.1": MY_SPLIT})
+    assert (path.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == assembled({"3.3": MY_SPLIT})
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_comment_that_is_gone_is_a_loss(path):
     assert kept(path, "# why: see page 3\n" + MY_SPLIT, MY_SPLIT)
 
 
-@pytest.mark.parametrize("ours", [find_piece("3.1").solution, find_piece("4.3").solution])
+@pytest.mark.parametrize("ours", [find_piece("3.3").solution, find_piece("4.4").solution])
 def test_code_of_ours_is_no_loss(ours, path):
     assert kept(path, ours, MY_SPLIT) is None
 

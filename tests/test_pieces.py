@@ -185,8 +185,8 @@ TWO_MISTAKES = {
     "1.1": ("return layers * kv_heads // tp * head_dim * number_bytes", "a token has a key *and* a value"),
     "2.1": ("return [pool.stack.pop() for _ in range(count)]", "the pages that you hand out need their mark"),
     "2.3": ("for page in pages:\n        pool.stack.append(page)", "are still marked in use"),
-    "3.1": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "must be the one in the tree"),
-    "3.3": ("return None, 99", None),
+    "3.3": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "must be the one in the tree"),
+    "3.5": ("return None, 99", None),
 }
 
 
@@ -212,11 +212,11 @@ def test_our_own_function_is_not_taken_for_the_learners(piece, file, tmp_path, c
 @pytest.mark.parametrize(
     ("earlier", "number", "old", "new"),
     [
-        ("def make(a, b):\n    return min(a, b)", "7.7", "min(sequence", "make(sequence"),
-        ("def walk(a, b):\n    1 / 0\n\n\ndef go(a, b):\n    return walk(a, b)", "3.3", "walk(root", "go(root"),
-        (KEEPING, "7.7", "def truncate", "@keeping\ndef truncate"),
-        ("", "3.2", "    node, at = root, 0", "    walk.calls = 1\n    node, at = root, 0 * walk.calls"),
-        ("", "3.2", "    node, at = root, 0", "    print('here')\n    node, at = root, 0"),
+        ("def make(a, b):\n    return min(a, b)", "7.2", "min(sequence", "make(sequence"),
+        ("def walk(a, b):\n    1 / 0\n\n\ndef go(a, b):\n    return walk(a, b)", "3.5", "walk(root", "go(root"),
+        (KEEPING, "7.2", "def truncate", "@keeping\ndef truncate"),
+        ("", "3.4", "    node, at = root, 0", "    walk.calls = 1\n    node, at = root, 0 * walk.calls"),
+        ("", "3.4", "    node, at = root, 0", "    print('here')\n    node, at = root, 0"),
     ],
 )
 def test_a_right_answer_may_be_written_in_any_way(earlier, number, old, new, notebook, capsys):
@@ -246,12 +246,12 @@ def test_answers_are_judged_with_the_node_of_chapter_03_which_has_no_locks(tmp_p
     notebook = Notebook(tmp_path, 3)
     text = "\n\n".join(cell.source for cell in code_cells(load(NOTEBOOKS[3])))
     notebook.run(re.search(r"^class Node:(\n .+|\n)+", text, re.MULTILINE)[0])
-    wrong = find_piece("3.2").wrong[0]
-    notebook.answer(find_piece("3.2"), wrong.section.text)
-    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    wrong = find_piece("3.4").wrong[0]
+    notebook.answer(find_piece("3.4"), wrong.section.text)
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     said = capsys.readouterr().out
     assert f"Hint: {wrong.hint}" in said
-    assert "\n✓ 3.2 walk: correct in " in said
+    assert "\n✓ 3.4 walk: correct in " in said
 
 
 METHODS = {name for kind in (list, dict, set, str, int) for name in dir(kind)}
@@ -301,16 +301,16 @@ def test_a_right_answer_may_name_all_arguments_among_others_that_do(piece):
 def test_the_next_piece_passes_when_the_accepted_one_names_its_arguments(notebook, capsys):
     """`Node(..., parent=node.parent)` is how the class on the page invites to call it."""
     (names,) = [section.text for section in RIGHT if section.remark == ": names what it gives to Node"]
-    notebook.answer(find_piece("3.1"), names)
-    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
-    assert "✓ 3.2 walk: correct in " in capsys.readouterr().out
+    notebook.answer(find_piece("3.3"), names)
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
+    assert "✓ 3.4 walk: correct in " in capsys.readouterr().out
 
 
 def test_an_error_in_the_count_is_the_judges_and_the_answer_passes(notebook, capsys, monkeypatch):
     monkeypatch.setattr(ch03, "counting", lambda kind: (kind, None))
-    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     said = capsys.readouterr().out
-    assert re.match(r"✓ 3.2 walk: correct in \d+ cases. The children looked at could not be counted, because", said)
+    assert re.match(r"✓ 3.4 walk: correct in \d+ cases. The children looked at could not be counted, because", said)
     assert "an error in `check`, not in your code: TypeError (" in said
 
 
@@ -321,7 +321,7 @@ def test_what_a_stand_in_passes_on_is_the_answers_error(notebook, capsys):
     assert "✗ 2.2 guard: correct, but a large case ends in IndexError (list index" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("id", "used"), [("3.7", True), ("3.5", False)])
+@pytest.mark.parametrize(("id", "used"), [("3.1", True), ("3.9", False)])
 def test_an_error_of_the_judge_refuses_no_answer(id, used, notebook, capsys, monkeypatch):
     monkeypatch.setattr(trial, "cases_for", None)
     own = notebook.names["common"] = eval("lambda *args: 7", notebook.names)
@@ -331,7 +331,7 @@ def test_an_error_of_the_judge_refuses_no_answer(id, used, notebook, capsys, mon
 
 def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):
     for line in ("raise ValueError('\\ud800')", "print('\\ud800')"):
-        notebook.answer(find_piece("3.1"), f"def split(node, at):\n    {line}")
+        notebook.answer(find_piece("3.3"), f"def split(node, at):\n    {line}")
     said = capsys.readouterr().out
     assert "ValueError (?)" in said
     assert "It printed: ?" in said
@@ -349,7 +349,7 @@ def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch
     monkeypatch.setitem(sys.modules, "of_somebody", module)
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
     theirs = module.split
-    given = check("3.1 split", theirs)
+    given = check("3.3 split", theirs)
     assert module.split is theirs
     assert sys.modules["__main__"].split is given is not theirs
 
@@ -369,8 +369,8 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(length, waits, not
 
     for module in ("trial", "mistakes"):
         monkeypatch.setattr(f"minikv.course.pieces.{module}.play_case", watched)
-    notebook.answer(find_piece("3.2"), f"{ENDLESS}    return root, {length}")
-    assert capsys.readouterr().out.startswith(f"✗ 3.2 walk: walk(root, [1])[1] is {length}; expected: 0\n")
+    notebook.answer(find_piece("3.4"), f"{ENDLESS}    return root, {length}")
+    assert capsys.readouterr().out.startswith(f"✗ 3.4 walk: walk(root, [1])[1] is {length}; expected: 0\n")
     assert sum(isinstance(error, TooLong) for error in ended) == waits
 
 
@@ -427,13 +427,13 @@ SO = [
 @pytest.mark.parametrize("said", ABOUT)
 def test_the_hint_about_an_error_of_pythons_is_about_that_error(said):
     kind, hint_about = ABOUT[said]
-    found = about_difference(find_piece("3.1"), {}, Difference((), 0, "", "", None, None, error=kind(said)))
+    found = about_difference(find_piece("3.3"), {}, Difference((), 0, "", "", None, None, error=kind(said)))
     assert hint_about in found if hint_about else found is None
 
 
 @pytest.mark.parametrize(("path", "mine", "right", "before", "fact"), SO)
 def test_a_hint_about_a_difference_says_only_what_is_so(path, mine, right, before, fact):
-    piece = find_piece("3.1")
+    piece = find_piece("3.3")
     found = about_difference(piece, reference_world(piece), Difference((), 0, "", path, mine, right, before))
     assert found.startswith(f": {fact}") if fact else found is None
 
@@ -450,7 +450,7 @@ def next_uses(requests, later={}):
 
 
 def test_what_an_answer_keeps_from_one_call_to_the_next_is_said(tmp_path, file, capsys):
-    Notebook(tmp_path, 13).answer(find_piece("13.4"), KEEPS)
+    Notebook(tmp_path, 13).answer(find_piece("13.2"), KEEPS)
     assert "  Hint: a case that passed before fails now" in capsys.readouterr().out
 
 
@@ -500,7 +500,7 @@ def test_a_hint_survives_an_error_in_the_learners_own_words(tmp_path, capsys):
     )
     late = (("found = cache.acquire(", "found = cache.match_prefix("), ("        cache.unlock(found)\n", ""))
     notebook.answer(
-        find_piece("4.4"), own("4.4", *late, ("    return found,", "    cache.lock(found)\n    return found,"))
+        find_piece("4.6"), own("4.6", *late, ("    return found,", "    cache.lock(found)\n    return found,"))
     )
     assert "lock it before you make room" in capsys.readouterr().out
 
@@ -519,13 +519,13 @@ def test_what_an_accepted_piece_prints_is_not_said_of_the_next(tmp_path, capsys)
 
 def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path, capsys):
     notebook = Notebook(tmp_path, 3)
-    for id in ("3.2", "3.3"):
+    for id in ("3.4", "3.5"):
         notebook.answer(find_piece(id), find_piece(id).solution)
     capsys.readouterr()
     cells = {
-        "insert(None, [1], [2])": "This error came through your own pieces: 3.2 walk, 3.3 insert.",
-        "split(None, 1)": "Your own pieces run here: 3.2 walk, 3.3 insert.",
-        "assert 1 == 2": "Your own pieces run here: 3.2 walk, 3.3 insert.",
+        "insert(None, [1], [2])": "This error came through your own pieces: 3.4 walk, 3.5 insert.",
+        "split(None, 1)": "Your own pieces run here: 3.4 walk, 3.5 insert.",
+        "assert 1 == 2": "Your own pieces run here: 3.4 walk, 3.5 insert.",
         "1 / 0": "",
         "pass": "",
     }
@@ -623,19 +623,19 @@ def test_exercise_6_2_takes_as_few_moves_as_a_search_over_all_orders_finds(size)
                     for to in range(size + 1)
                 }
                 moves += 1
-            assert len(find_exercise("6.2").reference(sources, targets)) == moves, (sources, targets)
+            assert len(find_exercise("6.5").reference(sources, targets)) == moves, (sources, targets)
 
 
 def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):
     monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.3)
-    notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while True:\n        pass")
+    notebook.answer(find_piece("3.4"), "def walk(root, tokens):\n    while True:\n        pass")
     assert "Stopped after 3 seconds. Does each pass" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("answer", [None, 5, "split"])
 def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
-    check("3.1 split", answer)
-    assert 'Pass the function itself: check("3.1 split", split)' in capsys.readouterr().out
+    check("3.3 split", answer)
+    assert 'Pass the function itself: check("3.3 split", split)' in capsys.readouterr().out
 
 
 SEARCHING = {
@@ -655,7 +655,7 @@ def guard(pool, pages):
         seen.add(page)
     return None
 """,
-    "3.2": """
+    "3.4": """
 def walk(root, tokens):
     node, at = root, 0
     while at < len(tokens):
@@ -725,7 +725,7 @@ def last_of_film(number, mistake=""):
 
 
 def test_the_film_of_a_manager_shows_the_rows_where_they_part():
-    caption, lines = last_of_film("7.2")
+    caption, lines = last_of_film("7.1")
     assert caption == "manager.checkpoint(request 2)"
     rows = re.findall(r"row 1 +(.+)", "\n".join(lines))
     assert [row.split() for row in rows] == [["2", "3", "12", "13", "4"], ["8l", "9l", "0l", "1l", "4"]]
@@ -742,12 +742,12 @@ def test_the_film_of_a_manager_shows_the_rows_where_they_part():
              "[1] newer  [1] → [1]", "[1] older  [1] → [1]"],
         ),
         (
-            "6.1", "sorted in the end", "runs([4, 5, 6, 1])",
+            "6.2", "sorted in the end", "runs([4, 5, 6, 1])",
             ["yours:", "slots  4  5  6  1", "run 1  1", "run 2  4  5  6",
              "expected:", "slots  4  5  6  1", "run 1  4  5  6", "run 2  1"],
         ),
         (
-            "6.2", "one of two directions", "moves([0, 1], [1, 0])",
+            "6.5", "one of two directions", "moves([0, 1], [1, 0])",
             ["yours:", "          0  1", "at first  a  b", "1 to 0    b  b", "0 to 1    b  b",
              "expected:", "            0      1      spare", "at first    a      b      -",
              "1 to spare  a      b      b", "0 to 1      a      a      b", "spare to 0  b      a      b"],
@@ -764,7 +764,7 @@ def test_the_film_of_links_runs_and_moves_shows_all_of_both_sides(number, mistak
     ("number", "mistake", "yours", "expected"),
     [
         ("8.1", "nothing is hidden", "what token 0 gets in head 0  .63  .37", "what token 0 gets in head 0  1    -"),
-        ("8.2", "in the order of the list", "[0] reads    nnnnnnnn.", "[0] reads    nnnnnnn.."),
+        ("8.3", "in the order of the list", "[0] reads    nnnnnnnn.", "[0] reads    nnnnnnn.."),
     ],
 )
 def test_the_film_of_a_step_shows_yours_beside_the_expected(number, mistake, yours, expected):
@@ -795,34 +795,34 @@ WRONG_SPLIT = "def split(node, at):\n    return node"
 def test_what_is_right_runs_in_objects_that_are_there_already(notebook):
     notebook.run("class Tree:\n    def ask(self):\n        return split")
     notebook.run("tree = Tree()")
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     assert notebook.names["tree"].ask().__doc__ == "My own way."
 
 
 def test_what_was_right_runs_on_when_a_later_edit_is_wrong_or_empty(notebook, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
-    for text in (WRONG_SPLIT, stub(find_piece("3.1"))):
-        notebook.answer(find_piece("3.1"), text)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
+    for text in (WRONG_SPLIT, stub(find_piece("3.3"))):
+        notebook.answer(find_piece("3.3"), text)
         assert notebook.names["split"].__doc__ == "My own way."
     said = capsys.readouterr().out
     assert said.count("Your earlier version, which passed, stays in use.") == 2
 
 
 def test_a_wrong_piece_does_not_make_another_wrong(notebook, capsys):
-    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    notebook.answer(find_piece("3.3"), WRONG_SPLIT)
     notebook.run("def walk(root, tokens):\n    return 1 / 0")
     capsys.readouterr()
-    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
-    assert capsys.readouterr().out.startswith("✓ 3.3 insert")
+    notebook.answer(find_piece("3.5"), find_piece("3.5").solution)
+    assert capsys.readouterr().out.startswith("✓ 3.5 insert")
 
 
 def test_check_without_an_assignment_is_enough(notebook):
-    notebook.run(f'{WRONG_SPLIT}\n\ncheck("3.1 split", split)')
-    assert notebook.names["split"].__code__ == ours("3.1", {}).__code__
+    notebook.run(f'{WRONG_SPLIT}\n\ncheck("3.3 split", split)')
+    assert notebook.names["split"].__code__ == ours("3.3", {}).__code__
 
 
 def test_ours_calls_the_learners_other_pieces(notebook):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     root = notebook.names["Node"]([], [])
     for prompt in ([1, 2], [1, 3]):
         notebook.names["insert"](root, prompt, [0, 1])
@@ -830,9 +830,9 @@ def test_ours_calls_the_learners_other_pieces(notebook):
 
 
 def test_a_session_begins_anew(notebook, tmp_path):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     fresh = Notebook(tmp_path, chapter=3)
-    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+    assert fresh.names["split"].__code__ == ours("3.3", {}).__code__
 
 
 # -- the last failing answer ------------------------------------------------------------------------------------------
@@ -854,22 +854,22 @@ def failed_in(file):
 
 
 def test_the_last_failing_answer_stands_in_the_file_as_a_comment_until_one_passes(file, notebook, capsys):
-    first, second = find_piece("3.1"), find_piece("3.2")
+    first, second = find_piece("3.3"), find_piece("3.4")
     notebook.answer(first, "def split(node, at):\n    return node")
     notebook.answer(second, "def walk(root, tokens):\n    return root, 0")
     notebook.answer(first, WRONG_SPLIT)
     failed = failed_in(file)
-    assert list(failed) == ["3.1", "3.2"]
-    assert "def half(run, at):" in failed["3.1"]
-    assert failed["3.1"].endswith("def split(node, at):\n\n    node.tokens = half(node.tokens, at)\n    return node")
+    assert list(failed) == ["3.3", "3.4"]
+    assert "def half(run, at):" in failed["3.3"]
+    assert failed["3.3"].endswith("def split(node, at):\n\n    node.tokens = half(node.tokens, at)\n    return node")
     names = load_file(file.read_text("utf-8"))
     assert "half" not in names
-    assert names["split"].__code__ == ours("4.3", {}).__code__
+    assert names["split"].__code__ == ours("4.4", {}).__code__
     assert kept_sections(file.read_text("utf-8")) == {}
 
     notebook.answer(first, MY_SPLIT)
-    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1"}
-    assert list(failed_in(file)) == ["3.2"]
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.3"}
+    assert list(failed_in(file)) == ["3.4"]
     before = file.read_text("utf-8")
     notebook.answer(first, WRONG_SPLIT)  # the one that passed stays
     assert file.read_text("utf-8") == before
@@ -881,19 +881,19 @@ def test_the_last_failing_answer_stands_in_the_file_as_a_comment_until_one_passe
 
 def test_what_is_no_attempt_is_not_kept(file, notebook):
     for text in ("def split(node, at):\n    raise NotImplementedError", "split = 7", "split = None"):
-        notebook.answer(find_piece("3.1"), text)
+        notebook.answer(find_piece("3.3"), text)
     assert not file.exists()
 
 
 def test_a_failing_answer_that_was_made_code_again_is_the_learners(file, notebook, capsys):
     """It is no comment any more: the next version of the file leaves it out, and the old version is kept."""
-    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    notebook.answer(find_piece("3.3"), WRONG_SPLIT)
     text = file.read_text("utf-8").replace("# def", "def").replace("#     ", "    ")
     assert text.count("\ndef ") == 2
     file.write_text(text, "utf-8")
     assert failed_in(file) == {}
     capsys.readouterr()
-    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     assert "Your previous version is saved in my_minikv_older/my_minikv_1.py" in capsys.readouterr().out
     assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == text
 
@@ -901,27 +901,27 @@ def test_a_failing_answer_that_was_made_code_again_is_the_learners(file, noteboo
 def test_what_the_learner_writes_below_a_failing_answer_stays(file, notebook):
     """A failing answer ends at its last line, and that is found at once, however many signs of a comment it has."""
     banner = f"# {'#' * 200}\n"
-    notebook.answer(find_piece("3.1"), banner * 50 + WRONG_SPLIT)
+    notebook.answer(find_piece("3.3"), banner * 50 + WRONG_SPLIT)
     file.write_text(file.read_text("utf-8") + "# MY NOTES\nprint(1)\n", "utf-8")
-    notebook.answer(find_piece("3.1"), banner * 50 + WRONG_SPLIT.replace("[:at]", "[at:]"))
+    notebook.answer(find_piece("3.3"), banner * 50 + WRONG_SPLIT.replace("[:at]", "[at:]"))
     text = file.read_text("utf-8")
     assert "# MY NOTES\nprint(1)\n" in text
     assert text.count("my last failing answer") == 1
-    assert "[at:]" in failed_in(file)["3.1"]
+    assert "[at:]" in failed_in(file)["3.3"]
     assert len(failed_sections("#\n" * 10**5 + text)) == 1  # line by line: a slow look would take minutes
 
 
 def test_a_right_answer_that_cannot_be_kept_takes_the_failing_one_out(file, notebook, capsys):
-    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    notebook.answer(find_piece("3.3"), WRONG_SPLIT)
     notebook.run("seen = []")
-    notebook.answer(find_piece("3.1"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
+    notebook.answer(find_piece("3.3"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
     assert "Not saved yet" in capsys.readouterr().out
     assert failed_in(file) == {}
 
 
 def test_a_failing_answer_with_much_data_is_left_out(file, notebook):
     notebook.run("book = 'x' * 10**6")
-    notebook.answer(find_piece("3.1"), "def split(node, at):\n    return book")
+    notebook.answer(find_piece("3.3"), "def split(node, at):\n    return book")
     assert not file.exists()
 
 
@@ -929,10 +929,10 @@ def test_a_failing_answer_with_much_data_is_left_out(file, notebook):
 def test_no_answer_escapes_from_its_comment(text, end):
     """Whatever characters are in it, as in a text of several lines, nothing of it runs or begins a section."""
     own = f"x = {text}"
-    file = _with_failed(assembled({}), {"3.1": own, "3.2": "def walk(): ..."}).replace("\n", end)
+    file = _with_failed(assembled({}), {"3.3": own, "3.4": "def walk(): ..."}).replace("\n", end)
     assert ast.dump(ast.parse(file)) == ast.dump(ast.parse(assembled({})))
     begins_a_section = any(line.startswith("%%") for line in lines_of(own))
-    expected = {"3.2": "def walk(): ..."} if begins_a_section else {"3.1": own, "3.2": "def walk(): ..."}
+    expected = {"3.4": "def walk(): ..."} if begins_a_section else {"3.3": own, "3.4": "def walk(): ..."}
     assert failed_sections(file) == {id: "\n".join(lines_of(each)) for id, each in expected.items()}
     assert _with_failed(assembled({}), failed_sections(file)) == file.replace("\r\n", "\n")
 
@@ -949,11 +949,11 @@ def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
 def test_what_is_right_is_kept_with_all_that_it_needs(file, notebook):
     notebook.run("import itertools as it\n\nFEW = 3")
     text = MY_SPLIT.replace("    hang(upper", "    assert FEW < 4 and it.count\n    hang(upper")
-    notebook.answer(find_piece("3.1"), text)
+    notebook.answer(find_piece("3.3"), text)
     kept = kept_sections(file.read_text("utf-8"))
-    assert set(kept) == {"3.1"}
+    assert set(kept) == {"3.3"}
     for part in ("import itertools as it", "FEW = 3", "def hang(child, parent)", "# mine\ndef split"):
-        assert part in kept["3.1"]
+        assert part in kept["3.3"]
     names = load_file(file.read_text("utf-8"))
     assert names["insert"](names["Node"]([], []), [1, 2], [0, 1])[1] == 0
 
@@ -967,30 +967,30 @@ def test_a_class_that_the_chapter_gives_is_not_kept_with_a_piece(number, file, t
 
 
 def test_the_next_session_runs_what_is_in_the_file(file, notebook, tmp_path, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     fresh = Notebook(tmp_path, chapter=3)
     assert fresh.names["split"].__doc__ == "My own way."
     mine()
-    assert "3.1 split           mine\n3.2 walk            the package's" in capsys.readouterr().out
+    assert "3.3 split           mine\n3.2 walk            the package's" in capsys.readouterr().out
 
 
 def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, notebook, tmp_path, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     file.write_text(file.read_text("utf-8").replace("    hang(node, upper)\n", ""), "utf-8")
     before = file.read_text("utf-8")
     capsys.readouterr()
     fresh = Notebook(tmp_path, chapter=3)
     said = capsys.readouterr().out
-    assert said.startswith("  Your 3.1 split no longer passes, so the package's version is used for now: ")
+    assert said.startswith("  Your 3.3 split no longer passes, so the package's version is used for now: ")
     assert said.count("\n") == 1
-    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+    assert fresh.names["split"].__code__ == ours("3.3", {}).__code__
     assert file.read_text("utf-8") == before
 
 
 def test_a_section_that_never_ends_is_set_aside_and_keeps_nothing_else_from_running(
     file, notebook, tmp_path, capsys, monkeypatch
 ):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     text = file.read_text("utf-8")
     assert MY_SPLIT.strip() in text
     endless = "never = [number for number in iter(int, 1) if number]"
@@ -999,16 +999,16 @@ def test_a_section_that_never_ends_is_set_aside_and_keeps_nothing_else_from_runn
     monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.2)
     (tmp_path / "next").mkdir()
     fresh = Notebook(tmp_path / "next", chapter=3)
-    said = "Your 3.1 split no longer passes, so the package's version is used for now: TooLong: no result within 0.2"
+    said = "Your 3.3 split no longer passes, so the package's version is used for now: TooLong: no result within 0.2"
     assert said in capsys.readouterr().out
-    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
-    fresh.answer(find_piece("3.7"), find_piece("3.7").solution)
+    assert fresh.names["split"].__code__ == ours("3.3", {}).__code__
+    fresh.answer(find_piece("3.1"), find_piece("3.1").solution)
     said = "Not saved yet: my_minikv.py does not run on its own: TooLong (no result within 0.2 seconds)."
     assert said in capsys.readouterr().out
 
 
 def test_a_section_that_runs_only_once_is_set_aside(file, notebook, tmp_path, capsys, monkeypatch):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     monkeypatch.setattr(sys, "runs", 0, raising=False)
     once = "import sys\nsys.runs += 1\n1 / (sys.runs < 2)"
     text = file.read_text("utf-8")
@@ -1016,7 +1016,7 @@ def test_a_section_that_runs_only_once_is_set_aside(file, notebook, tmp_path, ca
     capsys.readouterr()
     fresh = Notebook(tmp_path, chapter=3)
     assert "package's version is used for now: ZeroDivisionError: division by zero" in capsys.readouterr().out
-    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+    assert fresh.names["split"].__code__ == ours("3.3", {}).__code__
 
 
 AGREE = """def pages_of(tokens, size):
@@ -1033,9 +1033,9 @@ JUDGE = """def pages_of(tokens, size):
 @pytest.mark.parametrize("attack", [AGREE, JUDGE])
 def test_an_answer_that_replaces_parts_of_the_judge_is_judged_by_the_old_ones(attack, notebook, capsys):
     for start in (attack, "def pages_of(tokens, size):\n"):
-        notebook.answer(find_piece("3.10"), f"{start}    return [7, 7]")
-    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "3.10 pages_of: " in line]
-    assert first.startswith("✗ 3.10 pages_of: pages_of([1, 2, 3, 4], 2) returns [7, 7]; expected: ")
+        notebook.answer(find_piece("3.8"), f"{start}    return [7, 7]")
+    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "3.8 pages_of: " in line]
+    assert first.startswith("✗ 3.8 pages_of: pages_of([1, 2, 3, 4], 2) returns [7, 7]; expected: ")
     assert last == first
 
 
@@ -1052,14 +1052,14 @@ def test_chapters_that_come_later_are_not_listed(file, tmp_path, capsys):
 
 
 def test_the_split_of_chapter_03_does_not_replace_the_one_that_keeps_locks(file, notebook, tmp_path):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     (tmp_path / "next").mkdir()
     fresh = Notebook(tmp_path / "next", chapter=4)
-    assert fresh.names["split"].__code__ == ours("4.3", {}).__code__
-    assert accepted("3.1", fresh.names).__doc__ == "My own way."
+    assert fresh.names["split"].__code__ == ours("4.4", {}).__code__
+    assert accepted("3.3", fresh.names).__doc__ == "My own way."
     last = "    hang(node, upper)"
-    fresh.answer(find_piece("4.3"), MY_SPLIT.replace(last, f"{last}\n    upper.locks = node.locks"))
-    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1", "4.3"}
+    fresh.answer(find_piece("4.4"), MY_SPLIT.replace(last, f"{last}\n    upper.locks = node.locks"))
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.3", "4.4"}
     for chapter, keeps_locks in ((3, False), (4, True)):
         split = Notebook(tmp_path, chapter).names["split"]
         assert split.__doc__ == "My own way."
@@ -1067,20 +1067,20 @@ def test_the_split_of_chapter_03_does_not_replace_the_one_that_keeps_locks(file,
 
 
 def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(file, notebook, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     broken = file.read_text("utf-8").replace("def hang(child, parent):", "def hang(child, parent:")
     file.write_text(broken, "utf-8")
-    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     line = broken.splitlines().index("def hang(child, parent:") + 1
-    assert f"Not saved yet: line {line} of the file, in section 3.1, is broken: '" in capsys.readouterr().out
+    assert f"Not saved yet: line {line} of the file, in section 3.3, is broken: '" in capsys.readouterr().out
     assert file.read_text("utf-8") == broken
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
-    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1", "3.2"}
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.3", "3.4"}
 
 
 def test_what_cannot_be_kept_is_said_in_words(file, notebook, capsys):
     notebook.run("seen = []")
-    notebook.answer(find_piece("3.1"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
+    notebook.answer(find_piece("3.3"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("✓")
     assert said[1] == "  Not saved yet: it uses `seen`, a list from another cell. Define `seen` in this cell."
@@ -1088,62 +1088,62 @@ def test_what_cannot_be_kept_is_said_in_words(file, notebook, capsys):
 
 
 def test_two_pieces_may_not_disagree_about_a_helper(file, notebook, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
-    other = find_piece("3.3").solution.replace("    return", "    hang\n    return")
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
+    other = find_piece("3.5").solution.replace("    return", "    hang\n    return")
     again = "def hang(child, parent):\n    child.parent, parent.children[child.tokens[0]] = parent, child"
-    notebook.answer(find_piece("3.3"), f"{again}\n\n\n{other}")
-    assert "`hang` is also defined in 3.1, differently. Give this one another name" in capsys.readouterr().out
+    notebook.answer(find_piece("3.5"), f"{again}\n\n\n{other}")
+    assert "`hang` is also defined in 3.3, differently. Give this one another name" in capsys.readouterr().out
 
 
 def test_the_marked_line_is_the_same_with_and_without_a_file(file, notebook, capsys, monkeypatch):
     for place in (str(file), "/dev/null"):
         monkeypatch.setenv("MINIKV_MINE", place)
-        notebook.answer(find_piece("3.1"), MY_SPLIT)
+        notebook.answer(find_piece("3.3"), MY_SPLIT)
     first, _, second, _ = capsys.readouterr().out.splitlines()
     assert first == second
 
 
 def test_a_piece_of_another_name_is_kept_under_its_own(file, notebook):
-    notebook.run(MY_SPLIT.replace("def split", "def cut") + '\n\nsplit = check("3.1 split", cut)')
-    kept = kept_sections(file.read_text("utf-8"))["3.1"]
+    notebook.run(MY_SPLIT.replace("def split", "def cut") + '\n\nsplit = check("3.3 split", cut)')
+    kept = kept_sections(file.read_text("utf-8"))["3.3"]
     assert "def cut(node, at):" in kept
     assert kept.endswith("split = cut\n")
 
 
 def test_what_the_learner_wrote_into_the_file_is_never_lost(file, notebook, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
-    ours_line = 'walk = ours("3.2", globals())'
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
+    ours_line = 'walk = ours("3.4", globals())'
     file.write_text(file.read_text("utf-8").replace(ours_line, "# my notes\n" + ours_line), "utf-8")
     before = file.read_text("utf-8")
     capsys.readouterr()
-    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    notebook.answer(find_piece("3.5"), find_piece("3.5").solution)
     said = "  Your previous version is saved in my_minikv_older/my_minikv_1.py.\n"
     assert said in capsys.readouterr().out
     assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == before
-    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
+    notebook.answer(find_piece("3.6"), find_piece("3.6").solution)
     assert len(list((file.parent / "my_minikv_older").iterdir())) == 1
 
 
 def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(file, notebook, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     mark, _, said = capsys.readouterr().out.splitlines()
     assert mark.startswith("✓")
     assert 'mine("download") saves your my_minikv.py' in said
-    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    notebook.answer(find_piece("3.5"), find_piece("3.5").solution)
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_two_right_answers_by_turns_are_kept_once_each(file, notebook, capsys):
     other = MY_SPLIT.replace("hang(", "put_under(")
     for text in (MY_SPLIT, other, MY_SPLIT, other, MY_SPLIT):
-        notebook.answer(find_piece("3.1"), text)
+        notebook.answer(find_piece("3.3"), text)
     assert len(list((file.parent / "my_minikv_older").iterdir())) == 2
 
 
 def test_the_five_newest_versions_of_the_file_are_kept(file, notebook):
     for number in range(8):
-        notebook.answer(find_piece("3.1"), MY_SPLIT.replace("My own way.", f"My way {number}."))
+        notebook.answer(find_piece("3.3"), MY_SPLIT.replace("My own way.", f"My way {number}."))
     kept = sorted(path.name for path in (file.parent / "my_minikv_older").iterdir())
     assert kept == [f"my_minikv_{number}.py" for number in (3, 4, 5, 6, 7)]
 
@@ -1161,44 +1161,44 @@ def test_a_piece_that_classes_call_is_set_aside_as_well(number, file, notebook, 
 
 
 def test_a_section_that_exits_is_set_aside(file, notebook, tmp_path, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     file.write_text(file.read_text("utf-8").replace("def hang", "raise SystemExit\ndef hang"), "utf-8")
     Notebook(tmp_path, chapter=3)
     assert "the package's version is used for now: SystemExit" in capsys.readouterr().out
 
 
 def test_a_section_that_no_longer_defines_its_piece_is_set_aside(file, notebook, tmp_path, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     file.write_text(file.read_text("utf-8").replace("def split", "def cut"), "utf-8")
     Notebook(tmp_path, chapter=3)
     mine()
     said = capsys.readouterr().out
     assert "used for now: NotKeptError: its section does not define `split`" in said
-    assert "3.1 split           mine, but it no longer passes" in said
+    assert "3.3 split           mine, but it no longer passes" in said
 
 
 def test_what_stands_above_the_first_section_is_never_lost(file, notebook, capsys):
     for number, precious in enumerate(("import secret  # no section at all\n", "import mine_too\n"), start=1):
         before = precious + (file.read_text("utf-8") if file.exists() else "")
         file.write_text(before, "utf-8")
-        notebook.answer(find_piece("3.1"), MY_SPLIT)
+        notebook.answer(find_piece("3.3"), MY_SPLIT)
         kept = f"my_minikv_older/my_minikv_{number}.py"
         assert f"is saved in {kept}" in capsys.readouterr().out
         assert (file.parent / kept).read_text("utf-8") == before
 
 
 def test_line_ends_and_a_byte_order_mark_are_no_change(file, notebook, capsys):
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     text = file.read_text("utf-8")
     file.write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
     assert file.read_text("utf-8") == text
     assert "is saved in" not in capsys.readouterr().out
 
 
 def test_a_piece_that_stands_before_those_of_chapter_08_runs_again(file, notebook, tmp_path, capsys):
     pytest.importorskip("torch")
-    notebook.answer(find_piece("7.7"), find_piece("7.7").solution)
+    notebook.answer(find_piece("7.2"), find_piece("7.2").solution)
     notebook.answer(find_piece("8.1"), find_piece("8.1").solution)
     Notebook(tmp_path, chapter=7)
     *said, last = capsys.readouterr().out.splitlines()
@@ -1221,11 +1221,11 @@ def test_a_piece_that_stands_before_those_of_chapter_08_runs_again(file, noteboo
 )  # fmt: skip
 def test_what_an_answer_needs_is_kept_in_whatever_way_it_is_made(earlier, cell, use, kept, file, notebook, capsys):
     notebook.run(earlier)
-    notebook.answer(find_piece("3.1"), f"{cell}\n" + MY_SPLIT.replace("    hang(upper", f"    {use}\n    hang(upper"))
+    notebook.answer(find_piece("3.3"), f"{cell}\n" + MY_SPLIT.replace("    hang(upper", f"    {use}\n    hang(upper"))
     assert len(capsys.readouterr().out.splitlines()) == 2
-    assert kept in kept_sections(file.read_text("utf-8"))["3.1"]
-    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
-    assert kept in kept_sections(file.read_text("utf-8"))["3.1"]
+    assert kept in kept_sections(file.read_text("utf-8"))["3.3"]
+    notebook.answer(find_piece("3.5"), find_piece("3.5").solution)
+    assert kept in kept_sections(file.read_text("utf-8"))["3.3"]
 
 
 @pytest.mark.parametrize(
@@ -1233,13 +1233,13 @@ def test_what_an_answer_needs_is_kept_in_whatever_way_it_is_made(earlier, cell, 
     [
         ("from collections import Counter\nup = Counter.update", "up", "the source of `up` was not found"),
         ("big = float('inf')", "big", "it uses `big`, a float from another cell"),
-        ("x = 1\ndel x\nif True:\n    x = 1\n", "# %% 3.2 walk\n    x", "a line of 3.1 starts with `# %%`"),
+        ("x = 1\ndel x\nif True:\n    x = 1\n", "# %% 3.4 walk\n    x", "a line of 3.3 starts with `# %%`"),
     ],
 )
 def test_a_right_answer_that_cannot_be_kept_is_right(earlier, use, said, file, notebook, capsys):
     notebook.run(earlier)
     text = MY_SPLIT.replace("    hang(upper", f"    {use}\n    hang(upper").replace("    # %%", "# %%")
-    notebook.answer(find_piece("3.1"), text)
+    notebook.answer(find_piece("3.3"), text)
     first, second, _ = capsys.readouterr().out.splitlines()
     assert first.startswith("✓")
     assert said in second
@@ -1248,7 +1248,7 @@ def test_a_right_answer_that_cannot_be_kept_is_right(earlier, use, said, file, n
 
 def test_a_file_that_does_not_run_by_itself_is_not_written(file, notebook, capsys):
     notebook.answer(
-        find_piece("3.1"),
+        find_piece("3.3"),
         "if True:\n    bad = 1\nworse = [bad]\ndel bad\n"
         + MY_SPLIT.replace("    hang(upper", "    worse\n    hang(upper"),
     )
@@ -1259,15 +1259,15 @@ def test_a_file_that_does_not_run_by_itself_is_not_written(file, notebook, capsy
 
 
 def test_an_older_answer_that_waited_does_not_replace_a_newer_one(file, notebook, capsys):
-    other = "def hang(node):\n    return node\n\n\n" + find_piece("3.3").solution.replace(
+    other = "def hang(node):\n    return node\n\n\n" + find_piece("3.5").solution.replace(
         "return node", "return hang(node)"
     )
-    notebook.answer(find_piece("3.3"), other)
-    notebook.answer(find_piece("3.1"), MY_SPLIT)
-    assert "`hang` is also defined in 3.1" in capsys.readouterr().out
-    for number in ("3.1", "3.3"):
+    notebook.answer(find_piece("3.5"), other)
+    notebook.answer(find_piece("3.3"), MY_SPLIT)
+    assert "`hang` is also defined in 3.3" in capsys.readouterr().out
+    for number in ("3.3", "3.5"):
         notebook.answer(find_piece(number), find_piece(number).solution)
-    assert kept_sections(file.read_text("utf-8"))["3.1"] == find_piece("3.1").solution
+    assert kept_sections(file.read_text("utf-8"))["3.3"] == find_piece("3.3").solution
 
 
 # -- hints, solutions, predictions ----------------------------------------------------------------------------------
@@ -1275,10 +1275,10 @@ def test_an_older_answer_that_waited_does_not_replace_a_newer_one(file, notebook
 
 def test_hints_come_one_after_the_other(notebook, capsys):
     for _ in range(5):
-        hint("3.1")
+        hint("3.3")
     said = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in said[:3]] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"]
-    assert said[3] == said[4] == 'That was the last hint. solution("3.1") shows the package\'s version.'
+    assert said[3] == said[4] == 'That was the last hint. solution("3.3") shows the package\'s version.'
 
 
 @pytest.mark.parametrize("ask", [hint, solution])
@@ -1292,7 +1292,7 @@ def test_a_piece_may_be_named_by_its_name_or_its_function(ask, notebook, capsys)
     for label in ("bytes_per_token", " 1.1 ", 1.1, notebook.names["bytes_per_token"]):
         assert "there is no piece" not in f"{ask(label)}{capsys.readouterr().out}"
     ask("split")
-    assert capsys.readouterr().out == "✗ split is a piece in several chapters. Ask for 3.1 or 4.3.\n"
+    assert capsys.readouterr().out == "✗ split is a piece in several chapters. Ask for 3.3 or 4.4.\n"
     ask("0.1 shared_by_all")
     assert capsys.readouterr().out.startswith("0.1 is an exercise. Its hint and solution are folded below it")
     ask()
@@ -1641,6 +1641,6 @@ def test_the_engine_is_in_the_order_of_the_course():
     """But for chapter 04's split, which is in the tree of chapter 03: there it is called."""
     ids = [section.id for section in engine_sections() if section.id != "given"]
     assert {piece.id for piece in PIECES} <= set(ids)
-    assert Path(section_of("4.3").file).stem == "ch03_tree"
-    ids.remove("4.3")
+    assert Path(section_of("4.4").file).stem == "ch03_tree"
+    ids.remove("4.4")
     assert ids == sorted(ids, key=lambda id: [int(part) for part in id.split(".")])

@@ -62,14 +62,14 @@ def test_checks_and_guesses_say_what_they_say_here(there, here):
     said = {has: there["seen"][has]["printed"] for has in there["seen"]}
     assert said == {has: here["seen"][has]["printed"] for has in here["seen"]}
     assert "returns nothing (did you forget to return it?); expected: the new Node at root.children[1]" in said["wrong"]
-    assert said[SPLIT].startswith("✓ 3.1 split: correct in ")
+    assert said[SPLIT].startswith("✓ 3.3 split: correct in ")
     assert there["seen"]['fold("3.a"']["text"] == here["seen"]['fold("3.a"']["text"]
     assert there["seen"]['fold("3.a"']["text"].startswith("Your guess, [5, 6], is correct.")
 
 
 def test_what_passed_is_kept(there, here):
     assert there["kept"]["MINIKV_MINE"] == here["kept"]["MINIKV_MINE"]
-    assert "# %% 3.1 split · mine" in there["kept"]["MINIKV_MINE"]
+    assert "# %% 3.3 split · mine" in there["kept"]["MINIKV_MINE"]
     assert json.loads(there["kept"]["MINIKV_PROGRESS"]) == json.loads(here["kept"]["MINIKV_PROGRESS"])
 
 

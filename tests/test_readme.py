@@ -130,7 +130,7 @@ def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
     world = {}
     begin(3, world)
     exec(answer, world)
-    check("3.7 common", world["common"])
+    check("3.1 common", world["common"])
     assert capsys.readouterr().out == said
 
 

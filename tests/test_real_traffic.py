@@ -103,7 +103,7 @@ PARTS = [("chat", slice(1500), 6_000), ("agents", slice(739), 2_000),
 
 
 def test_chance_does_not_beat_lru_where_policies_are_scored_and_nothing_beats_the_bound():
-    """In tokens over both traces, for practice and in the exam, as exercise 13.1 counts."""
+    """In tokens over both traces, for practice and in the exam, as exercise 13.5 counts."""
     scored = ("lru", "fifo", "slru", "lfu", random_leaf())
     for parts in (PARTS[:2], PARTS[2:]):
         hits, best = dict.fromkeys(scored, 0), 0
@@ -122,6 +122,6 @@ def test_chance_does_not_beat_lru_where_policies_are_scored_and_nothing_beats_th
 def test_the_printed_answer_to_the_hunt_finds_the_bug(capsys):
     notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith("13")))
     names = {}
-    exec(solutions(notebook)["13.2"], names)
-    check("13.2 careless_hits", names["order"])
-    assert "13.2 careless_hits: bug found" in capsys.readouterr().out
+    exec(solutions(notebook)["13.6"], names)
+    check("13.6 careless_hits", names["order"])
+    assert "13.6 careless_hits: bug found" in capsys.readouterr().out

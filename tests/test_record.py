@@ -17,7 +17,7 @@ from minikv.course.pieces.piece import find_exercise
 from minikv.course.pieces.record import RIGHT, WRONG, missed, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
-BROKEN = '{"1.1": "✅", "1.2": "✅",}'
+BROKEN = '{"1.1": "✅", "1.3": "✅",}'
 
 
 @pytest.fixture
@@ -55,19 +55,19 @@ def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
 
 def test_a_mark_that_is_there_is_not_written_again(named, monkeypatch):
     remember("1.1", RIGHT)
-    remember("1.2", WRONG)
+    remember("1.3", WRONG)
     monkeypatch.setattr("minikv.course.pieces.record.replace", lambda *_: pytest.fail("written"))
     remember("1.1", RIGHT)
     remember("1.1", WRONG)
-    remember("1.2", WRONG)
+    remember("1.3", WRONG)
 
 
 def test_what_a_newer_version_wrote_stays(named):
-    write(named, {"1.1": "great", "1.2": RIGHT, "seen": [1]})
-    remember("1.3", RIGHT)
-    assert recall() == {"1.2": RIGHT, "1.3": RIGHT}
+    write(named, {"1.1": "great", "1.3": RIGHT, "seen": [1]})
+    remember("1.6", RIGHT)
+    assert recall() == {"1.3": RIGHT, "1.6": RIGHT}
     assert json.loads(named.read_text("utf-8")) == {
-        "1.1": "great", "1.2": RIGHT, "1.3": RIGHT, "numbering": 1, "seen": [1],
+        "1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 1, "seen": [1],
     }  # fmt: skip
 
 
@@ -97,14 +97,14 @@ def test_two_processes_that_remember_at_once_lose_no_mark(place, request):
 
 
 def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
-    write(named, MANY | {"1.3": WRONG})
+    write(named, MANY | {"1.6": WRONG})
     monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
-    check("1.3", find_exercise("1.3").reference)
+    check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✓ 1.3 ")
+    assert first.startswith("✓ 1.6 ")
     assert second == f"  This mark was not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
-    assert json.loads(named.read_text("utf-8")) == MANY | {"1.3": WRONG}
+    assert json.loads(named.read_text("utf-8")) == MANY | {"1.6": WRONG}
 
 
 def test_an_interrupt_at_any_line_takes_no_mark_away(named):
@@ -132,21 +132,21 @@ def test_an_interrupt_at_any_line_takes_no_mark_away(named):
 def test_it_is_kept_under_another_name_and_said(content, here, capsys):
     for number, mark in enumerate((WRONG, RIGHT), start=1):
         write(here, content)
-        remember("1.3", mark)
+        remember("1.6", mark)
         kept = f"{here.resolve()}.bad" + (".2" if number == 2 else "")
         said = capsys.readouterr().out
         assert said.count("\n") == 1
         assert f"It was renamed to {kept!r}, and a new record was started." in said
         assert Path(kept).read_text("utf-8") == content
-        assert recall() == {"1.3": mark}
+        assert recall() == {"1.6": mark}
 
 
 @pytest.mark.parametrize("content", [BROKEN, "Dear diary", "[1]", '{"title": "x"}'])
 def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, named, capsys):
     write(named, content)
-    check("1.3", find_exercise("1.3").reference)
+    check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✓ 1.3 ")
+    assert first.startswith("✓ 1.6 ")
     assert second.startswith(f"  This mark was not saved: {str(named)!r} ")
     assert "MINIKV_PROGRESS names it" in second
     assert named.read_text("utf-8") == content
@@ -164,7 +164,7 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
 def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(content, why, here, capsys):
     """The folder is the learner's: `progress.json` may be anybody's there."""
     write(here, content)
-    remember("1.3", RIGHT)
+    remember("1.6", RIGHT)
     assert capsys.readouterr().out == f"  This mark was not saved: 'progress.json' {why}\n"
     progress([1])
     assert capsys.readouterr().out.startswith(f"✗ your record of marks can't be read: 'progress.json' {why}\n")
@@ -185,7 +185,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
     assert said.startswith(f"✗ your record of marks can't be read: {str(here)!r} is not JSON: ")
-    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.7   □ 1.3   □ 1.4", "0 of 7 solved")
+    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.3   □ 1.2   □ 1.4   □ 1.5   □ 1.6   □ 1.7", "0 of 7 solved")
     assert here.read_text("utf-8") == BROKEN
 
 
@@ -204,9 +204,9 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "marks.json").mkdir()
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
-    check("1.3", find_exercise("1.3").reference)
+    check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✓ 1.3 ")
+    assert first.startswith("✓ 1.6 ")
     assert second.startswith("  This mark was not saved: [Errno ")
     progress([])
     assert "your record of marks can't be read" in capsys.readouterr().out
@@ -218,13 +218,13 @@ def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_f
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert (recall(), missed()) == ({}, {})
-    remember("1.2", RIGHT)
+    remember("1.3", RIGHT)
     assert here.exists()
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     assert recall() == {}
     monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
-    assert recall() == {"1.2": RIGHT}
+    assert recall() == {"1.3": RIGHT}
     assert list(json.loads(old.read_text("utf-8"))) == ["1.1", "2.a"]
 
 
@@ -249,12 +249,12 @@ def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named
 
 def test_progress_shows_what_was_solved_and_tried(capsys, named):
     progress([1])
-    check("1.3", find_exercise("1.3").reference)
-    check("1.4", lambda: (100, 50, 0, 1))
+    check("1.6", find_exercise("1.6").reference)
+    check("1.7", lambda: (100, 50, 0, 1))
     capsys.readouterr()
     progress([1])
     said = capsys.readouterr().out
-    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.5   □ 1.6   □ 1.7   ✓ 1.3   ✗ 1.4\n1 of 7 solved\n"
+    assert said == "chapter 01   □ 1.1   □ 1.3   □ 1.2   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
     assert named.exists()
 
 
@@ -262,20 +262,20 @@ def test_an_exercise_left_alone_keeps_its_mark(capsys, named):
     def stub(lengths, sizes, most_waste):
         raise NotImplementedError
 
-    check("1.3", stub)
+    check("1.6", stub)
     assert not named.exists(), "nothing was tried, so nothing is written"
-    check("1.3", find_exercise("1.3").reference)
-    check("1.3", stub)
+    check("1.6", find_exercise("1.6").reference)
+    check("1.6", stub)
     progress([1])
-    assert "✓ 1.3" in capsys.readouterr().out
+    assert "✓ 1.6" in capsys.readouterr().out
 
 
 def test_what_was_solved_stays_solved(capsys, named):
-    check("1.3", find_exercise("1.3").reference)
-    check("1.3", lambda lengths, sizes, most_waste: 0)
-    assert "✗ 1.3" in capsys.readouterr().out
+    check("1.6", find_exercise("1.6").reference)
+    check("1.6", lambda lengths, sizes, most_waste: 0)
+    assert "✗ 1.6" in capsys.readouterr().out
     progress([1])
-    assert "✓ 1.3" in capsys.readouterr().out
+    assert "✓ 1.6" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("chapters", [[99], [-1], [True], ["1"], b"abc", [2**70]])

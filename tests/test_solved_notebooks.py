@@ -119,7 +119,7 @@ FILES = {
     "missing": None,
     "empty": "",
     "broken": "def split(:",
-    "unfit": "# %% 3.1 split · mine\ndef split(node, at):\n    return node\n",
+    "unfit": "# %% 3.3 split · mine\ndef split(node, at):\n    return node\n",
 }
 
 

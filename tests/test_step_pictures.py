@@ -38,7 +38,7 @@ def test_a_bar_has_the_tokens_left_and_those_computed_are_new():
 
 @pytest.mark.parametrize("returned", [None, 5, "ab", [1], {0: 9}, [[1], [2]], [None, None]])
 def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned):
-    piece = find_piece("8.2")
+    piece = find_piece("8.3")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: returned
     case = ([5, 1], 3)
@@ -52,7 +52,7 @@ def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned
 
 
 def test_an_answer_that_raises_is_said_to_have_ended():
-    piece = find_piece("8.2")
+    piece = find_piece("8.3")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: 1 // 0
     ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).found)

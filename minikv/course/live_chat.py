@@ -175,9 +175,9 @@ Serve = Callable[[SlotModel, Any, Any, list[int]], list[int]]  # model, pool, ca
 def chat_through(serve: Serve, pool: Any, cache: Any) -> LiveChat:
     """Hold the chat of chapter 00 through `serve(model, pool, cache, prompt)`, which returns the tokens of an answer.
 
-    In chapter 02 `serve` is the learner's `respond` (piece 2.7), and `cache` has its two verbs: `find(tokens)` returns
+    In chapter 02 `serve` is the learner's `respond` (piece 2.5), and `cache` has its two verbs: `find(tokens)` returns
     the slots of the cached prefix in a new list, and `keep(tokens, row)` remembers a computed sequence. In chapter 03
-    it is `reply` (piece 3.9), and `cache` is the root of a tree. The tokens that a turn computed are those that `serve`
+    it is `reply` (piece 3.7), and `cache` is the root of a tree. The tokens that a turn computed are those that `serve`
     gave to the model, without the generated ones: 223, 34 and 41 with either cache.
 
     >>> def serve(model, pool, cache, prompt):

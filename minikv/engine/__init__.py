@@ -19,7 +19,7 @@ and what checks, measures and teaches it.
 >>> cache.insert([1, 2, 3], [7, 8, 9]), cache.match_prefix([1, 2, 5])
 (Insertion(prefix_length=0, length=3), Match(length=2, pages=[7, 8]))
 
-A section of a file begins with `# %%`. Those of pieces ("3.1 split") are what a learner writes: `check` says whether
+A section of a file begins with `# %%`. Those of pieces ("3.3 split") are what a learner writes: `check` says whether
 their answer does the same, `solution` prints ours, and it runs where theirs is not right yet. Those that are given
 ("given 3") join them. A section calls the others as globals, so any of them can also run in the learner's own world,
 where the learner's pieces replace the package's. The imports before the first section of a file belong to none: only
@@ -41,7 +41,7 @@ _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
 
 
 class Section(NamedTuple):
-    """A section: its id ("3.1", or "given"), its name ("split", or the chapter), the rest of its line, its text.
+    """A section: its id ("3.3", or "given"), its name ("split", or the chapter), the rest of its line, its text.
 
     `line` is the number of the first line of the text in its `file`.
     """
@@ -62,8 +62,8 @@ class Section(NamedTuple):
 def sections(text: str, file: str = "") -> list[Section]:
     """The sections of a file, in order; text before the first section belongs to none.
 
-    >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
-    [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3, file='')]
+    >>> sections("import sys\\n# %% 3.3 split · mine\\ndef split(node, at): ...\\n")
+    [Section(id='3.3', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3, file='')]
     """
     before, *parts = _HEAD.split(text)
     found, line = [], before.count("\n") + 2
@@ -133,7 +133,7 @@ def pieces_up_to(*chapters: int) -> list[Section]:
     """Return the sections of the pieces that these chapters use: those of the engine, and their own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
-    ('5.9', '3.10')
+    ('5.6', '3.8')
     """
     wanted = {*chapters, *range(1 + min(LAST, max(map(last_for, chapters))))}
     return [s for s in engine_sections() if s.id != "given" and s.chapter in wanted]

@@ -17,7 +17,7 @@ def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
     return layers * 2 * heads * head_dim * number_bytes
 
 
-# %% 1.2 pages_that_fit
+# %% 1.3 pages_that_fit
 def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     """Return how many whole pages fit, or raise a MemoryError if none does."""
     left = memory * percent // 100 - weights - activations - graphs
@@ -27,7 +27,7 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     return pages
 
 
-# %% 1.5 read_config
+# %% 1.2 read_config
 def read_config(config):
     """Return the layers, the KV heads and the head_dim of a model as a tuple."""
     heads = config["num_attention_heads"]
@@ -36,7 +36,7 @@ def read_config(config):
     return config["num_hidden_layers"], kv_heads, head_dim
 
 
-# %% 1.6 slots_of
+# %% 1.4 slots_of
 def slots_of(pages, page_size, num_tokens):
     """Return the slot of each token of a request that has these pages, in order."""
     if num_tokens > len(pages) * page_size:
@@ -47,7 +47,7 @@ def slots_of(pages, page_size, num_tokens):
     return slots[:num_tokens]
 
 
-# %% 1.7 kept_bytes
+# %% 1.5 kept_bytes
 def kept_bytes(groups, tokens):
     """Return the bytes that a sequence of so many tokens keeps in all these groups."""
     total = 0
@@ -128,7 +128,7 @@ def free(pool, pages):
         pool.stack.append(page)
 
 
-# %% 2.6 cached_row
+# %% 2.4 cached_row
 def cached_row(known, tokens):
     """Return the slots of the longest cached prefix of `tokens`, in a new list."""
     best = []
@@ -141,7 +141,7 @@ def cached_row(known, tokens):
     return best
 
 
-# %% 2.7 respond
+# %% 2.5 respond
 def respond(model, pool, cache, prompt):
     """Answer `prompt`: compute what is not cached, and keep it in the cache."""
     row = cache.find(prompt[:-1])
@@ -154,7 +154,7 @@ def respond(model, pool, cache, prompt):
     return answer
 
 
-# %% 2.8 take_back
+# %% 2.6 take_back
 def take_back(pool, pages, versions):
     """Take these free pages back if none has been handed out since; else take none."""
     for page, version in zip(pages, versions):

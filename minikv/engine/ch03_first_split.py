@@ -3,7 +3,7 @@
 from minikv.engine.ch03_tree import Node
 
 
-# %% 3.1 split
+# %% 3.3 split
 def split(node, at):
     """Cut the edge of `node` after `at` tokens; return the new upper node."""
     upper = Node(node.tokens[:at], node.slots[:at], node.parent)

@@ -36,7 +36,7 @@ def answer_from(model, pool, prompt, row):
     return answer, row
 
 
-# %% 4.3 split
+# %% 4.4 split
 def split(node, at):
     """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
     upper = Node(node.tokens[:at], node.slots[:at], node.parent)
@@ -48,7 +48,7 @@ def split(node, at):
     return upper
 
 
-# %% 3.2 walk
+# %% 3.4 walk
 def walk(root, tokens):
     """The node where `tokens` leave the tree, and how many of them were followed."""
     node, at = root, 0
@@ -62,7 +62,7 @@ def walk(root, tokens):
     return node, at
 
 
-# %% 3.3 insert
+# %% 3.5 insert
 def insert(root, tokens, slots):
     """Cache `tokens`; return the node where they end, and how many were there."""
     node, there = walk(root, tokens)
@@ -73,7 +73,7 @@ def insert(root, tokens, slots):
     return node, there
 
 
-# %% 3.4 match
+# %% 3.6 match
 def match(root, tokens):
     """The node where the cached prefix of `tokens` ends, and its slots in order."""
     end, _ = walk(root, tokens)
@@ -84,7 +84,7 @@ def match(root, tokens):
     return end, [slot for run in reversed(runs) for slot in run]
 
 
-# %% 3.7 common
+# %% 3.1 common
 def common(a, b):
     """Count how many tokens at the beginning of `a` and `b` are equal."""
     same = 0
@@ -93,7 +93,7 @@ def common(a, b):
     return same
 
 
-# %% 3.8 trie_add
+# %% 3.2 trie_add
 def trie_add(root, tokens):
     """Make the path of `tokens` below `root`; add only nodes that are missing."""
     node = root
@@ -103,7 +103,7 @@ def trie_add(root, tokens):
         node = node.children[token]
 
 
-# %% 3.9 reply
+# %% 3.7 reply
 def reply(model, pool, root, prompt):
     """Answer `prompt`, computing only what is not cached; return the answer."""
     _, found = match(root, prompt[:-1])
@@ -113,7 +113,7 @@ def reply(model, pool, root, prompt):
     return answer
 
 
-# %% 3.10 pages_of
+# %% 3.8 pages_of
 def pages_of(tokens, size):
     """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
     whole = len(tokens) // size

@@ -109,7 +109,7 @@ def unlock(cache, node):
         node = node.parent
 
 
-# %% 4.4 admit
+# %% 4.6 admit
 def admit(cache, pool, tokens, namespace=None):
     """Lock what is cached of all but the last token, and take pages for the rest.
 
@@ -127,7 +127,7 @@ def admit(cache, pool, tokens, namespace=None):
     return found, pool.alloc(needed)
 
 
-# %% 4.7 recount
+# %% 4.3 recount
 def recount(root):
     """Count the evictable and the protected tokens below `root`; return both."""
     evictable, protected = 0, 0
@@ -142,14 +142,14 @@ def recount(root):
     return evictable, protected
 
 
-# %% 4.8 pages_needed
+# %% 4.5 pages_needed
 def pages_needed(length, found, size):
     """The pages that `length` tokens need if `found` of these tokens are cached."""
     pages = (length + size - 1) // size
     return pages - found // size
 
 
-# %% 4.9 serve
+# %% 4.7 serve
 def serve(cache, pool, prompt):
     """Admit and cache `prompt`, free duplicate slots, return a lock on all of it."""
     found, own = admit(cache, pool, prompt)
@@ -161,7 +161,7 @@ def serve(cache, pool, prompt):
     return held
 
 
-# %% 4.10 return_receipt
+# %% 4.8 return_receipt
 def return_receipt(held, handle):
     """Note that `handle` holds one lock fewer; raise a LockError if it holds none."""
     if handle not in held:
@@ -233,7 +233,7 @@ def in_order(ring):
     return found
 
 
-# %% 5.8 out_of_order
+# %% 5.5 out_of_order
 def out_of_order(ring):
     """Return the oldest node that comes before one of its children, or None."""
     passed = set()
@@ -245,7 +245,7 @@ def out_of_order(ring):
     return None
 
 
-# %% 5.9 make_room
+# %% 5.6 make_room
 def make_room(cache, pool, num_pages):
     """Evict until `num_pages` pages are free, or raise OutOfPages and evict nothing."""
     missing = num_pages - pool.num_free

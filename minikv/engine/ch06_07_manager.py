@@ -12,7 +12,7 @@ from minikv.engine.ch01_02_pool import Pool
 from minikv.engine.ch04_05_cache import RadixCache, admit, make_room
 
 
-# %% 6.1 runs
+# %% 6.2 runs
 def runs(slots):
     """The runs of consecutive slots, in order: (start, length) for each."""
     found = []
@@ -25,7 +25,7 @@ def runs(slots):
     return found
 
 
-# %% 6.3 load_or_compute
+# %% 6.4 load_or_compute
 def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
     """Return the faster way to bring evicted tokens back, "load" or "compute".
 
@@ -36,7 +36,7 @@ def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops,
     return "load" if load < flops / speed else "compute"
 
 
-# %% 6.6 boxes
+# %% 6.1 boxes
 def boxes(layout, slots, num_layers, num_slots):
     """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
     found = []
@@ -49,7 +49,7 @@ def boxes(layout, slots, num_layers, num_slots):
     return sorted(found)
 
 
-# %% 6.7 gather
+# %% 6.3 gather
 def gather(rows, found, room):
     """Return the rows of the runs in `found`, in order, as one tensor.
 
@@ -137,7 +137,7 @@ def start(manager, tokens, namespace=None):
     return sequence
 
 
-# %% 7.2 checkpoint
+# %% 7.1 checkpoint
 def checkpoint(manager, sequence):
     """Publish the computed whole pages, and read them from the cache from now on."""
     size, namespace = manager.page_size, sequence.namespace
@@ -170,7 +170,7 @@ def extend(manager, sequence, tokens):
     sequence.tokens = longer
 
 
-# %% 7.7 truncate
+# %% 7.2 truncate
 def truncate(manager, sequence, length):
     """Keep the first `length` tokens; give back the pages that have none of them."""
     keep = manager.pages_for(length)
@@ -180,7 +180,7 @@ def truncate(manager, sequence, length):
     sequence.computed = min(sequence.computed, length)
 
 
-# %% 7.8 owners
+# %% 7.3 owners
 def owners(manager):
     """Return for each page the list of its owners: one each, if all is well."""
     found = [[] for _ in range(manager.num_pages)]

@@ -130,7 +130,7 @@ def attention(q, keys, values):
     return torch.einsum("hqk,khd->qhd", weights, values)
 
 
-# %% 8.2 schedule
+# %% 8.3 schedule
 def schedule(left, budget):
     """How many of the `left` tokens of each request the next step computes."""
     counts = [0] * len(left)
@@ -142,7 +142,7 @@ def schedule(left, budget):
     return counts
 
 
-# %% 8.6 repeat_kv
+# %% 8.2 repeat_kv
 def repeat_kv(kv, num_heads):
     """Return the KV head of each of the `num_heads` query heads, a group side by side.
 
@@ -152,7 +152,7 @@ def repeat_kv(kv, num_heads):
     return kv.repeat_interleave(group, dim=1)
 
 
-# %% 8.9 run_step
+# %% 8.4 run_step
 def run_step(engine):
     """Run one step: schedule, compute, sample, and enter the results."""
     scheduled = engine.schedule()

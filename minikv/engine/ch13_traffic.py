@@ -38,7 +38,7 @@ class Timeline:
             mark += mark & -mark
 
 
-# %% 13.3 reuse_distances
+# %% 13.1 reuse_distances
 def reuse_distances(requests):
     """For each block used before: the smallest room in which LRU still has it."""
     timeline, marks, distances = Timeline(sum(map(len, requests))), {}, []
@@ -53,7 +53,7 @@ def reuse_distances(requests):
     return distances
 
 
-# %% 13.4 next_uses
+# %% 13.2 next_uses
 def next_uses(requests):
     """For each block of each request: the number of the next request that uses it."""
     later, found = {}, []
@@ -63,7 +63,7 @@ def next_uses(requests):
     return found[::-1]
 
 
-# %% 13.5 optimal_hits
+# %% 13.3 optimal_hits
 def optimal_hits(requests, room):
     """The most hits that any order of eviction can have with this much room."""
     held, farthest, hits = set(), [], 0
@@ -77,7 +77,7 @@ def optimal_hits(requests, room):
     return hits
 
 
-# %% 13.6 aged_key
+# %% 13.4 aged_key
 def aged_key(node, half_life):
     """A number: the leaf whose count is worth least by now has the smallest."""
     return node.last_used + half_life * log2(node.hits)

@@ -79,8 +79,8 @@ def execute(page: Any) -> None:
 def without_gaps(text: str, level: int) -> tuple[str, int]:
     """Markdown whose headings go down one level at a time, and the level it ends on; code is left alone.
 
-    >>> without_gaps("## More to try\\n\\n#### 3.5 Design", 1)
-    ('## More to try\\n\\n### 3.5 Design', 3)
+    >>> without_gaps("## More to try\\n\\n#### 3.9 Design", 1)
+    ('## More to try\\n\\n### 3.9 Design', 3)
     """
     codes = [found.span() for found in FENCE.finditer(text)]
 

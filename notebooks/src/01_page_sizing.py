@@ -162,9 +162,9 @@ Where do those numbers come from? Every published model comes with a `config.jso
 | `num_key_value_heads` | the number of KV heads | every query head has its own KV head |
 | `head_dim` | the numbers in a key vector | the hidden size is divided evenly among the query heads |
 
-#### 1.5 You write: `read_config` (5 minutes)
+#### 1.2 You write: `read_config` (5 minutes)
 
-`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (The numbers 1.1 to 1.7 are names: the functions don't come in that order.)
+`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change.
 """
 
 
@@ -174,7 +174,7 @@ def read_config(config):
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
-read_config = check("1.5 read_config", read_config)
+read_config = check("1.2 read_config", read_config)
 
 # %% [markdown]
 """
@@ -204,7 +204,7 @@ The cache gets what is left over. Four things come first:
 
 The rest is divided into whole pages. A page that fits only partly doesn't count.
 
-#### 1.2 You write: `pages_that_fit` (10 minutes)
+#### 1.3 You write: `pages_that_fit` (10 minutes)
 
 All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share of the memory that the engine may use. If there isn't room for a single page, the engine can't start: raise a `MemoryError`. Again, be exact. On an 80 GiB GPU, one byte too many is a crash at 3 a.m.
 """
@@ -216,7 +216,7 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-pages_that_fit = check("1.2 pages_that_fit", pages_that_fit)
+pages_that_fit = check("1.3 pages_that_fit", pages_that_fit)
 
 # %% [markdown]
 """
@@ -251,7 +251,7 @@ word_rows(rows)
 
 The engine hands out pages, but the model reads and writes slots. Page 0 has the first `page_size` slots, starting with slot 0; page 1 has the next ones, and so on. A request's pages may come in any order, and its last page may be only partly filled.
 
-#### 1.6 You write: `slots_of` (10 minutes)
+#### 1.4 You write: `slots_of` (10 minutes)
 
 `pages` is a list of a request's page numbers, in the order of its tokens. Return a new list with one slot for each of its `num_tokens` tokens, in order. If the pages have too few slots for them, raise a `ValueError`.
 """
@@ -263,7 +263,7 @@ def slots_of(pages, page_size, num_tokens):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-slots_of = check("1.6 slots_of", slots_of)
+slots_of = check("1.4 slots_of", slots_of)
 
 # %% [markdown]
 """
@@ -360,12 +360,12 @@ for g in KVLayers.from_config("gpt-oss-120b").groups:
     print(f"{g.layers} layers, window: {g.window}")
 
 # %%
-guess("1.e", "how many bytes does one more token take when the windows are full?", None)
+guess("1.d", "how many bytes does one more token take when the windows are full?", None)
 
 # %%
 oss = KVLayers.from_config("gpt-oss-120b")
 most = f"bytes; its windows take at most {oss.bytes_per_sequence / 1024**2} MiB"
-fold("1.e", oss.bytes_per_token, most)
+fold("1.d", oss.bytes_per_token, most)
 
 # %% [markdown]
 """
@@ -375,7 +375,7 @@ A full window drops its oldest token for each new one, so it stops growing. Only
 
 </details>
 
-#### 1.7 You write: `kept_bytes` (5 minutes)
+#### 1.5 You write: `kept_bytes` (5 minutes)
 
 `KVLayers` puts the layers of a model into groups. A group `g` says what all of its layers keep of one sequence:
 
@@ -395,7 +395,7 @@ def kept_bytes(groups, tokens):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-kept_bytes = check("1.7 kept_bytes", kept_bytes)
+kept_bytes = check("1.5 kept_bytes", kept_bytes)
 
 # %% [markdown]
 """
@@ -458,7 +458,7 @@ Larger pages mean fewer pages to keep track of. But each request wastes the empt
 """
 
 # %%
-guess("1.d", "what percent is wasted with pages of 256, to the nearest ten?", None)
+guess("1.e", "what percent is wasted with pages of 256, to the nearest ten?", None)
 
 # %%
 from minikv import page_waste
@@ -468,7 +468,7 @@ for size in (1, 4, 16, 64, 256):
     waste[size] = page_waste(range(1, 1001), size)
     share, bar = waste[size].fraction, "■" * round(100 * waste[size].fraction)
     lines.append(f"pages of {size:3}: {waste[size].pages:7,} pages {share:6.1%} {bar}")
-fold("1.d", round(10 * waste[256].fraction) * 10, "\n".join(lines))
+fold("1.e", round(10 * waste[256].fraction) * 10, "\n".join(lines))
 
 # %% [markdown]
 """
@@ -482,7 +482,7 @@ Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the
 
 ## More to try
 
-#### 1.3 Design: choose a page size
+#### 1.6 Design: choose a page size
 
 Write `best_page_size(lengths, sizes, most_waste)`. Every request has its own pages. Among the page sizes in `sizes`, return the largest one at which requests of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and why?
 """
@@ -493,7 +493,7 @@ def best_page_size(lengths, sizes, most_waste):
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-check("1.3 best_page_size", best_page_size)
+check("1.6 best_page_size", best_page_size)
 
 # %% [markdown]
 """
@@ -521,7 +521,7 @@ The open question has no single answer. A request wastes about half a page: with
 
 </details>
 
-#### 1.4 Bug hunt: one page off
+#### 1.7 Bug hunt: one page off
 
 `pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Return values of `(memory, percent, taken, page_bytes)` for which the two functions differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
 """
@@ -530,7 +530,7 @@ The open question has no single answer. A request wastes about half a page: with
 from minikv.course.pieces import careless
 from minikv.course.pieces.ch01 import pages
 
-source(pages, careless("1.4"))
+source(pages, careless("1.7"))
 
 
 # %%
@@ -539,7 +539,7 @@ def one_page_off():
     return (80 * 2**30, 90, 0, 16)
 
 
-check("1.4 careless_pages", one_page_off)
+check("1.7 careless_pages", one_page_off)
 
 # %% [markdown]
 """

@@ -253,9 +253,9 @@ source(PromptList)
 
 # %% [markdown]
 """
-#### 2.6 You write: `cached_row` (10 minutes)
+#### 2.4 You write: `cached_row` (10 minutes)
 
-`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. (2.4 and 2.5 are exercises below.)
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`.
 """
 
 
@@ -265,7 +265,7 @@ def cached_row(known, tokens):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-cached_row = check("2.6 cached_row", cached_row)
+cached_row = check("2.4 cached_row", cached_row)
 
 # %% [markdown]
 """
@@ -279,7 +279,7 @@ Now the loop that every engine runs. The model computes one or more tokens and r
 | `model.end` | | the token that ends an answer, a number |
 | `cache.keep(tokens, row)` | remembers these two lists, one slot per token; nobody may change them later | nothing |
 
-#### 2.7 You write: `respond` (15 minutes)
+#### 2.5 You write: `respond` (15 minutes)
 
 Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) You may assume that the pool has enough slots.
 
@@ -296,7 +296,7 @@ def respond(model, pool, cache, prompt):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-respond = check("2.7 respond", respond)
+respond = check("2.5 respond", respond)
 
 # %% [markdown]
 """
@@ -364,7 +364,7 @@ The versions differ, so Anna's keys have to be computed again. {{engines astrai}
 
 </details>
 
-#### 2.8 You write: `take_back` (5 minutes)
+#### 2.6 You write: `take_back` (5 minutes)
 
 Anna noted several pages and their versions. Take all of these pages back and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this particular free page and keeps its version. (Your engine doesn't need this function: its cached pages are never free.)
 """
@@ -376,7 +376,7 @@ def take_back(pool, pages, versions):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-take_back = check("2.8 take_back", take_back)
+take_back = check("2.6 take_back", take_back)
 
 # %% [markdown]
 """
@@ -425,7 +425,7 @@ film.player(still=9)
 """
 ## More to try
 
-#### 2.4 Design: audit a pool
+#### 2.7 Design: audit a pool
 
 Every slot must be free or have exactly one owner. Write the test that would have caught the bugs at the beginning of this chapter. `audit(size, free, rows)` looks at a pool of `size` slots, the list of its free slots, and a list with the row of each request. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*, each named once. It must not change what it looks at.
 """
@@ -436,7 +436,7 @@ def audit(size, free, rows):
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
-check("2.4 audit", audit)
+check("2.7 audit", audit)
 
 # %% [markdown]
 """
@@ -458,7 +458,7 @@ def audit(size, free, rows):
 
 </details>
 
-#### 2.5 Bug hunt: take this one
+#### 2.8 Bug hunt: take this one
 
 `BitmaskPool` has one bit per page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless version of it, on top of the package's class, as it was in AstrAI: {{engines astrai-occupy}} flips the bit without looking at it. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)` so that the careless pool accepts something that it must refuse. Then think one step further: who gets that page next?
 """
@@ -466,7 +466,7 @@ def audit(size, free, rows):
 # %%
 from minikv.course.pieces import careless
 
-careless("2.5")
+careless("2.8")
 
 
 # %%
@@ -476,7 +476,7 @@ def calls_that_expose_it(pool):
     pool.free([0])
 
 
-check("2.5 careless_occupy", calls_that_expose_it)
+check("2.8 careless_occupy", calls_that_expose_it)
 
 # %% [markdown]
 """

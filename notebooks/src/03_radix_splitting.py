@@ -45,9 +45,9 @@ prompts = [list((SYSTEM + text).encode()) for text in asked]
 """
 You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`: later in this chapter, a token will be a whole page, a tuple.
 
-The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead. (Follow the order of the page, which isn't that of the numbers. 3.5 and 3.6 are exercises further down.)
+The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
 
-#### 3.7 You write: `common` (5 minutes)
+#### 3.1 You write: `common` (5 minutes)
 """
 
 
@@ -57,7 +57,7 @@ def common(a, b):
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
-common = check("3.7 common", common)
+common = check("3.1 common", common)
 
 # %%
 for count in (10, 100, 999):
@@ -84,7 +84,7 @@ class TrieNode:
 
 # %% [markdown]
 """
-#### 3.8 You write: `trie_add` (5 minutes)
+#### 3.2 You write: `trie_add` (5 minutes)
 
 Start at the root and take one step down for each token. Make a node only where there isn't one yet. If you replace a node that is there, you lose everything below it.
 """
@@ -96,7 +96,7 @@ def trie_add(root, tokens):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-trie_add = check("3.8 trie_add", trie_add)
+trie_add = check("3.2 trie_add", trie_add)
 
 # %%
 trie = TrieNode()
@@ -139,7 +139,7 @@ Why that way around? Somebody may be holding on to the old node, because their p
 
 Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done: the parent's link down to the upper node, the upper node's link up to the parent, the upper node's link down to `node`, and `node`'s link up to the upper node.
 
-#### 3.1 You write: `split` (10 minutes)
+#### 3.3 You write: `split` (10 minutes)
 """
 
 
@@ -149,11 +149,11 @@ def split(node, at):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-split = check("3.1 split", split)
+split = check("3.3 split", split)
 
 # %% [markdown]
 """
-`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows you the smallest tree where it does. Stuck? Try `hint("3.1")`, and call it again for a stronger hint.
+`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows you the smallest tree where it does. Stuck? Try `hint("3.3")`, and call it again for a stronger hint.
 
 Now cut the edge `1 2 3 4 5 6` twice. Its node is called `leaf`. First we call `split(leaf, 3)`, and then `split(leaf, 1)`.
 """
@@ -180,7 +180,7 @@ The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, 
 
 Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and you have a tool for that: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
 
-#### 3.2 You write: `walk` (10 minutes)
+#### 3.4 You write: `walk` (10 minutes)
 
 Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Use a loop: a long conversation can be a path of thousands of nodes, and Python stops a function that calls itself that often.
 """
@@ -192,7 +192,7 @@ def walk(root, tokens):
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
-walk = check("3.2 walk", walk)
+walk = check("3.4 walk", walk)
 
 # %%
 root = Node([], [])
@@ -208,7 +208,7 @@ The rest is short, because the walk does the hard part.
 
 To **insert** a prompt, walk it. Whatever the walk did not find is new, and becomes one new leaf. Whatever it found is already in the tree and keeps the slots it has. Tell the caller how many tokens that was. The caller has a second set of slots for them and must free it, or those slots are lost for good.
 
-#### 3.3 You write: `insert` (5 minutes)
+#### 3.5 You write: `insert` (5 minutes)
 
 Return the node where the prompt ends, and how many tokens were there already.
 """
@@ -220,13 +220,13 @@ def insert(root, tokens, slots):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-insert = check("3.3 insert", insert)
+insert = check("3.5 insert", insert)
 
 # %% [markdown]
 """
 To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree.
 
-#### 3.4 You write: `match` (5 minutes)
+#### 3.6 You write: `match` (5 minutes)
 
 *Test it first* (optional, 5 minutes): before you write `match`, say what a wrong one would do. Which node does it return, which slots, and what must not change?
 """
@@ -240,7 +240,7 @@ def test_match(match):
     raise NotImplementedError  # `assert` what must be true of match(root, ...)
 
 
-catch("3.4 match", test_match)
+catch("3.6 match", test_match)
 
 
 # %%
@@ -249,7 +249,7 @@ def match(root, tokens):
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-match = check("3.4 match", match)
+match = check("3.6 match", match)
 
 # %% [markdown]
 """
@@ -316,7 +316,7 @@ You give it the slots of the cached tokens as `row`, and that list stays as it i
 | `insert(root, tokens, slots)` | caches tokens; returns a node and how many tokens were there already |
 | `pool.free(slots)` | frees slots; returns nothing |
 
-#### 3.9 You write: `reply` (10 minutes)
+#### 3.7 You write: `reply` (10 minutes)
 
 Answer the prompt, cache everything that was computed, and return the answer, with `model.end`.
 
@@ -332,7 +332,7 @@ def reply(model, pool, root, prompt):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-reply = check("3.9 reply", reply)
+reply = check("3.7 reply", reply)
 
 # %% [markdown]
 """
@@ -372,7 +372,7 @@ print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
 
 If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what your functions ask of a token: it must be comparable, and it must work as a key in a dictionary. A tuple of tokens can do both, so a whole page can be a "token".
 
-#### 3.10 You write: `pages_of` (5 minutes)
+#### 3.8 You write: `pages_of` (5 minutes)
 
 Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out.
 """
@@ -384,7 +384,7 @@ def pages_of(tokens, size):
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
-pages_of = check("3.10 pages_of", pages_of)
+pages_of = check("3.8 pages_of", pages_of)
 
 # %% [markdown]
 """
@@ -468,7 +468,7 @@ playground(goal="cut an edge in one step")
 """
 ## More to try
 
-#### 3.5 Design: how many nodes?
+#### 3.9 Design: how many nodes?
 
 Write `radix_nodes(prompts)`. Insert these prompts into an empty radix tree: how many nodes does it have, not counting the root? You may build the tree and count. Can you also find the number without building it?
 """
@@ -479,7 +479,7 @@ def radix_nodes(prompts):
     raise NotImplementedError  # delete this line; about 4 lines to write
 
 
-check("3.5 radix_nodes", radix_nodes)
+check("3.9 radix_nodes", radix_nodes)
 
 # %% [markdown]
 """
@@ -500,7 +500,7 @@ def radix_nodes(prompts):
 
 </details>
 
-#### 3.6 Bug hunt: the branch in the wrong place
+#### 3.10 Bug hunt: the branch in the wrong place
 
 Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} That tree has this bug; see {{engines pymllm-swa-split}}.
 
@@ -510,7 +510,7 @@ Your function gets a cache that is built from the package's pieces, except for t
 # %%
 from minikv.course.pieces import careless
 
-careless("3.6")
+careless("3.10")
 
 
 # %%
@@ -520,7 +520,7 @@ def calls_that_expose_it(cache):
     cache.match_prefix([1, 2])
 
 
-check("3.6 careless_walk", calls_that_expose_it)
+check("3.10 careless_walk", calls_that_expose_it)
 
 # %% [markdown]
 """

@@ -198,9 +198,9 @@ Shared tokens are counted once, and Anna's unlock releases only the two tokens t
 
 How do you know that the two sizes are correct? Count again, the slow way. From now on, your `recount` is what `cache.check()` compares the sizes with.
 
-#### 4.7 You write: `recount` (10 minutes)
+#### 4.3 You write: `recount` (10 minutes)
 
-Visit every node below `root`. Its tokens are protected if `node.locks` is above 0, and evictable otherwise. Return two numbers, the evictable tokens first. Use a list of nodes that you still have to visit. A function that calls itself stops working on long paths. (The numbers are names, not an order: 4.3 and 4.4 come later, and 4.5 and 4.6 are exercises at the end.)
+Visit every node below `root`. Its tokens are protected if `node.locks` is above 0, and evictable otherwise. Return two numbers, the evictable tokens first. Use a list of nodes that you still have to visit. A function that calls itself stops working on long paths.
 """
 
 
@@ -210,7 +210,7 @@ def recount(root):
     raise NotImplementedError  # delete this line; about 10 lines to write
 
 
-recount = check("4.7 recount", recount)
+recount = check("4.3 recount", recount)
 
 # %%
 evictable, protected = recount(cache.roots[None])
@@ -239,7 +239,7 @@ guess("4.d", "how many of the five tokens can be evicted now?", None)
 # %%
 from minikv.course.pieces import accepted
 
-cache = anna_reads(accepted("3.1", globals()))
+cache = anna_reads(accepted("3.3", globals()))
 picture = draw(cache)
 fold("4.d", len(cache.evict(5)), picture, cache)
 
@@ -251,9 +251,9 @@ Anna's unlock walks the path as it is *now*, and takes one from the new node too
 
 </details>
 
-#### 4.3 You write: `split`, once more (5 minutes)
+#### 4.4 You write: `split`, once more (5 minutes)
 
-Copy your `split` from chapter 03 (`solution("3.1")` shows the package's), and give the upper node the right count. How many locks pass through it?
+Copy your `split` from chapter 03 (`solution("3.3")` shows the package's), and give the upper node the right count. How many locks pass through it?
 """
 
 
@@ -263,7 +263,7 @@ def split(node, at):
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-split = check("4.3 split", split)
+split = check("4.4 split", split)
 
 # %% [markdown]
 """
@@ -301,7 +301,7 @@ A request can't count its own prefix as free space. Before the lock there only *
 
 First, some arithmetic. Pools hand out pages, while the cache measures lengths in tokens. In pages of four, a prompt of nine tokens takes three pages, because it takes its last page even if it fills only a part of it. If four of its tokens are cached, it needs two more pages.
 
-#### 4.8 You write: `pages_needed` (5 minutes)
+#### 4.5 You write: `pages_needed` (5 minutes)
 
 `found` is a multiple of `size`, because only whole pages are cached. Use whole numbers only: `//` is exact, and `/` is not.
 """
@@ -313,7 +313,7 @@ def pages_needed(length, found, size):
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
-pages_needed = check("4.8 pages_needed", pages_needed)
+pages_needed = check("4.5 pages_needed", pages_needed)
 
 # %% [markdown]
 """
@@ -327,7 +327,7 @@ Now the request itself. Here is what you may call:
 | `cache.evict(count)` | evicts at least `count` tokens, in whole leaves; returns their pages | tokens in, pages out |
 | `pool.num_free`, `pool.alloc(count)`, `pool.free(pages)` | free pages; takes pages and returns a list; frees pages | pages |
 
-#### 4.4 You write: `admit` (15 minutes)
+#### 4.6 You write: `admit` (15 minutes)
 
 1. Acquire everything that is cached of all tokens but the last. (The last token is always computed, because its logits begin the answer.)
 2. If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, the package's error, with three numbers of pages, as they were before you unlocked. A waiting request must not block others.
@@ -345,7 +345,7 @@ def admit(cache, pool, tokens, namespace=None):
     raise NotImplementedError  # delete this line; about 10 lines to write
 
 
-admit = check("4.4 admit", admit)
+admit = check("4.6 admit", admit)
 
 # %%
 cache, pool = RadixCache(), Pool(6)
@@ -365,7 +365,7 @@ The first prompt is refused and holds no lock. The second one fits.
 
 Now you can write `serve_carelessly` again, without the mistake. For this, a page is one token, so pages and slots are the same thing. (Only this chapter uses `serve`. In chapter 07 your manager calls `admit` itself.)
 
-#### 4.9 You write: `serve` (10 minutes)
+#### 4.7 You write: `serve` (10 minutes)
 
 1. Admit the prompt. If `admit` raises an error, let it through.
 2. Make the prompt's row, one list: the slots that were found (`found.slots`, an array), followed by the request's own.
@@ -380,7 +380,7 @@ def serve(cache, pool, prompt):
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-serve = check("4.9 serve", serve)
+serve = check("4.7 serve", serve)
 
 # %% [markdown]
 """
@@ -463,7 +463,7 @@ playground(goal="make admit refuse a prompt that would fit")
 """
 ## More to try
 
-#### 4.5 Design: how many fit?
+#### 4.9 Design: how many fit?
 
 Requests wait in line and are admitted from the front, until one does not fit. Write `how_many_fit(free, prefixes, waiting)`: how many are admitted? `free` slots are free. `prefixes[i]` is the length of cached prefix `i`. The prefixes share nothing, and nobody has locked them yet. A request is a pair: the prefix it begins with (or `None`), and how many tokens of its own follow. It keeps everything locked.
 """
@@ -474,7 +474,7 @@ def how_many_fit(free, prefixes, waiting):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-check("4.5 how_many_fit", how_many_fit)
+check("4.9 how_many_fit", how_many_fit)
 
 # %% [markdown]
 """
@@ -499,7 +499,7 @@ def how_many_fit(free, prefixes, waiting):
 
 </details>
 
-#### 4.6 Bug hunt: unlock without a receipt
+#### 4.10 Bug hunt: unlock without a receipt
 
 This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
 """
@@ -507,7 +507,7 @@ This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI'
 # %%
 from minikv.course.pieces import careless
 
-careless("4.6")
+careless("4.10")
 
 
 # %%
@@ -518,7 +518,7 @@ def calls_that_expose_it(cache):
     cache.unlock(anna)
 
 
-check("4.6 careless_unlock", calls_that_expose_it)
+check("4.10 careless_unlock", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -585,7 +585,7 @@ The count goes from 2 to 1 to 0. The second unlock takes *Anna's* lock away, bec
 
 So your cache doesn't rely on counts alone. It keeps a receipt for each lock, in a dictionary `held`: a handle, and how many locks it holds. `lock` adds one. `unlock` has to return one first:
 
-#### 4.10 You write: `return_receipt` (5 minutes)
+#### 4.8 You write: `return_receipt` (5 minutes)
 
 If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
 
@@ -602,7 +602,7 @@ def test_return_receipt(return_receipt):
     raise NotImplementedError  # `assert` what must be true of `held` afterwards
 
 
-catch("4.10 return_receipt", test_return_receipt)
+catch("4.8 return_receipt", test_return_receipt)
 
 
 # %%
@@ -611,7 +611,7 @@ def return_receipt(held, handle):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-return_receipt = check("4.10 return_receipt", return_receipt)
+return_receipt = check("4.8 return_receipt", return_receipt)
 
 # %%
 cache = RadixCache()

@@ -172,14 +172,14 @@ What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then
 """
 
 # %%
-guess("5.f", "how many nodes do you meet along `newer` now?", None)
+guess("5.b", "how many nodes do you meet along `newer` now?", None)
 
 # %%
 ring, nodes = Ring(), [Node([1], [0]), Node([2], [1]), Node([3], [2])]
 for node in [*nodes, nodes[1]]:
     link(ring, node)
 met = way_around(ring, ring, "newer")[1:-1]  # without the ring itself
-fold("5.f", len(met), " then ".join(met), picture_of_ring(ring))
+fold("5.b", len(met), " then ".join(met), picture_of_ring(ring))
 
 # %% [markdown]
 """
@@ -261,9 +261,9 @@ source(in_order)
 
 # %% [markdown]
 """
-#### 5.8 You write: `out_of_order` (10 minutes)
+#### 5.5 You write: `out_of_order` (10 minutes)
 
-Go through the nodes of the ring from the oldest to the newest. Return the first one that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`. (5.5 and 5.6 are exercises at the end.)
+Go through the nodes of the ring from the oldest to the newest. Return the first one that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`.
 """
 
 
@@ -273,7 +273,7 @@ def out_of_order(ring):
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-out_of_order = check("5.8 out_of_order", out_of_order)
+out_of_order = check("5.5 out_of_order", out_of_order)
 
 # %%
 import random
@@ -294,7 +294,7 @@ The order was right after each of a thousand random prompts, so every victim was
 
 `evict` only returns pages. They still have to go to the pool. And if evicting everything would not be enough, the request has to be refused.
 
-#### 5.9 You write: `make_room` (10 minutes)
+#### 5.6 You write: `make_room` (10 minutes)
 
 A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
 
@@ -314,7 +314,7 @@ def make_room(cache, pool, num_pages):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-make_room = check("5.9 make_room", make_room)
+make_room = check("5.6 make_room", make_room)
 
 # %% [markdown]
 """
@@ -322,14 +322,14 @@ A pool has nine pages of one token. Five of them hold the cached prompt `2 4 6 8
 """
 
 # %%
-guess("5.g", "how many pages are free after make_room(cache, pool, 4)?", None)
+guess("5.c", "how many pages are free after make_room(cache, pool, 4)?", None)
 
 # %%
 cache, pool = RadixCache(), Pool(9)
 for tokens in ([2, 4, 6, 8, 9], [1, 3]):
     cache.insert(tokens, pool.alloc(len(tokens)))
 make_room(cache, pool, 4)
-fold("5.g", pool.num_free, draw(cache))
+fold("5.c", pool.num_free, draw(cache))
 
 # %% [markdown]
 """
@@ -448,7 +448,7 @@ playground()
 """
 ## More to try
 
-#### 5.5 Design: two rings
+#### 5.7 Design: two rings
 
 Prompts that are used only once are LRU's weak spot: each is the newest for a while and pushes out something that is used again and again. A remedy: pages that were used only once go before pages that were used again; within each group, the least recently used goes first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new.
 """
@@ -460,7 +460,7 @@ class TwoRings:
         raise NotImplementedError  # delete this line; about 12 lines, with two methods
 
 
-check("5.5 TwoRings", TwoRings)
+check("5.7 TwoRings", TwoRings)
 
 # %% [markdown]
 """
@@ -498,7 +498,7 @@ class TwoRings:
 
 </details>
 
-#### 5.6 Bug hunt: the way back
+#### 5.8 Bug hunt: the way back
 
 Your function is given a cache whose `unlock` walks down from the root instead of up to it. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) Below, `expose` puts a node back into the ring. `check` compares the slots that each `evict` returns with those of a correct cache.
 """
@@ -506,7 +506,7 @@ Your function is given a cache whose `unlock` walks down from the root instead o
 # %%
 from minikv.course.pieces import careless
 
-careless("5.6")
+careless("5.8")
 
 
 # %%
@@ -517,7 +517,7 @@ def calls_that_expose_it(cache):
     cache.evict(1)
 
 
-check("5.6 careless_unlock", calls_that_expose_it)
+check("5.8 careless_unlock", calls_that_expose_it)
 
 # %% [markdown]
 """

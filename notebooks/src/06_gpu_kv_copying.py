@@ -96,9 +96,9 @@ beside(*map(draw, stores))
 """
 In the *page layout*, all boxes of a slot are side by side, and so are those of a whole page. In the *layer layout*, all keys of layer 0 come first, then all values of layer 0, then layer 1.
 
-#### 6.6 You write: `boxes` (10 minutes)
+#### 6.1 You write: `boxes` (10 minutes)
 
-In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list. (6.1 comes next; 6.2, 6.4 and 6.5 are exercises at the end.)
+In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list.
 """
 
 
@@ -108,13 +108,13 @@ def boxes(layout, slots, num_layers, num_slots):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-boxes = check("6.6 boxes", boxes)
+boxes = check("6.1 boxes", boxes)
 
 # %% [markdown]
 """
 A *run* is a part of the line without a gap, so it can be copied in one go.
 
-#### 6.1 You write: `runs` (5 minutes)
+#### 6.2 You write: `runs` (5 minutes)
 
 Return a list of the runs of consecutive numbers in the list `slots`, in their order. Each run is a pair: its first number and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: `5 4` are two runs, and so are `2 2`.
 """
@@ -126,7 +126,7 @@ def runs(slots):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-runs = check("6.1 runs", runs)
+runs = check("6.2 runs", runs)
 
 # %% [markdown]
 """
@@ -153,7 +153,7 @@ In the page layout, the boxes of the four slots follow each other without a gap.
 
 In each step, attention reads the keys of all slots of a request, in one tensor. If the slots are a single run, nothing has to be copied: a slice of a tensor is a window onto the same memory. Otherwise the rows have to be brought together. This is called a **gather**. The opposite, writing the rows of one tensor to many slots, is a **scatter**.
 
-#### 6.7 You write: `gather` (10 minutes)
+#### 6.3 You write: `gather` (10 minutes)
 
 `rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
 """
@@ -168,7 +168,7 @@ def gather(rows, found, room):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-gather = check("6.7 gather", gather)
+gather = check("6.3 gather", gather)
 
 # %%
 rows = torch.arange(8)[:, None].expand(8, 3).contiguous()
@@ -217,7 +217,7 @@ It should be `aabc`, but slots 1 and 2 were overwritten before they were read.
 
 </details>
 
-Here the last slot has to be copied first. When everything moves down, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order works. But a gather followed by a scatter always works, because everything is read before anything is written. The price is a new tensor of the same size. (How little extra memory would do? That is puzzle 6.2, at the end.)
+Here the last slot has to be copied first. When everything moves down, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order works. But a gather followed by a scatter always works, because everything is read before anything is written. The price is a new tensor of the same size. (How little extra memory would do? That is puzzle 6.5, at the end.)
 
 ### Step 3: to the host and back
 
@@ -250,7 +250,7 @@ Without the wait, loading would have won with 21.8 ms. But the wait comes only o
 
 </details>
 
-#### 6.3 You write: `load_or_compute` (5 minutes)
+#### 6.4 You write: `load_or_compute` (5 minutes)
 
 Return the word `"load"` if loading takes less time, and `"compute"` if it does not. All times are in seconds.
 """
@@ -267,7 +267,7 @@ def load_or_compute(
     raise NotImplementedError  # delete this line; about 3 lines to write
 
 
-load_or_compute = check("6.3 load_or_compute", load_or_compute)
+load_or_compute = check("6.4 load_or_compute", load_or_compute)
 
 # %%
 LINKS = {"host, 50 GB/s": 50e9, "network, 3 GB/s": 3e9, "network, 1.25 GB/s": 1.25e9}
@@ -392,7 +392,7 @@ play(steps)
 """
 ## More to try
 
-#### 6.2 Puzzle: one spare slot
+#### 6.5 Puzzle: one spare slot
 
 Suppose memory is full, and there is a single spare slot, called `"spare"`. Write `moves(src, dst)`. It copies slot `src[i]` to slot `dst[i]`, with the same result as if every source slot were read before any destination slot was written. It returns a list of single moves, each a pair (from, to), and as few as possible. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none. What does `moves([0, 1, 0], [1, 0, 2])` take, where slot 0 is also copied elsewhere?
 
@@ -405,7 +405,7 @@ def moves(src, dst):
     raise NotImplementedError  # delete this line; about 14 lines to write
 
 
-check("6.2 moves", moves)
+check("6.5 moves", moves)
 
 # %% [markdown]
 """
@@ -439,7 +439,7 @@ The answer to the question is three moves, and none of them uses the spare slot:
 
 </details>
 
-#### 6.4 Design: one copy for many slots
+#### 6.6 Design: one copy for many slots
 
 One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
 """
@@ -450,7 +450,7 @@ def copies(src, dst):
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
-check("6.4 copies", copies)
+check("6.6 copies", copies)
 
 # %% [markdown]
 """
@@ -477,15 +477,15 @@ def copies(src, dst):
 
 </details>
 
-#### 6.5 Bug hunt: a run is read as a whole
+#### 6.7 Bug hunt: a run is read as a whole
 
-This function splits a copy into runs, as in 6.4, and reads each run as a whole before it writes it. So a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result is still different from reading everything before writing anything.
+This function splits a copy into runs, as in 6.6, and reads each run as a whole before it writes it. So a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result is still different from reading everything before writing anything.
 """
 
 # %%
 from minikv.course.pieces import careless
 
-source(careless("6.5"))
+source(careless("6.7"))
 
 
 # %%
@@ -494,7 +494,7 @@ def a_call_it_gets_wrong():
     return ["a", "b", "c", "d"], [0, 1, 2], [1, 2, 3]
 
 
-check("6.5 careless_copied", a_call_it_gets_wrong)
+check("6.7 careless_copied", a_call_it_gets_wrong)
 
 # %% [markdown]
 """

@@ -147,7 +147,7 @@ The second region is a **duplicate**: the same keys and values, twice in memory.
 
 Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (`check` accepts any order that works. In an engine with several threads, free the pages last.)
 
-#### 7.2 You write: `checkpoint` (25 minutes)
+#### 7.1 You write: `checkpoint` (25 minutes)
 
 Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
 
@@ -172,7 +172,7 @@ def checkpoint(manager, sequence):
     raise NotImplementedError  # delete this line; about 10 lines to write
 
 
-checkpoint = check("7.2 checkpoint", checkpoint)
+checkpoint = check("7.1 checkpoint", checkpoint)
 
 # %% [markdown]
 """
@@ -259,9 +259,9 @@ source(extend)
 """
 The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfPages`. By then nothing has changed, so the engine can try the same call again later. If the tokens came first, some would be left without a page.
 
-#### 7.7 You write: `truncate` (10 minutes)
+#### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(count)` and `manager.pool.free(pages)`. (7.4 and 7.5 are exercises at the end.)
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(count)` and `manager.pool.free(pages)`.
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """
@@ -276,7 +276,7 @@ def test_truncate(truncate):
     raise NotImplementedError  # `assert` what must be true of both afterwards
 
 
-catch("7.7 truncate", test_truncate)
+catch("7.2 truncate", test_truncate)
 
 
 # %%
@@ -285,7 +285,7 @@ def truncate(manager, sequence, length):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-truncate = check("7.7 truncate", truncate)
+truncate = check("7.2 truncate", truncate)
 
 # %%
 manager, ben = half_done()
@@ -300,7 +300,7 @@ print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 
 How do we know that the manager never loses a page? After every step one rule must hold: **every page has exactly one owner**, the pool, the cache, or one request. To check it, ask each of them which pages it has, and compare. That is an *audit*.
 
-#### 7.8 You write: `owners` (15 minutes)
+#### 7.3 You write: `owners` (15 minutes)
 
 Return a list with an entry for each page, from page 0 on. An entry is a list of names, in any order: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. The entry of a page freed by mistake has two, perhaps of two requests; that of a lost page is an empty list.
 
@@ -319,7 +319,7 @@ def owners(manager):
     raise NotImplementedError  # delete this line; about 11 lines to write
 
 
-owners = check("7.8 owners", owners)
+owners = check("7.3 owners", owners)
 
 # %% [markdown]
 """

@@ -111,7 +111,7 @@ attention = check("8.1 attention", attention)
 
 # %% [markdown]
 """
-#### 8.6 You write: `repeat_kv` (5 minutes)
+#### 8.2 You write: `repeat_kv` (5 minutes)
 
 Our model has 6 query heads but only 2 KV heads: query heads 0, 1 and 2 read KV head 0, and 3, 4 and 5 read KV head 1. The cache stores each KV head once, and `attention` wants one for each query head. Return a tensor in which place `h` of the second dimension is the KV head that query head `h` reads. The query heads of a group are neighbors. (Torch has two functions with similar names, and only one does this.)
 """
@@ -126,7 +126,7 @@ def repeat_kv(kv, num_heads):
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
-repeat_kv = check("8.6 repeat_kv", repeat_kv)
+repeat_kv = check("8.2 repeat_kv", repeat_kv)
 
 # %% [markdown]
 """
@@ -203,7 +203,7 @@ But one long prompt must not keep everybody waiting for their next word. So a st
 
 How to divide the budget has large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds ({{engines sglang-32549|the report}}). The rule is "{{engines sglang-first}}", and after each chunk came the next one. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default. You do what vLLM does: **decoding requests first, and then prompts.**
 
-#### 8.2 You write: `schedule` (10 minutes)
+#### 8.3 You write: `schedule` (10 minutes)
 
 `left[i]` is how many tokens request `i` has left to compute (perhaps none); a request with exactly one left decodes. Return for each request how many the next step computes. Decoding requests come first, then the others, in list order. Each gets as much as it can use, until the budget is spent.
 """
@@ -215,7 +215,7 @@ def schedule(left, budget):
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-schedule = check("8.2 schedule", schedule)
+schedule = check("8.3 schedule", schedule)
 
 # %% [markdown]
 """
@@ -254,7 +254,7 @@ Both lists are in order of arrival, so the youngest is the last of `running`, an
 
 ### Step 5: the loop
 
-#### 8.9 You write: `run_step` (25 minutes)
+#### 8.4 You write: `run_step` (25 minutes)
 
 Only the loop is missing. Write one step of it, by these rules:
 
@@ -285,7 +285,7 @@ def run_step(engine):
     raise NotImplementedError  # delete this line; about 15 lines to write
 
 
-run_step = check("8.9 run_step", run_step)
+run_step = check("8.4 run_step", run_step)
 
 # %% [markdown]
 """
@@ -509,7 +509,7 @@ In frame 5. r1 needs a slot, none is free, and everything in the cache is locked
 
 ## More to try
 
-#### 8.4 Design: an order without starvation
+#### 8.5 Design: an order without starvation
 
 Which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without a cached prefix may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token ({{engines sglang-31954|the report}}). So `Scheduler` has a limit.
 
@@ -522,7 +522,7 @@ def let_in(cached, max_overtakes):
     raise NotImplementedError  # delete this line; about 10 lines to write
 
 
-check("8.4 let_in", let_in)
+check("8.5 let_in", let_in)
 
 # %% [markdown]
 """
@@ -551,7 +551,7 @@ def let_in(cached, max_overtakes):
 
 </details>
 
-#### 8.5 Bug hunt: the wrong end of the line
+#### 8.6 Bug hunt: the wrong end of the line
 
 Here is an engine without a cache, in numbers: a request is a pair, the tokens of its prompt and of its answer. `careless_finished` returns the order in which the requests finish, but a preempted request waits at the *end* of the line. Find a number of slots and requests that finish in another order.
 
@@ -567,7 +567,7 @@ Here is an engine without a cache, in numbers: a request is a pair, the tokens o
 # %%
 from minikv.course.pieces import careless
 
-careless("8.5")
+careless("8.6")
 
 
 # %%
@@ -576,7 +576,7 @@ def a_call_it_gets_wrong():
     return 9, [(2, 4), (2, 4)]
 
 
-check("8.5 careless_finished", a_call_it_gets_wrong)
+check("8.6 careless_finished", a_call_it_gets_wrong)
 
 # %% [markdown]
 """

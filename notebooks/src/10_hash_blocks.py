@@ -331,7 +331,7 @@ def counting_key(parent, tokens):
 counting_key.made = 0
 
 # %%
-guess("10.c", "500 of the 1,000 blocks are hits. How many keys are made?", None)
+guess("10.b", "500 of the 1,000 blocks are hits. How many keys are made?", None)
 
 # %%
 long = HashBlockCache(page_size=16, block_hash=counting_key)
@@ -339,7 +339,7 @@ long.insert(range(8_000), range(500))
 counting_key.made = 0
 long.match_prefix([*range(8_000), *[7] * 8_000])
 yours = block_keys([*range(8_000), *[7] * 8_000], 16, b"", sha_key)
-fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
+fold("10.b", counting_key.made, f"your block_keys makes {len(yours)}")
 
 # %% [markdown]
 """

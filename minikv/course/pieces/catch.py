@@ -41,12 +41,12 @@ def catch(label: str, test: _Test, more: bool = False) -> None:
 
     >>> def test_split(split):
     ...     raise NotImplementedError
-    >>> catch("3.1 split", test_split)
-    □ 3.1 split: no test yet
+    >>> catch("3.3 split", test_split)
+    □ 3.3 split: no test yet
     """
     piece = find_piece(str(label))
     if piece is None or not isinstance(test, FunctionType):
-        print(f'{sign(WRONG)} give the label of a piece and your test: catch("3.1 split", test_split)')
+        print(f'{sign(WRONG)} give the label of a piece and your test: catch("3.3 split", test_split)')
         return
     mark, words = _verdict(piece, test, more)
     print(f"{sign(mark)} {piece.id} {piece.name}: {words}")

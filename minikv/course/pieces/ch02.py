@@ -212,7 +212,7 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 5), _DAY),
     ),
     Piece(
-        "2.6", "cached_row", play_cached_row,
+        "2.4", "cached_row", play_cached_row,
         cases=[([], ["12"]), (["12"], ["12"]), (["123"], ["12"]), (["12"], ["123"]), (["12", "345"], ["3", "9"]),
                (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "1"], ["123"]), ([""], [""]),
                (["123", "143"], ["143"]), (["12", "123"], ["123"]), (["11"], ["11"]),
@@ -220,13 +220,13 @@ PIECES = (
         strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
     ),
     Piece(
-        "2.7", "respond", answering("respond", lambda _, model: _ExactCache(model.slots), _left_in),
+        "2.5", "respond", answering("respond", lambda _, model: _ExactCache(model.slots), _left_in),
         cases=[[("12", "")], [("12", "31")], [("12", "3"), ("12", "3")], [("12", "3"), ("1234", "5")], [("120", "3")],
                [("123", "45"), ("1239", ""), ("1", "2")], [("12", "3" * 150)]],
         strategy=ANSWERED,
     ),
     Piece(
-        "2.8", "take_back", play_take_back,
+        "2.6", "take_back", play_take_back,
         cases=[([2, 0], [(0, 1)]), ([2, 1], [(0, 2)]), ([2, 2, 0], [(1, 1)]), ([3, 1, 0], [(2, 1), (1, 1), (0, 2)]),
                ([3, 1, 0], [(2, 1), (0, 1)]), ([3, 1, 0], [(0, 1), (2, 1)]), ([3, 1], [(2, 1), (0, 2)]),
                ([1, 0], [(5, 0), (0, 1)]), ([3], []), ([2, 0], [(1, 2)]), ([2, 1, 0], [(0, 1), (1, 2)]),
@@ -260,13 +260,13 @@ def _advice(right: Played) -> str:
 
 EXERCISES = (
     exercise(
-        "2.4", "audit", lost_and_shared,
+        "2.7", "audit", lost_and_shared,
         cases=[(2, [0, 1], []), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]), (3, [2, 2], [[0], [1]]),
                (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]])],
         strategy=st.tuples(st.just(5), _SLOTS, st.lists(_SLOTS, max_size=3)),
     ),
     engine_hunt(
-        "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
+        "2.8", "careless_occupy", ("2.8", "flips the bit, and asks nothing"),
         Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
               seen=lambda pool: {"free": pool.num_free}),
         advice=_advice,

@@ -115,12 +115,25 @@ def nodes_looked_at(world: World) -> int:
 
 PIECES = (
     Piece(
-        "3.1", "split", play_split,
+        "3.1", "common", play_common,
+        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
+               ([700, 800], [700, 900]), ("0", "0"),
+               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
+        strategy=st.tuples(PROMPT, PROMPT),
+    ),
+    Piece(
+        "3.2", "trie_add", play_trie_add,
+        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""],
+               ["1" * DEEP]],
+        strategy=PROMPTS,
+    ),
+    Piece(
+        "3.3", "split", play_split,
         cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0), (["1234", "12"], 1, 0)],
         strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
     ),
     Piece(
-        "3.2", "walk", asking("walk"),
+        "3.4", "walk", asking("walk"),
         cases=[([], ["1"]), (_NEAR, ["12345"]), (["12"], ["123"]), (_NEAR, ["9"]), (_NEAR, ["129"]),
                (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
@@ -128,38 +141,25 @@ PIECES = (
                   "the dictionary finds the child by its first token: you don't need to look at the others"),
     ),
     Piece(
-        "3.3", "insert", play_insert,
+        "3.5", "insert", play_insert,
         cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45"]],
         strategy=PROMPTS,
     ),
     Piece(
-        "3.4", "match", asking("match"),
+        "3.6", "match", asking("match"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
                (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
     ),
     Piece(
-        "3.7", "common", play_common,
-        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
-               ([700, 800], [700, 900]), ("0", "0"),
-               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
-        strategy=st.tuples(PROMPT, PROMPT),
-    ),
-    Piece(
-        "3.8", "trie_add", play_trie_add,
-        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""],
-               ["1" * DEEP]],
-        strategy=PROMPTS,
-    ),
-    Piece(
-        "3.9", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
+        "3.7", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
         cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")], [("123", "4"), ("129", "4")],
                [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
         strategy=ANSWERED,
     ),
     Piece(
-        "3.10", "pages_of", one_call("pages_of", names="tokens size"),
+        "3.8", "pages_of", one_call("pages_of", names="tokens size"),
         cases=[([1, 2, 3, 4], 2), ([1, 2, 3], 2), ([1], 2), ([], 3), ([7, 7, 7], 1), (list(range(20, 29)), 4)],
         strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
     ),
@@ -196,13 +196,13 @@ def _advice(right: Played) -> str | None:
 
 EXERCISES = (
     exercise(
-        "3.5", "radix_nodes", radix_nodes,
+        "3.9", "radix_nodes", radix_nodes,
         cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
                ([[1, 2, 3], [1, 2]],)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
     ),
     engine_hunt(
-        "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
+        "3.10", "careless_walk", ("3.4", "splits, and returns the lower part"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
         advice=_advice,

@@ -170,13 +170,27 @@ PIECES = (
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
     ),
     Piece(
-        "4.3", "split", play_locked_split,
+        "4.3", "recount", play_recount,
+        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
+               (["12", "123"], [(1, 1), (0, -2)]), (["1", "12", "123", "45"], [(1, 1)]),
+               (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
+        strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
+    ),
+    Piece(
+        "4.4", "split", play_locked_split,
         cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
                (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0), (["123"], None, 0, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
     ),
     Piece(
-        "4.4", "admit", play_admit,
+        "4.5", "pages_needed", one_call("pages_needed", names="length found size"),
+        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 4, 4), (8, 4, 4), (9, 8, 4), (8, 8, 4), (1, 0, 16),
+               (2**60 + 1, 0, 2)],
+        strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
+                           st.integers(1, 40), _NUMBER, st.integers(1, 5)),
+    ),
+    Piece(
+        "4.6", "admit", play_admit,
         cases=[(4, 1, ["123"]), (3, 1, ["123", "123"]), (6, 1, ["136792", 0, "136784"]),
                (6, 1, ["136792", 0, "1367845", "22"]), (5, 1, ["12", ("123", "B")]), (2, 4, ["12345"]),
                (2, 2, ["11", 0, "00", 0, "2222"]), (2, 2, ["11", 0, "222222"]), (6, 1, ["1234", 0, "567"]),
@@ -184,25 +198,11 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
     ),
     Piece(
-        "4.7", "recount", play_recount,
-        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
-               (["12", "123"], [(1, 1), (0, -2)]), (["1", "12", "123", "45"], [(1, 1)]),
-               (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
-        strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
-    ),
-    Piece(
-        "4.8", "pages_needed", one_call("pages_needed", names="length found size"),
-        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 4, 4), (8, 4, 4), (9, 8, 4), (8, 8, 4), (1, 0, 16),
-               (2**60 + 1, 0, 2)],
-        strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
-                           st.integers(1, 40), _NUMBER, st.integers(1, 5)),
-    ),
-    Piece(
-        "4.9", "serve", play_serve, cases=_ROUNDS,
+        "4.7", "serve", play_serve, cases=_ROUNDS,
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
     ),
     Piece(
-        "4.10", "return_receipt", play_return_receipt,
+        "4.8", "return_receipt", play_return_receipt,
         cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
                ([2, 1], [0, 1, 0, 0]), ([1, 0, 1], [2, 2])],
         strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
@@ -261,13 +261,13 @@ _LINE = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), _OWN), max_size=5)
 
 EXERCISES = (
     exercise(
-        "4.5", "how_many_fit", how_many_fit,
+        "4.9", "how_many_fit", how_many_fit,
         cases=[(9, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]),
                (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
     ),
     engine_hunt(
-        "4.6", "careless_unlock", ("4.6", "keeps no receipt, and looks the prompt up again"),
+        "4.10", "careless_unlock", ("4.10", "keeps no receipt, and looks the prompt up again"),
         Calls(lambda world: world["RadixCache"](), ("insert", "acquire", "unlock"),
               seen=lambda cache: {"evictable": cache.evictable_size, "locks": [node.locks for node in cache.nodes()]}),
         advice=_advice, praise=_praise,

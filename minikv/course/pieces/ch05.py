@@ -210,14 +210,14 @@ PIECES = (
                   "the oldest node is the victim: you don't have to look at the others"),
     ),
     Piece(
-        "5.8", "out_of_order", play_out_of_order,
+        "5.5", "out_of_order", play_out_of_order,
         cases=[(["12"], [0]), (["1", "12"], [1, 0]), (["1", "12"], [0, 1]), (["1", "12"], [0]), (_TWINS, [1, 0, 2]),
                (_TWINS, [2, 0, 1]), (["1", "12", "123"], [2, 0, 1]), (["1", "13", "2", "23"], [1, 2, 3, 0]),
                (["1", "12", "2", "23"], [0, 2, 1, 3]), (["1", "12", "3"], [2, 1, 0])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
     ),
     Piece(
-        "5.9", "make_room", play_make_room,
+        "5.6", "make_room", play_make_room,
         cases=[(4, 1, ["12"], [], [3]), (4, 1, ["12"], [], [2]), (4, 1, ["12"], [], [1]), (4, 1, ["12"], [], [5]),
                (4, 1, ["1234"], [0], [1]), (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
@@ -286,13 +286,13 @@ def _advice(right: Played) -> str | None:
 
 EXERCISES = (
     exercise(
-        "5.5", "TwoRings", TwoRings,
+        "5.7", "TwoRings", TwoRings,
         cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac...", "0."],
         strategy=st.text("abc...", max_size=10),
         play=play_rings,
     ),
     engine_hunt(
-        "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
+        "5.8", "careless_unlock", ("5.8", "gives a lock back from the root down"),
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
         advice=_advice,
     ),

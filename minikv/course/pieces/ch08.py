@@ -97,16 +97,16 @@ PIECES = (
                            st.sampled_from([1, 1, 1, 100_000])),
     ),
     Piece(
-        "8.6", "repeat_kv", play_repeat_kv,
+        "8.2", "repeat_kv", play_repeat_kv,
         cases=[(2, 1, 1, 2), (3, 2, 1, 2), (2, 1, 3, 2), (3, 2, 2, 2)],
         strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
     ),
     Piece(
-        "8.2", "schedule", play_schedule,
+        "8.3", "schedule", play_schedule,
         cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0), ("05", 8)],
         strategy=st.tuples(st.text("01123456789", max_size=6), st.integers(0, 12)),
     ),
-    Piece("8.9", "run_step", play_serving, _SERVICES, _SERVICE),
+    Piece("8.4", "run_step", play_serving, _SERVICES, _SERVICE),
 )  # fmt: skip
 
 
@@ -194,12 +194,12 @@ def _advice(case: _Case) -> str | None:
 
 EXERCISES = (
     exercise(
-        "8.4", "let_in", let_in,
+        "8.5", "let_in", let_in,
         cases=[([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2),
                ([0, 3, 0, 2, 1], 1)],
         strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
     ),
     call_hunt(
-        "8.5", "careless_finished", "it waits at the end of the line", finished, advice=_advice,
+        "8.6", "careless_finished", "it waits at the end of the line", finished, advice=_advice,
     ),
 )  # fmt: skip

@@ -91,20 +91,20 @@ def _cost(name: str, why: str, *room: int) -> Cost:
 
 PIECES = (
     Piece(
-        "13.3", "reuse_distances", _on_requests("reuse_distances", in_any_order),
+        "13.1", "reuse_distances", _on_requests("reuse_distances", in_any_order),
         cases=[("a a",), ("ab ab",), ("a b b a",), ("ab c ac ab",), ("abc d ab abc",), ("- a -",),
                (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
         strategy=st.tuples(_PROMPTS),
         cost=_cost("reuse_distances", "a dictionary finds a mark, and the timeline counts: nothing has to be searched"),
     ),
     Piece(
-        "13.4", "next_uses", _on_requests("next_uses", _rows),
+        "13.2", "next_uses", _on_requests("next_uses", _rows),
         cases=[("a",), ("a a",), ("a b a",), ("ab a ab",), ("a a a",), ("- a",), (DEEP,)],
         strategy=st.tuples(_PROMPTS),
         cost=_cost("next_uses", "one pass from the end is enough: no request has to be searched"),
     ),
     Piece(
-        "13.5", "optimal_hits", _on_requests("optimal_hits"),
+        "13.3", "optimal_hits", _on_requests("optimal_hits"),
         cases=[("a", 1), ("a b a", 1), ("a b c a b", 2), ("ab c d c ab", 3),
                ("abc d abc", 3), ("a b c a b c a b c", 2), ("d c ab c", 2),
                ("ab ac a d ab d d ab", 2), ("a d ab ac a", 2), ("a b c a b b c", 2), ("a b c bd a b", 3), (DEEP, 1)],
@@ -112,7 +112,7 @@ PIECES = (
         cost=_cost("optimal_hits", "the heap has the farthest block on top: nothing has to be searched", 150),
     ),
     Piece(
-        "13.6", "aged_key", play_aged_key,
+        "13.4", "aged_key", play_aged_key,
         cases=[([(1, 5), (1, 9)], 10), ([(1, 15), (2, 0)], 10), ([(1, 5), (2, 0)], 10),
                ([(8, 0), (1, 29), (1, 31)], 10), ([(3, 100), (5, 95)], 10), ([(20, 0), (1, 50), (1, 300)], 50),
                ([(7, 4_000_000), (9, 3_999_999)], 3), ([(3, 0), (1, 105)], 100),
@@ -140,7 +140,7 @@ def best_hits(order: Sequence[int]) -> int:
 
 EXERCISES = (
     call_hunt(
-        "13.2", "careless_hits", "it trusts lfu", best_hits,
+        "13.6", "careless_hits", "it trusts lfu", best_hits,
         nonsense=lambda order: f"{len(order)} prompts are more than 30" if len(order) > 30 else None,
     ),
 )  # fmt: skip

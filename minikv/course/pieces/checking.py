@@ -10,11 +10,24 @@ from typing import Any
 from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
-from minikv.course.pieces.mine import keep, keep_failed, line_in_file, recalled, run_own, world_with
+from minikv.course.pieces.mine import keep, keep_failed, line_in_file, numbering_of, recalled, run_own, world_with
 from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
 from minikv.course.pieces.origin import lines_below_raise, namespace_of
 from minikv.course.pieces.piece import Piece, Verdict, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
+from minikv.course.pieces.record import (
+    NOT_ATTEMPTED,
+    RIGHT,
+    WRONG,
+    guesses,
+    mine_path,
+    numbering_of_marks,
+    opened,
+    reached,
+    record_path,
+    remember,
+    set_old_aside,
+    sign,
+)
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Difference, Judgement, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
@@ -40,6 +53,8 @@ def begin(chapter: int, namespace: World) -> None:
     for of_session in (_accepted, _aside, hints_given, advised, guesses, opened):
         of_session.clear()
     opened.add(chapter)
+    set_old_aside(mine_path(), numbering_of)
+    set_old_aside(record_path(), numbering_of_marks)
     for line in come_back(chapter):
         print(line)
     for each in classes_for(chapter):
@@ -113,9 +128,9 @@ def check(label: str, answer: Any = None) -> Any:
 
     >>> def split(node, at):
     ...     return node
-    >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
-    ✗ 3.1 split: split([1 2 3 4 5] in slots 7 3-4 9 0, 3) returns the old root.children[1]; expected: the new Node ...
-      Stuck? Try hint("3.1"). Call it again for a stronger hint.
+    >>> split = check("3.3 split", split)  # doctest: +ELLIPSIS
+    ✗ 3.3 split: split([1 2 3 4 5] in slots 7 3-4 9 0, 3) returns the old root.children[1]; expected: the new Node ...
+      Stuck? Try hint("3.3"). Call it again for a stronger hint.
     """
     task = _task(label, answer)
     if task is None:
@@ -161,7 +176,7 @@ def _task(label: Any, answer: Any) -> Any:
     named = answer if isinstance(answer, str) else label if isinstance(label, str) else getattr(label, "__name__", "")
     meant = [piece for piece in all_pieces() if piece.name == str(named).strip()]
     if meant or not isinstance(label, str):
-        example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.1 split"
+        example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.3 split"
         said = f'a label that starts with a number: check("{example}", {example.split()[1]})'
         print(f"{sign(WRONG)} the first argument is {said}")
         return None

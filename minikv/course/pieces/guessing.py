@@ -45,18 +45,18 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so are
     a word that the question does not offer, and more or fewer values than it asks for.
 
-    >>> guess("3.9", "how many nodes are there?", None)
-    ◇ 3.9: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
-    >>> guess("3.9", "how many nodes are there?", 4)
-    ◆ 3.9: your guess is 4. Now run the next cell.
-    >>> guess("3.9", "which pages? [., .]", None)
-    ◇ 3.9: no guess yet. Replace None with your answer in the form [., .], then run the next cell.
-    >>> guess("3.9", 'is it "more" or "less"?', None)
-    ◇ 3.9: no guess yet. Replace None with "more" or "less" (keep the quotes), then run the next cell.
-    >>> guess("3.9", 'is it "more" or "less"?', "equal")
-    ◇ 3.9: 'equal' is not one of the answers to choose from: "more" or "less".
-    >>> guess("3.9", "which pages? [., .]", 4)
-    ◇ 3.9: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
+    >>> guess("3.7", "how many nodes are there?", None)
+    ◇ 3.7: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
+    >>> guess("3.7", "how many nodes are there?", 4)
+    ◆ 3.7: your guess is 4. Now run the next cell.
+    >>> guess("3.7", "which pages? [., .]", None)
+    ◇ 3.7: no guess yet. Replace None with your answer in the form [., .], then run the next cell.
+    >>> guess("3.7", 'is it "more" or "less"?', None)
+    ◇ 3.7: no guess yet. Replace None with "more" or "less" (keep the quotes), then run the next cell.
+    >>> guess("3.7", 'is it "more" or "less"?', "equal")
+    ◇ 3.7: 'equal' is not one of the answers to choose from: "more" or "less".
+    >>> guess("3.7", "which pages? [., .]", 4)
+    ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
     """
     name = _name(label)
     prediction = guesses[name] = Guess(str(question)[:MOST_ASKED])
@@ -162,8 +162,8 @@ def fold(label: str, answer: Any, *things: Any) -> Folded:
 
     `answer` is what `guess` is compared with, and `things` are what shows it: text or pictures.
 
-    >>> fold("3.9", 4, "root > [1 2]")
-    3.9, the answer: 4
+    >>> fold("3.7", 4, "root > [1 2]")
+    3.7, the answer: 4
     root > [1 2]
     """
     return Folded(_name(label), answer, things)

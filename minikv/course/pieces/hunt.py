@@ -80,7 +80,7 @@ class Hunt:
 def careless(id: str) -> Code:
     """The careless code of a hunt, by its id, to be read.
 
-    >>> print(str(careless("1.4")).splitlines()[0])
+    >>> print(str(careless("1.7")).splitlines()[0])
     def careless_pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
     """
     text = find_exercise(id).bug.section.text

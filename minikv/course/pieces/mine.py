@@ -52,16 +52,28 @@ def kept_sections(text: str) -> dict[str, str]:
 
     `NotOursError` for a file of another numbering: its ids may mean other pieces.
     """
-    said = _NUMBERING.search(text)
-    require_numbering(int(said[1]) if said else 1, "the file")
+    if (numbering := numbering_of(text)) is not None:
+        require_numbering(numbering, "the file")
     return {s.id: s.text for s in sections(text) if s.remark.rstrip() == MINE and find_piece(s.id)}
+
+
+def numbering_of(text: str) -> int | None:
+    """The numbering of the pieces in a learner's file; `None` for a file without their sections.
+
+    >>> numbering_of("# %% 3.1 split · mine"), numbering_of("import this")
+    (1, None)
+    """
+    if not any(section.remark.rstrip() in (MINE, OURS) for section in sections(text)):
+        return None
+    said = _NUMBERING.search(text)
+    return int(said[1]) if said else 1
 
 
 def failed_sections(text: str) -> dict[str, str]:
     """The text of each answer that failed, by the id of its piece; none of a piece that has passed.
 
-    >>> failed_sections(_with_failed("", {"3.1": "def split(node, at):\\n    return node"}))
-    {'3.1': 'def split(node, at):\\n    return node'}
+    >>> failed_sections(_with_failed("", {"3.3": "def split(node, at):\\n    return node"}))
+    {'3.3': 'def split(node, at):\\n    return node'}
     """
     kept = kept_sections(text)
     return {id: own for id, own in _taken_out(text)[1].items() if id not in kept and find_piece(id)}
@@ -91,7 +103,7 @@ def _taken_out(text: str) -> tuple[str, dict[str, str]]:
 def assembled(kept: Mapping[str, str]) -> str:
     """The whole file: the learner's sections, and ours in the place of the others.
 
-    >>> 'walk = ours("3.2", globals())' in assembled({"3.1": "def split(node, at): ..."})
+    >>> 'walk = ours("3.4", globals())' in assembled({"3.3": "def split(node, at): ..."})
     True
     """
     asked = {piece.id for piece in all_pieces()}

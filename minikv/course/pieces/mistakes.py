@@ -140,7 +140,7 @@ def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
 def about_difference(piece: Piece, world: World, found: Difference) -> str | None:
     """A hint with what is so wherever an answer differs in this place, or what an error of Python's is often about.
 
-    >>> about_difference(find_piece("3.1"), {}, Difference((), 0, "", "", None, None, error=KeyError(7)))
+    >>> about_difference(find_piece("3.3"), {}, Difference((), 0, "", "", None, None, error=KeyError(7)))
     ' (perhaps): that key is not in the dictionary: ask with `in` before you look it up, or use `get`'
     """
     if found.error is not None:
@@ -280,7 +280,7 @@ def _kind_of(seen: Any) -> str:
 def hint(label: object = "") -> None:
     """Print a hint about a piece, named by its number or its name; each further call says a little more.
 
-    >>> hint("3.1")
+    >>> hint("3.3")
     Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
     """
     if (piece := _named(label)) is None:
@@ -296,7 +296,7 @@ def hint(label: object = "") -> None:
 def solution(label: object = "") -> Code | None:
     """Our code for a piece, named by its number or its name.
 
-    >>> print(solution("3.3"))
+    >>> print(solution("3.5"))
     def insert(root, tokens, slots):
         \"\"\"Cache `tokens`; return the node where they end, and how many were there.\"\"\"
         node, there = walk(root, tokens)
@@ -321,7 +321,7 @@ def _named(label: object) -> Piece | None:
             print(f"{find_exercise(name).id} is an exercise. Its hint and solution are folded below it.")
             return None
         said = f"there is no piece {name!r:.60}" if name else "no piece is named"
-        print(f'{sign(WRONG)} {said}. Give its number, as in hint("3.1"); progress() lists them.')
+        print(f'{sign(WRONG)} {said}. Give its number, as in hint("3.3"); progress() lists them.')
     else:
         ids = " or ".join(piece.id for piece in pieces)
         print(f"{sign(WRONG)} {name} is a piece in several chapters. Ask for {ids}.")

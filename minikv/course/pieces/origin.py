@@ -228,7 +228,7 @@ def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
 
     The five newest copies are kept. `ours` is the file of a learner who has written nothing.
 
-    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = 1", "# %% 3.1 split\\n\\nx = 1 ", "")
+    >>> keep_older(Path("my_minikv.py"), "# %% 3.3 split\\nx = 1", "# %% 3.3 split\\n\\nx = 1 ", "")
     """
     folder = path.with_name(f"{path.stem}_older")
     known = parts_of(new) | parts_of(ours) | {_lines_in(section.text) for section in engine_sections()}
@@ -251,7 +251,7 @@ def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
 def parts_of(text: str) -> set[str]:
     """The text before the first section and the text of each section, without blank lines and blanks at their ends.
 
-    >>> sorted(parts_of("import sys\\n# %% 3.1 split\\n\\nx = 1  \\n"))
+    >>> sorted(parts_of("import sys\\n# %% 3.3 split\\n\\nx = 1  \\n"))
     ['import sys', 'x = 1']
     """
     found = sections(text)

@@ -73,7 +73,7 @@ def planted(world: World, prompts: Sequence[str] | int) -> Any:
             above.children[1] = above = world["Node"]([1], [slot], above)
         return root
     own: World = {"Node": world["Node"]}
-    for piece in ("3.1", "3.2", "3.3", "3.7"):
+    for piece in ("3.3", "3.4", "3.5", "3.1"):
         function = ours(piece, own)
         own[function.__name__] = function
     for tokens, slots in with_slots(prompts):

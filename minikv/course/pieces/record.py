@@ -6,10 +6,11 @@ said. It is `progress.json` beside the learner's `my_minikv.py`, and both say wh
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
 CORRECTED = "☑"  # a prediction that was missed, and right later
 OF_A_TEST = " test"  # after the id of a piece: the test that the learner wrote for it
 _A_PREDICTION = re.compile(r"\.[^\W\d_]$")
-NUMBERING = 1  # of the pieces, exercises and predictions; a file that does not say is of the first
+NUMBERING = 2  # of the pieces, exercises and predictions; a file that does not say is of the first
 MOST_SAID = 60  # letters of a guess
 opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
@@ -76,13 +77,37 @@ def record_path() -> Path | None:
 def require_numbering(said: object, name: str) -> None:
     """Raise `NotOursError` for a file, called `name`, whose ids may mean other pieces than the same ids here.
 
-    >>> require_numbering(2, "the file")
+    >>> require_numbering(1, "the file")
     Traceback (most recent call last):
-    minikv.course.pieces.record.NotOursError: the file has numbering 2 of the pieces; this version of minikv has 1
+    minikv.course.pieces.record.NotOursError: the file has numbering 1 of the pieces; this version of minikv has 2
     """
     if said != NUMBERING:
         ours = f"this version of minikv has {NUMBERING}"
         raise NotOursError(f"{name} has numbering {bounded(said)} of the pieces; {ours}")
+
+
+def set_old_aside(path: Path | None, is_of: Callable[[str], object]) -> None:
+    """Rename a file of an older numbering, so that nothing in it counts under a new number, and say so.
+
+    `is_of` finds the numbering in the text of such a file; `None` is said of a file that is another program's.
+
+    >>> set_old_aside(None, len)
+    """
+    with contextlib.suppress(OSError, ValueError):
+        if path is not None and path.exists() and is_of(path.read_text("utf-8-sig")) not in (None, NUMBERING):
+            with locked(destination(path)):
+                now = set_aside(path).name
+            print(f"  {path.name} is of an older course, whose pieces had other numbers. Its name is {now} now.")
+
+
+def numbering_of_marks(text: str) -> object:
+    """The numbering of a record of marks; `None` for another file.
+
+    >>> numbering_of_marks('{"3.1": "✅"}'), numbering_of_marks("{}")
+    (1, None)
+    """
+    entries = json.loads(text)
+    return entries.get("numbering", 1) if isinstance(entries, dict) and (_marks(entries) or _missed(entries)) else None
 
 
 def sign(mark: str) -> str:
@@ -97,7 +122,7 @@ def sign(mark: str) -> str:
 def reached(ids: Iterable[str]) -> list[int]:
     """Return the chapters up to the one that is open, or up to the last with one of these ids; all where there is none.
 
-    >>> reached(["3.1"])[-1] >= 3
+    >>> reached(["3.3"])[-1] >= 3
     True
     """
     numbers = (id.split(".")[0] for id in ids)
@@ -159,7 +184,7 @@ def predictions() -> tuple[int, int]:
 def tried_tests() -> dict[str, str]:
     """Return the marks of the tests that the learner wrote, by the ids of their pieces.
 
-    >>> remember("3.1 test", RIGHT); tried_tests()["3.1"]
+    >>> remember("3.3 test", RIGHT); tried_tests()["3.3"]
     '✅'
     """
     found = recall(aloud=False).items()
@@ -254,7 +279,8 @@ def _entries(record: Path) -> dict[str, Any]:
     entries = read_object(record)
     if entries and not _marks(entries) and not _missed(entries) and "numbering" not in entries:
         raise NotOursError(f"{str(record)!r} is not a record of marks: it holds other things")
-    require_numbering(entries.get("numbering", 1), repr(str(record)))
+    if entries:
+        require_numbering(entries.get("numbering", 1), repr(str(record)))
     return entries
 
 

@@ -84,7 +84,7 @@ def hints_for(id: str) -> tuple[str, ...]:
 def wrong_answers_to(id: str) -> list[WrongAnswer]:
     """The wrong answers to a piece or an exercise, by its id.
 
-    >>> len(wrong_answers_to("3.6"))
+    >>> len(wrong_answers_to("3.10"))
     2
     """
     return [answer for answer in wrong_answers(int(id.split(".")[0])) if answer.section.id == id]
