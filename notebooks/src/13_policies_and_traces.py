@@ -245,7 +245,7 @@ It counts B, C and A itself. B was used twice, but it takes room once.
 
 </details>
 
-#### 13.3 You write: `reuse_distances` (20 minutes)
+#### 13.1 You write: `reuse_distances` (20 minutes)
 
 `requests` is a list of lists of block ids. Return a list with the reuse distance of each block that was used before, in any order. To know a block's place in the list, give it a *mark* whenever it is used. `Timeline(most)` has room for `most` marks, removed ones included. It finds in a few steps how many are newer than one of them:
 
@@ -272,7 +272,7 @@ def test_reuse_distances(reuse_distances):
     raise NotImplementedError  # assert sorted(reuse_distances([[1], [1]])) == [1]
 
 
-catch("13.3 reuse_distances", test_reuse_distances)
+catch("13.1 reuse_distances", test_reuse_distances)
 
 
 # %%
@@ -281,7 +281,7 @@ def reuse_distances(requests):
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
-reuse_distances = check("13.3 reuse_distances", reuse_distances)
+reuse_distances = check("13.1 reuse_distances", reuse_distances)
 
 # %%
 requests = [request.blocks.tolist() for request in chat]
@@ -331,7 +331,7 @@ The first round has no hits. After that, evict the prompt that you used last: it
 
 </details>
 
-#### 13.4 You write: `next_uses` (5 minutes)
+#### 13.2 You write: `next_uses` (5 minutes)
 
 To look ahead, walk backward. Return a list for each request, in order, with a number for each of its blocks: the number of the next request that uses it. Requests count from 0. A block that nobody uses again gets `len(requests)`.
 """
@@ -343,11 +343,11 @@ def next_uses(requests):
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
-next_uses = check("13.4 next_uses", next_uses)
+next_uses = check("13.2 next_uses", next_uses)
 
 # %% [markdown]
 """
-#### 13.5 You write: `optimal_hits` (20 minutes)
+#### 13.3 You write: `optimal_hits` (20 minutes)
 
 Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. A heap, which begins as an empty list, finds the victim: `heappush(heap, entry)` puts a tuple in, `heappop(heap)` takes the smallest one out and returns it. Nothing leaves a heap from the middle, so an entry may be out of date. No block of the request that is being served may be a victim. (Which of several blocks with the same next use goes makes no difference to the count.)
 """
@@ -359,7 +359,7 @@ def optimal_hits(requests, room):
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
-optimal_hits = check("13.5 optimal_hits", optimal_hits)
+optimal_hits = check("13.3 optimal_hits", optimal_hits)
 
 # %%
 total = sum(map(len, requests))
@@ -392,7 +392,7 @@ print(f"at most {optimal_hits(day, 50)} of {sum(map(len, day)):,} tokens")
 
 This changes with every tick. Does the heap have to be sorted again each time? No. All leaves fade at the same rate, so the *order* of two leaves stays the same until one of them is used. You need a key that has this order and does not know what time it is.
 
-#### 13.6 You write: `aged_key` (10 minutes)
+#### 13.4 You write: `aged_key` (10 minutes)
 
 Return a number. Of two leaves, the one that is worth less has the smaller key. You may use `node.hits` (at least 1), `node.last_used` and `log2(x)`. After a million ticks your key must still work.
 """
@@ -404,7 +404,7 @@ def aged_key(node, half_life):
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
-aged_key = check("13.6 aged_key", aged_key)
+aged_key = check("13.4 aged_key", aged_key)
 
 
 # %%
@@ -522,7 +522,7 @@ playground(capacity=4, policy="mru")
 """
 ## More to try
 
-#### 13.1 Design: a policy of your own
+#### 13.5 Design: a policy of your own
 
 A policy is a class with a `key`, a number or a tuple of numbers, and with `reads`, the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many blocks there are from the root to its end) and `id`. The one below evicts what is cheapest to compute again. Change it. The score is the share of all blocks that are hits, over the first half of both traces. How close to the bound can you get?
 """
@@ -569,7 +569,7 @@ print(f"bound      {bound(EXAM):6.1%}")
 """
 Both winners lose to *lru*, and chance is worse. LRU is hard to beat here, and the bound says why: it leaves three points to everybody else.
 
-#### 13.2 Hunt: when does *lfu* lose?
+#### 13.6 Hunt: when does *lfu* lose?
 
 `careless_hits` always trusts *lfu*. Find an order of at most 30 prompts on which *lru* has more hits, with room for three prompts. A number stands for a prompt.
 """
@@ -578,7 +578,7 @@ Both winners lose to *lru*, and chance is worse. LRU is hard to beat here, and t
 from minikv.course.pieces import careless
 from minikv.course.pieces.ch13 import best_hits
 
-source(best_hits, careless("13.2"))
+source(best_hits, careless("13.6"))
 
 
 # %%
@@ -587,7 +587,7 @@ def order():
     return ([0, 1, 2, 3, 0, 1, 2, 3],)
 
 
-check("13.2 careless_hits", order)
+check("13.6 careless_hits", order)
 
 # %% [markdown]
 """
