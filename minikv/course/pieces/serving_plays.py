@@ -48,7 +48,7 @@ def play_serving(world: World, case: Any) -> Frames:
 
 
 def _seen(scheduler: Any, requests: Sequence[Any]) -> dict[str, Any]:
-    """What there is to see of a scheduler, its requests and its manager; a copy of a request is another one."""
+    """Return what there is to see of a scheduler, its requests and its manager; a copy of a request is another one."""
     manager = scheduler.manager
     return {
         "requests that run": [_number_of(request, requests) for request in scheduler.running],
