@@ -433,9 +433,9 @@ def test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course(tmp_pa
         return json.loads(capsys.readouterr().out)["solved"]
 
     assert solved() == 0
-    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.3": "✅"}', "utf-8")
+    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.3": "✅", "numbering": 2}', "utf-8")
     assert solved() == 2
-    (tmp_path / "progress.json").write_text('{"1.1": "✅"}', "utf-8")
+    (tmp_path / "progress.json").write_text('{"1.1": "✅", "numbering": 2}', "utf-8")
     assert solved() == 1
     monkeypatch.setenv("MINIKV_MINE", os.devnull)
     assert solved() == 0

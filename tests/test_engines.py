@@ -194,5 +194,5 @@ def test_every_piece_says_where_it_runs():
 def test_a_place_that_is_no_entry_is_refused(monkeypatch):
     monkeypatch.setattr(engines, "_facts", lambda: {"piece": {"3.3": "sglang 77 `split`"}})
     monkeypatch.setattr(engines, "entries", lambda: ())
-    with pytest.raises(ValueError, match=r"piece 3\.1: there is no entry 'sglang 77 `split`'"):
+    with pytest.raises(ValueError, match=r"piece 3\.3: there is no entry 'sglang 77 `split`'"):
         engines.places()

@@ -14,7 +14,7 @@ from faults import at_line, fails
 
 from minikv import check, files, progress
 from minikv.course.pieces.piece import find_exercise
-from minikv.course.pieces.record import RIGHT, WRONG, missed, recall, remember
+from minikv.course.pieces.record import NUMBERING, RIGHT, WRONG, missed, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
 BROKEN = '{"1.1": "✅", "1.3": "✅",}'
@@ -40,6 +40,8 @@ def here(tmp_path, monkeypatch):
 
 def write(path, content):
     path.parent.mkdir(exist_ok=True)
+    is_ours = isinstance(content, dict) and any(mark in (RIGHT, WRONG) for mark in content.values())
+    content = {"numbering": NUMBERING, **content} if is_ours else content
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
 
 
@@ -48,7 +50,7 @@ def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
         remember("1.1", mark)
     remember("0.1", WRONG)
     assert recall() == {"0.1": WRONG, "1.1": RIGHT}
-    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅",\n "numbering": 1\n}\n'
+    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅",\n "numbering": 2\n}\n'
     assert os.listdir(named.parent) == ["marks.json"]
     assert capsys.readouterr().out == ""
 
@@ -67,7 +69,7 @@ def test_what_a_newer_version_wrote_stays(named):
     remember("1.6", RIGHT)
     assert recall() == {"1.3": RIGHT, "1.6": RIGHT}
     assert json.loads(named.read_text("utf-8")) == {
-        "1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 1, "seen": [1],
+        "1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 2, "seen": [1],
     }  # fmt: skip
 
 
@@ -104,7 +106,7 @@ def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
     assert first.startswith("✓ 1.6 ")
     assert second == f"  This mark was not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
-    assert json.loads(named.read_text("utf-8")) == MANY | {"1.6": WRONG}
+    assert json.loads(named.read_text("utf-8")) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
 
 
 def test_an_interrupt_at_any_line_takes_no_mark_away(named):
@@ -157,8 +159,8 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
     ("content", "why"),
     [
         ({"title": "x"}, "is not a record of marks: it holds other things"),
-        ({"1.1": RIGHT, "numbering": 2}, "has numbering 2 of the pieces; this version of minikv has 1"),
-        ({"numbering": "new"}, "has numbering 'new' of the pieces; this version of minikv has 1"),
+        ({"1.1": RIGHT, "numbering": 1}, "has numbering 1 of the pieces; this version of minikv has 2"),
+        ({"numbering": "new"}, "has numbering 'new' of the pieces; this version of minikv has 2"),
     ],
 )
 def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(content, why, here, capsys):
@@ -185,7 +187,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
     assert said.startswith(f"✗ your record of marks can't be read: {str(here)!r} is not JSON: ")
-    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.3   □ 1.2   □ 1.4   □ 1.5   □ 1.6   □ 1.7", "0 of 7 solved")
+    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   □ 1.6   □ 1.7", "0 of 7 solved")
     assert here.read_text("utf-8") == BROKEN
 
 
@@ -225,7 +227,7 @@ def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_f
     assert recall() == {}
     monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
     assert recall() == {"1.3": RIGHT}
-    assert list(json.loads(old.read_text("utf-8"))) == ["1.1", "2.a"]
+    assert list(json.loads(old.read_text("utf-8"))) == ["numbering", "1.1", "2.a"]
 
 
 def test_where_no_answer_is_kept_no_mark_is(here, monkeypatch, capsys):
@@ -254,7 +256,7 @@ def test_progress_shows_what_was_solved_and_tried(capsys, named):
     capsys.readouterr()
     progress([1])
     said = capsys.readouterr().out
-    assert said == "chapter 01   □ 1.1   □ 1.3   □ 1.2   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
+    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
     assert named.exists()
 
 

@@ -14,7 +14,7 @@ from chapters import NOTEBOOKS, ROOT, WRITTEN, load
 from nightly import NIGHTLY
 
 from minikv.course.pieces.mine import kept_sections
-from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
+from minikv.course.pieces.piece import CHAPTERS, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.engine import LAST, sections
 
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
@@ -138,6 +138,6 @@ def test_a_missing_or_broken_file_changes_nothing(tmp_path, monkeypatch):
 
 
 def test_right_answers_of_other_shapes_are_of_pieces():
-    ids = {piece.id for piece in all_pieces()}
+    ids = {each.id for each in (*all_pieces(), *(each for chapter in CHAPTERS for each in exercises_of(chapter)))}
     found = [section for others in OTHERS.values() for section in others]
     assert {section.id for section in found} <= ids

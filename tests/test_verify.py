@@ -291,14 +291,14 @@ CHECKS = """from minikv.course.pieces import check
 def common(a, b):
     return next((at for at, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 check("3.1", common)"""
-COMMON = "# %% 3.1 common \N{MIDDLE DOT} mine\n" + CHECKS.partition("\n")[2].rpartition("\n")[0]
+COMMON = "# numbering of the pieces: 2\n# %% 3.1 common \N{MIDDLE DOT} mine\n" + CHECKS.partition("\n")[2].rpartition("\n")[0]
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         ("verify theirs.py --examples 10", "holds: 15"),
-        ("classroom homework --csv", "answer,solved,"),
+        ("classroom homework --csv", "anna,solved,"),
         ("check", "\N{CHECK MARK} 3.1 common"),
     ],
 )

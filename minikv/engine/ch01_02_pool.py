@@ -17,6 +17,15 @@ def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
     return layers * 2 * heads * head_dim * number_bytes
 
 
+# %% 1.2 read_config
+def read_config(config):
+    """Return the layers, the KV heads and the head_dim of a model as a tuple."""
+    heads = config["num_attention_heads"]
+    kv_heads = config.get("num_key_value_heads") or heads
+    head_dim = config.get("head_dim") or config["hidden_size"] // heads
+    return config["num_hidden_layers"], kv_heads, head_dim
+
+
 # %% 1.3 pages_that_fit
 def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     """Return how many whole pages fit, or raise a MemoryError if none does."""
@@ -25,15 +34,6 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     if pages < 1:
         raise MemoryError(f"{left} bytes are left, and a page takes {page_bytes}")
     return pages
-
-
-# %% 1.2 read_config
-def read_config(config):
-    """Return the layers, the KV heads and the head_dim of a model as a tuple."""
-    heads = config["num_attention_heads"]
-    kv_heads = config.get("num_key_value_heads") or heads
-    head_dim = config.get("head_dim") or config["hidden_size"] // heads
-    return config["num_hidden_layers"], kv_heads, head_dim
 
 
 # %% 1.4 slots_of

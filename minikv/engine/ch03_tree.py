@@ -36,16 +36,23 @@ def answer_from(model, pool, prompt, row):
     return answer, row
 
 
-# %% 4.4 split
-def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
-    upper = Node(node.tokens[:at], node.slots[:at], node.parent)
-    upper.parent.children[upper.tokens[0]] = upper
-    node.tokens, node.slots = node.tokens[at:], node.slots[at:]
-    node.parent = upper
-    upper.children[node.tokens[0]] = node
-    upper.locks = node.locks
-    return upper
+# %% 3.1 common
+def common(a, b):
+    """Count how many tokens at the beginning of `a` and `b` are equal."""
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return same
+
+
+# %% 3.2 trie_add
+def trie_add(root, tokens):
+    """Make the path of `tokens` below `root`; add only nodes that are missing."""
+    node = root
+    for token in tokens:
+        if token not in node.children:
+            node.children[token] = TrieNode()
+        node = node.children[token]
 
 
 # %% 3.4 walk
@@ -84,25 +91,6 @@ def match(root, tokens):
     return end, [slot for run in reversed(runs) for slot in run]
 
 
-# %% 3.1 common
-def common(a, b):
-    """Count how many tokens at the beginning of `a` and `b` are equal."""
-    same = 0
-    while same < min(len(a), len(b)) and a[same] == b[same]:
-        same += 1
-    return same
-
-
-# %% 3.2 trie_add
-def trie_add(root, tokens):
-    """Make the path of `tokens` below `root`; add only nodes that are missing."""
-    node = root
-    for token in tokens:
-        if token not in node.children:
-            node.children[token] = TrieNode()
-        node = node.children[token]
-
-
 # %% 3.7 reply
 def reply(model, pool, root, prompt):
     """Answer `prompt`, computing only what is not cached; return the answer."""
@@ -118,3 +106,15 @@ def pages_of(tokens, size):
     """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
     whole = len(tokens) // size
     return [tuple(tokens[page * size : (page + 1) * size]) for page in range(whole)]
+
+
+# %% 4.4 split
+def split(node, at):
+    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
+    upper = Node(node.tokens[:at], node.slots[:at], node.parent)
+    upper.parent.children[upper.tokens[0]] = upper
+    node.tokens, node.slots = node.tokens[at:], node.slots[at:]
+    node.parent = upper
+    upper.children[node.tokens[0]] = node
+    upper.locks = node.locks
+    return upper

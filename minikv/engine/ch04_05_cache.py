@@ -109,24 +109,6 @@ def unlock(cache, node):
         node = node.parent
 
 
-# %% 4.6 admit
-def admit(cache, pool, tokens, namespace=None):
-    """Lock what is cached of all but the last token, and take pages for the rest.
-
-    Return both; if there is no room, give the lock back and raise OutOfPages.
-    """
-    found = cache.acquire(tokens, limit=len(tokens) - 1, namespace=namespace)
-    size = cache.page_size
-    needed = pages_needed(len(tokens), found.length, size)
-    evictable = cache.evictable_size // size
-    if needed > pool.num_free + evictable:
-        cache.unlock(found)
-        raise OutOfPages(needed, pool.num_free, evictable)
-    if needed > pool.num_free:
-        pool.free(cache.evict((needed - pool.num_free) * size))
-    return found, pool.alloc(needed)
-
-
 # %% 4.3 recount
 def recount(root):
     """Count the evictable and the protected tokens below `root`; return both."""
@@ -147,6 +129,24 @@ def pages_needed(length, found, size):
     """The pages that `length` tokens need if `found` of these tokens are cached."""
     pages = (length + size - 1) // size
     return pages - found // size
+
+
+# %% 4.6 admit
+def admit(cache, pool, tokens, namespace=None):
+    """Lock what is cached of all but the last token, and take pages for the rest.
+
+    Return both; if there is no room, give the lock back and raise OutOfPages.
+    """
+    found = cache.acquire(tokens, limit=len(tokens) - 1, namespace=namespace)
+    size = cache.page_size
+    needed = pages_needed(len(tokens), found.length, size)
+    evictable = cache.evictable_size // size
+    if needed > pool.num_free + evictable:
+        cache.unlock(found)
+        raise OutOfPages(needed, pool.num_free, evictable)
+    if needed > pool.num_free:
+        pool.free(cache.evict((needed - pool.num_free) * size))
+    return found, pool.alloc(needed)
 
 
 # %% 4.7 serve

@@ -12,30 +12,6 @@ from minikv.engine.ch01_02_pool import Pool
 from minikv.engine.ch04_05_cache import RadixCache, admit, make_room
 
 
-# %% 6.2 runs
-def runs(slots):
-    """The runs of consecutive slots, in order: (start, length) for each."""
-    found = []
-    for slot in slots:
-        if found and slot == sum(found[-1]):
-            start, length = found[-1]
-            found[-1] = (start, length + 1)
-        else:
-            found.append((slot, 1))
-    return found
-
-
-# %% 6.4 load_or_compute
-def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
-    """Return the faster way to bring evicted tokens back, "load" or "compute".
-
-    `link` is in bytes per second, `speed` in FLOPs per second, `latency` in seconds.
-    """
-    load = latency + num_tokens * token_bytes / link
-    flops = num_tokens * token_flops + num_tokens**2 * attention_flops
-    return "load" if load < flops / speed else "compute"
-
-
 # %% 6.1 boxes
 def boxes(layout, slots, num_layers, num_slots):
     """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
@@ -47,6 +23,19 @@ def boxes(layout, slots, num_layers, num_slots):
             else:
                 found.append(plane * num_slots + slot)
     return sorted(found)
+
+
+# %% 6.2 runs
+def runs(slots):
+    """The runs of consecutive slots, in order: (start, length) for each."""
+    found = []
+    for slot in slots:
+        if found and slot == sum(found[-1]):
+            start, length = found[-1]
+            found[-1] = (start, length + 1)
+        else:
+            found.append((slot, 1))
+    return found
 
 
 # %% 6.3 gather
@@ -63,6 +52,17 @@ def gather(rows, found, room):
         room[end : end + length] = rows[start : start + length]
         end += length
     return room[:end]
+
+
+# %% 6.4 load_or_compute
+def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
+    """Return the faster way to bring evicted tokens back, "load" or "compute".
+
+    `link` is in bytes per second, `speed` in FLOPs per second, `latency` in seconds.
+    """
+    load = latency + num_tokens * token_bytes / link
+    flops = num_tokens * token_flops + num_tokens**2 * attention_flops
+    return "load" if load < flops / speed else "compute"
 
 
 # %% given 7

@@ -130,6 +130,16 @@ def attention(q, keys, values):
     return torch.einsum("hqk,khd->qhd", weights, values)
 
 
+# %% 8.2 repeat_kv
+def repeat_kv(kv, num_heads):
+    """Return the KV head of each of the `num_heads` query heads, a group side by side.
+
+    `kv` is (tokens, kv_heads, dim), and the result is (tokens, num_heads, dim).
+    """
+    group = num_heads // kv.shape[1]
+    return kv.repeat_interleave(group, dim=1)
+
+
 # %% 8.3 schedule
 def schedule(left, budget):
     """How many of the `left` tokens of each request the next step computes."""
@@ -140,16 +150,6 @@ def schedule(left, budget):
         counts[i] = min(left[i], budget)
         budget -= counts[i]
     return counts
-
-
-# %% 8.2 repeat_kv
-def repeat_kv(kv, num_heads):
-    """Return the KV head of each of the `num_heads` query heads, a group side by side.
-
-    `kv` is (tokens, kv_heads, dim), and the result is (tokens, num_heads, dim).
-    """
-    group = num_heads // kv.shape[1]
-    return kv.repeat_interleave(group, dim=1)
 
 
 # %% 8.4 run_step

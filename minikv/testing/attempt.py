@@ -47,17 +47,6 @@ class Outcome:
     printed: str = ""
 
     @property
-    def attempted(self) -> bool:
-        """Return whether the code was there to run: `NotImplementedError` says that it was not."""
-        return not isinstance(self.error, NotImplementedError)
-
-    def agrees(self, expected: Outcome) -> bool:
-        """Return whether this is what was `expected`: an equal value, or an error of that kind."""
-        if expected.error is not None:
-            return isinstance(self.error, type(expected.error))
-        return self.error is None and agree(self.value, expected.value)
-
-    @property
     def in_words(self) -> str:
         """The rest of a sentence about the call: it gives a value, raises an error, or did not finish."""
         if isinstance(self.error, TooLong):
@@ -199,11 +188,10 @@ def short_repr(value: Any) -> str:
     return shown.value if shown.error is None else f"a {type(value).__name__} that cannot be shown"
 
 
-def _is_short(value: Any, level: int = 0) -> bool:
-    """Return whether a value is a number, or a few in rows: there is nothing to shorten, and nothing can go wrong."""
-    if type(value) in (list, tuple):
-        return level < 3 and len(value) <= _SHORT.maxlist and all(_is_short(item, level + 1) for item in value)
-    return type(value) in (bool, float, type(None)) or (type(value) is int and abs(value) < 2**64)
+def _is_short(value: Any) -> bool:
+    """Return whether a value is a number, or a few: there is nothing to shorten, and nothing can go wrong."""
+    items = value if type(value) in (list, tuple) else [value]
+    return len(items) <= _SHORT.maxlist and all(type(item) is int and abs(item) < 2**64 for item in items)
 
 
 def _short_repr(value: Any) -> str:

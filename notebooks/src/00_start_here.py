@@ -161,7 +161,7 @@ Ben has never talked to the desk before. How many of the 422 tokens of his first
 """
 
 # %%
-guess("0.b", "Ben's first turn computes about 40, 200 or 420 tokens?", None)
+guess("0.c", "Ben's first turn computes about 40, 200 or 420 tokens?", None)
 
 # %%
 memory = []
@@ -172,7 +172,7 @@ for name, n, length in zip(NAMES, computed, lengths):
     bar = "■" * round(n / 16) + "□" * round((length - n) / 16)
     rows.append(f"{name:6} {n:3} of {length} computed  {bar}")
 about = min((40, 200, 420), key=lambda choice: abs(choice - computed[3]))
-fold("0.b", about, *rows, "■ computed   □ from the cache")
+fold("0.c", about, *rows, "■ computed   □ from the cache")
 
 # %% [markdown]
 """

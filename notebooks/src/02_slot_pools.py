@@ -2,7 +2,7 @@
 """
 # 02 · Who owns which slot?
 
-In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on your own code. That takes six short functions, which go into your `my_minikv.py`.
+In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on it. That takes six short functions, which go into your `my_minikv.py`.
 
 **After this chapter you will be able to** *break* a carelessly built pool, *build* one that refuses every such attempt, *predict* which slots the next request gets, and *run* a model through slots that you manage.
 
@@ -76,7 +76,7 @@ A pool hands out whole pages and never looks inside one, so it doesn't matter to
 
 The simplest pool is a **free list**: all free pages are on a stack. A request takes its pages off the top, and returned pages go back on top. A request's pages don't have to be neighbors, because the page table lists them one by one. So no gap is ever too small, and nothing has to be searched.
 
-Here is the class. You don't have to write it: the set-up cell at the top of this notebook has already defined it, and has loaded the pieces in your `my_minikv.py`. The last two methods call the functions that you are about to write.
+Here is the class, which the set-up cell at the top has defined. The last two methods call the functions that you are about to write.
 """
 
 # %%
@@ -154,13 +154,13 @@ for pages in ([7], [2, 2], [3, -1], [0, 8, 9], [6, 0]):
 """
 ### Step 3: give back
 
-With the guard in place, the rest is short. One choice is left: in which order do the pages go back onto the stack? A request usually gets pages that are neighbors in memory, and reading neighbors is fastest. So the next request should get them in the same order. The *first* page of the list must end up on top.
+With the guard in place, the rest is short. One choice is left: in which order do the pages go back onto the stack? Neighbors in memory are read fastest. So the next request should get them in the same order. The *first* page of the list must end up on top.
 
 #### 2.3 You write: `free` (5 minutes)
 
 Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array.
 
-*Test it first* (optional, 10 minutes). Anybody can have six lines written for them; what could be wrong with them, nobody can say for you. So write a test before you write the function: it gets a `free`, and has to fail if that one is wrong. `catch` runs it on the package's version, which must pass, and then on wrong answers that people have given. How many does it catch?
+*Test it first* (optional, 10 minutes): write a test that fails on a wrong `free`. `catch` runs it on the package's version, which must pass, and on wrong answers that people have given.
 """
 
 
@@ -300,7 +300,7 @@ respond = check("2.5 respond", respond)
 
 # %% [markdown]
 """
-Here is the chat from chapter 00 again. The model is the same, but now your functions decide which slots it writes to and reads from. One wrong slot, and it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
+Here is the chat from chapter 00 again. Now your functions decide which slots the model writes to and reads from. One wrong slot, and it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
 """
 
 # %%

@@ -75,7 +75,7 @@ The root comes before the first token. `node.children` maps a token to the child
 
 Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be longer than Python's stack is deep, so use a loop.
 
-*Test it first* (optional, 5 minutes): the walk may stop in three ways. Does your test see all of them?
+*Test it first* (optional, 5 minutes).
 """
 
 
@@ -107,7 +107,7 @@ In chapter 03, a lookup could split an edge and so change the tree. In a trie, t
 
 Each node names a row: the row that holds the prefix ending at that node. But rows are given back and handed out again. When a stranger's request gets the row and overwrites it, hundreds of nodes may still name it. Who tells them?
 
-Nobody does. Instead, count how often each row has been handed out. That count is the row's *version*, and the `BitmaskPool` of chapter 02 keeps it. (The pool calls a row a page.) A node stores the row *and* its version. When the row is handed out again, its version goes up, and every node that stores an older version is **stale** at once, without any search.
+Nobody does. Instead, count how often each row has been handed out. That count is the row's *version*, and the `BitmaskPool` of chapter 02 keeps it. A node stores the row *and* its version. When the row is handed out again, its version goes up, and every node that stores an older version is **stale** at once, without any search.
 
 These are the calls that your next three functions need:
 

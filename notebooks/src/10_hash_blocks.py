@@ -2,7 +2,7 @@
 """
 # 10 · Can a dictionary replace the tree?
 
-By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also build the attack that its hash has to withstand.
+By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also attack its hash.
 
 **After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and against a neighbor with a stopwatch.
 
@@ -57,7 +57,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose ten servers have a tree each. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
+One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose ten servers have a tree each. Which of them has the prefix of the next prompt? A node means nothing in another process.
 
 There is another way. {{engines vllm}}
 
@@ -77,7 +77,7 @@ source(sha_key)
 """
 #### 10.1 You write: `block_keys` (5 minutes)
 
-Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type: bytes, numbers, even 0.
+Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0.
 """
 
 
@@ -200,7 +200,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 
 Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
 
-*Test it first* (optional, 10 minutes): `list(pool.queue)` is the queue, the next block to be taken first. `pool.take(3)` gives you three blocks that one request uses.
+*Test it first* (optional, 10 minutes): `list(pool.queue)` is the queue, and one request uses the three blocks.
 """
 
 
@@ -331,7 +331,7 @@ def counting_key(parent, tokens):
 counting_key.made = 0
 
 # %%
-guess("10.b", "500 of the 1,000 blocks are hits. How many keys are made?", None)
+guess("10.c", "500 of the 1,000 blocks are hits. How many keys are made?", None)
 
 # %%
 long = HashBlockCache(page_size=16, block_hash=counting_key)
@@ -339,7 +339,7 @@ long.insert(range(8_000), range(500))
 counting_key.made = 0
 long.match_prefix([*range(8_000), *[7] * 8_000])
 yours = block_keys([*range(8_000), *[7] * 8_000], 16, b"", sha_key)
-fold("10.b", counting_key.made, f"your block_keys makes {len(yours)}")
+fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
 
 # %% [markdown]
 """

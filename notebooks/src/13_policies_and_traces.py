@@ -2,7 +2,7 @@
 """
 # 13 · Which policy wins on real traffic?
 
-In chapter 05 you wrote an eviction that takes a single step. It rests on a guess: what has not been used for a while will not be needed soon. Now you test that guess on real requests. You write two yardsticks for it: one pass that gives the hits of *every* cache size, and the most hits that anybody could have. Then you write a policy of your own.
+In chapter 05 you wrote an eviction that takes a single step. It rests on a guess: what has not been used for a while will not be needed soon. Now you test that guess on real requests, with two yardsticks that you write: one pass that gives the hits of *every* cache size, and the most hits that anybody could have. Then you write your own policy.
 
 **After this chapter you will be able to** *measure* how much cache some traffic needs, *compare* any policy with the best possible one, and *tell* a good policy from a lucky one.
 
@@ -169,7 +169,7 @@ In a loop, what you used a moment ago is the last thing you will need again.
 
 </details>
 
-So far each victim went as a whole leaf, however little room was needed. With `evict_by="page"` the cache cuts only as many pages as it needs off the *end* of the victim. Give the loop room for 99 of its 100 tokens. By whole leaves, LRU still has no hit. Here a page is one token.
+So far each victim was a whole leaf. With `evict_by="page"` the cache cuts only as many pages as it needs off the *end* of the victim. Give the loop room for 99 of its 100 tokens. By whole leaves, LRU still has no hit. Here a page is one token.
 """
 
 # %%
@@ -189,7 +189,7 @@ The missing token now costs each prompt one token at its end, and not all ten: 9
 
 ### Step 2: real traffic
 
-Two traces come with the course. The *chat* is 16 minutes of a public service, 3,000 requests, published by Mooncake. The *agents* are 24 sessions of a coding agent, 1,478 requests, recorded by WEKA. (Nobody knows when each session began. We let them begin evenly over one hour.) There is no text in them. A prompt is a list of block ids. A block holds 512 tokens, and its id, like a key in chapter 10, stands for everything up to its end.
+Two traces come with the course. The *chat* is 16 minutes of a public service, 3,000 requests, published by Mooncake. The *agents* are 24 sessions of a coding agent, 1,478 requests, recorded by WEKA. (We let the sessions begin evenly over one hour.) There is no text in them. A prompt is a list of block ids. A block holds 512 tokens, and its id, like a key in chapter 10, stands for everything up to its end.
 
 Which policies are better than chance? And does chapter 05's care for the last use pay off? *fifo* never looks at it. Give both room for 11,057 blocks, a fifth of the different blocks in the chat, and evict by pages.
 """
@@ -262,7 +262,7 @@ Two rules of chapters 04 and 05 still hold:
 
 For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
 
-*Test it first* (optional, 10 minutes): what would a version do that counts uses instead of blocks, or that forgets the order in a request?
+*Test it first* (optional, 10 minutes): what if it counts uses instead of blocks?
 """
 
 
