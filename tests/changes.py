@@ -25,7 +25,8 @@ from mutate import changed, replacements
 
 from minikv.course.pieces import trial
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, cases_for, exercises_of
-from minikv.course.pieces.trial import Played, difference, play_case, reference_world
+from minikv.course.pieces.trial import Played, difference, play_case
+from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
 
 HARMLESS = Path(__file__).with_name("harmless.txt")

@@ -8,7 +8,8 @@ import pytest
 from changes import Change, changes, harmless, passes, tasks, world_of
 from nightly import NIGHTLY
 
-from minikv.course.pieces.trial import difference, play_case, reference_world
+from minikv.course.pieces.trial import difference, play_case
+from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
 from minikv.testing.conformance.generate import smallest_case
 

@@ -20,7 +20,7 @@ from minikv import (
     SlidingWindowCache,
 )
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.trial import reference_world
+from minikv.course.pieces.worlds import reference_world
 from minikv.engine import engine_world
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix.eviction import LeastRecentlyUsed

@@ -15,7 +15,7 @@ from museum import law_by_law
 
 from minikv import CacheManager, HashBlockCache, QueuePool
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.trial import reference_world
+from minikv.course.pieces.worlds import reference_world
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.hash_blocks import Block, extra_keys, python_key
 

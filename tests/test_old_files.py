@@ -56,5 +56,6 @@ def test_files_of_these_numbers_and_of_others_stay(folder, capsys):
 def test_the_class_report_judges_nothing_of_an_old_file(folder):
     (folder / "my_minikv.py").write_text(OLD, "utf-8")
     found = judge_student("ada", folder / "my_minikv.py")
-    assert found.trouble == f"cannot be read: the file has numbering 1 of the pieces; this version of minikv has {NUMBERING}"
+    why = f"the file has numbering 1 of the pieces; this version of minikv has {NUMBERING}"
+    assert found.trouble == f"cannot be read: {why}"
     assert not found.pieces

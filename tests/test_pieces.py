@@ -44,7 +44,8 @@ from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_exercise, find_piece, pieces_of
 from minikv.course.pieces.record import predictions
 from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.trial import Difference, judge, play_case, reference_world
+from minikv.course.pieces.trial import Difference, judge, play_case
+from minikv.course.pieces.worlds import reference_world
 from minikv.engine import (
     LAST,
     engine_files,

@@ -8,7 +8,8 @@ import pytest
 
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.showing import attention_picture, both_films, schedule_picture
-from minikv.course.pieces.trial import difference, judge, play_case, reference_world
+from minikv.course.pieces.trial import difference, judge, play_case
+from minikv.course.pieces.worlds import reference_world
 
 
 def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():

@@ -291,7 +291,8 @@ CHECKS = """from minikv.course.pieces import check
 def common(a, b):
     return next((at for at, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 check("3.1", common)"""
-COMMON = "# numbering of the pieces: 2\n# %% 3.1 common \N{MIDDLE DOT} mine\n" + CHECKS.partition("\n")[2].rpartition("\n")[0]
+HEAD = "# numbering of the pieces: 2\n# %% 3.1 common \N{MIDDLE DOT} mine\n"
+COMMON = HEAD + CHECKS.partition("\n")[2].rpartition("\n")[0]
 
 
 @pytest.mark.parametrize(

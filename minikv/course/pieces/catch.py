@@ -23,7 +23,8 @@ import numpy as np
 from minikv.course.pieces.piece import Piece, find_piece
 from minikv.course.pieces.record import NOT_ATTEMPTED, OF_A_TEST, RIGHT, WRONG, remember, sign
 from minikv.course.pieces.stored import WrongAnswer
-from minikv.course.pieces.trial import judge, rebound, reference_world
+from minikv.course.pieces.trial import judge
+from minikv.course.pieces.worlds import rebound, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, attempt
 

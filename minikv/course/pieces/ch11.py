@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import bracketed, shuffle, steps_of
-from minikv.course.pieces.trial import Played, rebound
+from minikv.course.pieces.trial import Played
+from minikv.course.pieces.worlds import rebound
 from minikv.engine import World, engine_world
 
 _PAGES = 7

@@ -8,28 +8,18 @@ from traceback import walk_tb
 from typing import Any
 
 from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
+from minikv.course.pieces.facts import about_depth
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, numbering_of, recalled, run_own, world_with
-from minikv.course.pieces.mistakes import about_depth, about_difference, hint_for, hints_given, mistake_in
+from minikv.course.pieces.mistakes import about_difference, hint_for, hints_given, mistake_in
 from minikv.course.pieces.origin import lines_below_raise, namespace_of
 from minikv.course.pieces.piece import Piece, Verdict, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import (
-    NOT_ATTEMPTED,
-    RIGHT,
-    WRONG,
-    guesses,
-    mine_path,
-    numbering_of_marks,
-    opened,
-    reached,
-    record_path,
-    remember,
-    set_old_aside,
-    sign,
-)
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
+from minikv.course.pieces.record import set_old_aside as set_old_files_aside
 from minikv.course.pieces.showing import both_films, display_film
-from minikv.course.pieces.trial import Difference, Judgement, judge, rebound, world_for
+from minikv.course.pieces.trial import Difference, Judgement, judge
+from minikv.course.pieces.worlds import rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
@@ -53,8 +43,7 @@ def begin(chapter: int, namespace: World) -> None:
     for of_session in (_accepted, _aside, hints_given, advised, guesses, opened):
         of_session.clear()
     opened.add(chapter)
-    set_old_aside(mine_path(), numbering_of)
-    set_old_aside(record_path(), numbering_of_marks)
+    set_old_files_aside(numbering_of)
     for line in come_back(chapter):
         print(line)
     for each in classes_for(chapter):
@@ -147,8 +136,7 @@ def check(label: str, answer: Any = None) -> Any:
         return None
     if verdict.mark == WRONG:
         keep_failed(task, answer, namespace)
-    namespace[task.name] = _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
-    return namespace[task.name]
+    return _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
 
 
 def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:

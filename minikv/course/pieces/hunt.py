@@ -1,9 +1,9 @@
 """A bug hunt: a stored wrong answer, which the learner has to expose.
 
 The learner's function returns the arguments of a call on which the careless code is wrong, or it is given a structure
-of the engine and calls its verbs. These calls are written down, and played with our code and with the careless one;
-the frames of both are compared. Nothing else that the function does counts, so no clock, no look into the structure and
-no change to it is a bug. The careless code is a section of `wrong_NN.txt`; others with the hunt's id do no harm.
+of the engine and calls its verbs. These calls are played with our code and with the careless one, and compared. Nothing
+else that the function does counts. The careless code is a section of `wrong_NN.txt`; others with the hunt's id
+do no harm.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ MOST_CALLS = 12  # in a caption: of a script with more, the last ones
 class Hunt:
     """A bug to find. `careless` is the id and the mistake of the stored wrong answer that has it.
 
-    `play` makes a case of the learner's function, and yields its frames. A case that does no harm, as it was played
-    with our code, is given to `advice` for a hint that fits it, or `None`; one that does, as it was played with the
-    careless code, to `praise` for a word to add.
+    `play` makes a case of the learner's function, and plays it. One that does no harm is given to `advice`, as it was
+    played with our code, for a hint that fits it; one that does, as the careless code played it, to `praise`.
     """
 
     id: str
@@ -64,7 +63,7 @@ class Hunt:
     def careless_world(self) -> World:
         """The engine's world, or the exercise's, with the bug in it."""
         world, section = self.world(), self.bug.section
-        world.update(run_section(section, world, "<careless>"))
+        world |= run_section(section, world, "<careless>")
         return {**world, self.name: world[section.name]}
 
     def stored_hint(self, right: Played) -> str | None:
@@ -127,9 +126,7 @@ class CallToFind:
         return not isinstance(right.frames[-1].seen[RETURNED], Raised)
 
 
-def call_hunt(
-    id: str, name: str, mistake: str, reference: Callable[..., Any], nonsense: Any = None, **more: Any
-) -> Hunt:
+def call_hunt(id: str, name: str, mistake: str, reference: Any, nonsense: Any = None, **more: Any) -> Hunt:
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
     names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
     world = {**reference.__globals__, name: reference}
@@ -195,7 +192,7 @@ class Calls:
 
     def _frame(self, call: Call, before: Sequence[Shown]) -> Shown:
         calls = [shot.picture[0] for shot in before[-MOST_CALLS + 1 :]] + [call]
-        words = ", ".join(map(_call_in_words, calls))
+        words = ", ".join(call.verb + arguments(map(_as_argument, call.arguments.values())) for call in calls)
         more = "…, " if len(before) >= MOST_CALLS else ""
         result = Raised.of(call.error, [Exception]) if call.error else self.result(call.thing, call.result)
         return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
@@ -224,10 +221,6 @@ def _taken(value: Any, shots: Sequence[Shown]) -> Any:
         return copy.deepcopy(value)
     result = shots[value.call].picture[0].result
     return result if value.place is None else result[value.place]
-
-
-def _call_in_words(call: Call) -> str:
-    return call.verb + arguments(map(_as_argument, call.arguments.values()))
 
 
 def engine_hunt(id: str, name: str, careless: tuple[str, str], calls: Calls, **more: Any) -> Hunt:
@@ -293,8 +286,7 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     if not right.frames:
         hint = told(hunt.advice, right) or hunt.hint
         return False, f"{hunt.name}: your function makes none of the calls that count. Hint: {hint}"
-    caption, seen, _ = right.frames[-1]
-    world = hunt.careless_world()
+    (caption, seen, _), world = right.frames[-1], hunt.careless_world()
     careless = play_case(hunt, world, case)
     if hunt.play.is_valid(right) and (found := difference(hunt, world, case, careless, right)):
         praise = told(hunt.praise, careless)
@@ -302,7 +294,6 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     stored, raised = hunt.stored_hint(right), seen[RETURNED]
     if isinstance(raised, Raised):
         advice = told(hunt.advice, right) if not hunt.play.is_valid(right) else None
-        said = Outcome(error=raised.error).in_words
-        return False, f"{caption} {said}. Hint: {stored or advice or FIX_FIRST}"
+        return False, f"{caption} {Outcome(error=raised.error).in_words}. Hint: {stored or advice or FIX_FIRST}"
     hint = stored or told(hunt.advice, right) or hunt.hint
     return False, f"on {caption} the careless version gives the same answer. Hint: {hint}"

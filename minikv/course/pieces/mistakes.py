@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised, Words, same
-from minikv.course.pieces.piece import CALLERS, Piece, all_pieces, find_exercise, find_piece
-from minikv.course.pieces.props import DEEP
+from minikv.course.pieces.facts import about_error, about_form, facts_of, is_deep
+from minikv.course.pieces.observer import RETURNED, Raised
+from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
-from minikv.course.pieces.stored import ABOUT_ERRORS, WrongAnswer
-from minikv.course.pieces.trial import (
-    Difference,
-    Played,
-    difference,
-    is_code,
-    node_of,
-    play_case,
-    played_by_us,
-    reference_world,
-)
+from minikv.course.pieces.stored import WrongAnswer
+from minikv.course.pieces.trial import Difference, Played, difference, play_case, played_by_us
+from minikv.course.pieces.worlds import node_of, reference_world
 from minikv.engine import World, run_section
-from minikv.testing.attempt import Outcome, TooLong, is_own, type_in_words
+from minikv.testing.attempt import TooLong, is_own
 
 hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 
@@ -81,7 +71,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 
 def _small_cases(piece: Piece) -> list[Any]:
     """The hand-picked cases of a piece but for the large ones."""
-    return [case for case in piece.cases if not _is_deep(case)]
+    return [case for case in piece.cases if not is_deep(case)]
 
 
 def _plays(
@@ -149,132 +139,11 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     ours = [played_by_us(piece, case, node) for case in cases]
     wrong = [play.found for play in _plays(piece, world, {}, cases, ours)]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
-    if any(wrong[: sum(not _is_deep(case) for case in before)]):
+    if any(wrong[: sum(not is_deep(case) for case in before)]):
         return ": a case that passed before fails now: something is left from one call to the next"
-    others = [_facts(each) for each in wrong if each and each.path == found.path]
-    facts = [fact for fact in _facts(found) if all(fact in other for other in others)]
+    others = [facts_of(each) for each in wrong if each and each.path == found.path]
+    facts = [fact for fact in facts_of(found) if all(fact in other for other in others)]
     return f": {facts[0]}" if facts else None
-
-
-def about_error(error: BaseException | None) -> str | None:
-    """Return what an error of Python's is often about; `None` where there is none, or it is the answer's own."""
-    said = "" if error is None or is_own(error) else str(Outcome(error=error))
-    return next((hint for pattern, hint in ABOUT_ERRORS.items() if re.search(pattern, said)), None)
-
-
-def _facts(found: Difference) -> list[str]:
-    """Return what is so of a value, and of what is expected, in sentences: the most telling comes first."""
-    if found.right == ALL_RIGHT:
-        return []
-    facts = _facts_of_state(found) | _facts_of_value(_called(found.path), found.mine, found.right)
-    return [fact for fact, is_so in facts.items() if is_so]
-
-
-def _called(path: str) -> str:
-    """Return what is at a path, as the subject of a sentence.
-
-    >>> [_called(path) for path in (RETURNED, RETURNED + "[1]", "root.children[1]", "free pages")]
-    ['the result', '`[1]` of the result', '`root.children[1]`', 'this']
-    """
-    if path.startswith(RETURNED):
-        step = path.removeprefix(RETURNED)
-        return f"`{step}` of the result" if step[:1] in ("[", ".") else f"the result{step}"
-    return f"`{path}`" if is_code(path) else "this"
-
-
-def _facts_of_state(found: Difference) -> dict[str, bool]:
-    it, mine, right, before = _called(found.path), found.mine, found.right, found.before
-    if found.path.startswith(CALLERS.format("")):
-        more = 0 if "[" in found.path else _count(mine) - _count(right)  # of the whole of it
-        return {
-            "the caller may change what it passed in later: keep a copy": _is(mine, "the same "),
-            "your code takes items out of what the caller passed in, as `pop` does": more < 0,
-            "your code adds to what the caller passed in, as `+=` does": more > 0,
-            "that is what the caller passed in: work on a copy of it": True,
-        }
-    is_state = before is not None and not found.path.startswith(RETURNED)
-    is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))
-    return {
-        f"{it} is shared: what one holder changes, the other has too":
-            _is(mine, "the same ") and not _is(right, "the same ") and _kind_of(mine) == _kind_of(right),
-        f"{it} must be an object that was there before, and not a new one":
-            _is(mine, "a new ") and _is(right, "the old ", "what it was"),
-        f"the call leaves {it} as it was": is_there and same(mine, before),
-        f"{it} must not change": _is(right, "what it was") or (is_there and right != [] and same(right, before)),
-    }  # fmt: skip
-
-
-def _count(value: Any) -> int:
-    """The number of items in a list or a dictionary, or in one that is told in words."""
-    return len(value) if isinstance(value, list | dict) else int((re.match(r"\d+", str(value)) or "0")[0])
-
-
-def _is(value: Any, *starts: str) -> bool:
-    """Return whether what is seen is described with one of these words."""
-    return isinstance(value, Words) and value.startswith(starts)
-
-
-def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
-    if type(mine) is int and type(right) is int:
-        return {f"{it} is too large by 1": mine == right + 1, f"{it} is too small by 1": mine == right - 1}
-    if not isinstance(mine, list) or not isinstance(right, list):
-        return {}
-    mine, right = [*map(repr, mine)], [*map(repr, right)]  # 1 and 1.0 are not the same
-    given, wanted = Counter(mine), Counter(right)
-    return {
-        f"{it} is empty": not mine,
-        f"{it} should be empty": not right,
-        f"{it} has the right items, in the opposite order": mine == right[::-1],
-        f"{it} has the right items, in another order": given == wanted,
-        f"the last item of {it} is missing": mine == right[:-1],
-        f"{it} stops too early": mine == right[: len(mine)],
-        f"{it} begins too late": mine == right[-len(mine) :],
-        f"{it} has extra items at the end": mine[: len(right)] == right,
-        f"some items of {it} are missing, and none is wrong": given < wanted,
-        f"{it} has all that it should have, and more": given > wanted,
-    }
-
-
-def about_depth(found: Difference) -> str | None:
-    """A hint for an answer that calls itself for each node of a path, where that is all that is wrong with it."""
-    if not _is_deep(found.case) or not isinstance(found.error, RecursionError):
-        return None
-    return f"use a loop: Python allows about 1,000 calls inside one another, and {DEEP:,} are needed here"
-
-
-def _is_deep(case: Any) -> bool:
-    return len(said := str(case)) > DEEP or re.match(rf"\W*(1, )?{DEEP}\b", said) is not None
-
-
-def about_form(found: Difference) -> str | None:
-    """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
-
-    >>> about_form(Difference((), 0, "", RETURNED, Words("a set of [1]"), [1]))
-    'return a list, not a set'
-    """
-    mine, right = found.mine, found.right
-    if found.path != RETURNED or found.error or isinstance(mine, Raised) or isinstance(right, Raised):
-        return None
-    if mine is None:
-        return "print only shows a value; return gives it to the caller" if found.printed else None
-    if isinstance(mine, float) and not isinstance(right, float) and mine == right:
-        return "return a whole number. `/` gives a float; `//` divides whole numbers"
-    kinds = [_kind_of(value) for value in (mine, right)]
-    return f"return {kinds[1]}, not {kinds[0]}" if kinds[0] != kinds[1] and right is not None else None
-
-
-def _kind_of(seen: Any) -> str:
-    """The kind of a value that was seen.
-
-    >>> [_kind_of(Words(words)) for words in ("a generator", "the same array as x", "2 values", "{1: ...}", "the root")]
-    ['a generator', 'an array', 'a list', 'a dict', 'an object']
-    """
-    if not isinstance(seen, Words):
-        return type_in_words(seen)
-    if named := re.match(r"(?:an?|the same) (?:new )?(\w)(\w*)", seen):
-        return f"a{'n' * (named[1] in 'aeiouAEIOU')} {named[1]}{named[2]}"
-    is_dict = seen.startswith("{") or seen.endswith(" keys")
-    return "a dict" if is_dict else "a list" if seen[0] in "[0123456789" else "an object"
 
 
 def hint(label: object = "") -> None:

@@ -5,19 +5,17 @@ seen then. Yours is compared with ours frame by frame, and a frame that differs 
 chapter are in `chNN.py`, their hints in `hints_NN.txt`, and the wrong answers that people give in `wrong_NN.txt`; ours
 are in `minikv.engine`.
 
-An exercise, in the part "More to try", is a piece whose play has one frame: what a call comes to. It is no part of the
-engine, so it has a `reference` of its own, and it is not kept, counted or bound. The last exercise of a chapter is a
-bug hunt, see `hunt.py`.
+An exercise, in the part "More to try", is a piece that is no part of the engine: it has a `reference` of its own, and
+it is not kept, counted or bound. The last exercise of a chapter is a bug hunt, see `hunt.py`.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
-import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -220,26 +218,6 @@ def result_of(call: Callable[[], Any], *errors: type[Exception]) -> Any:
         if isinstance(error, NotImplementedError | RecursionError):
             raise
         return Raised.of(error, errors)
-
-
-def print_for(answer: Any, others: Iterable[Any]) -> Callable[..., None]:
-    """A `print` that prints nothing where it runs on behalf of one of the `others`: that is not about the answer.
-
-    >>> print_for(None, [])("as ever")
-    as ever
-    """
-    codes = [getattr(each, "__code__", None) for each in others if each is not answer]
-    own = getattr(answer, "__code__", None)
-
-    def print_of_answer(*args: Any, **more: Any) -> None:
-        frame = inspect.currentframe()
-        while frame is not None and frame.f_code is not own:
-            if frame.f_code in codes:
-                return
-            frame = frame.f_back
-        print(*args, **more)
-
-    return print_of_answer
 
 
 def pieces_of(chapter: int) -> Sequence[Piece]:

@@ -86,18 +86,19 @@ def require_numbering(said: object, name: str) -> None:
         raise NotOursError(f"{name} has numbering {bounded(said)} of the pieces; {ours}")
 
 
-def set_old_aside(path: Path | None, is_of: Callable[[str], object]) -> None:
-    """Rename a file of an older numbering, so that nothing in it counts under a new number, and say so.
+def set_old_aside(numbering_of_pieces: Callable[[str], object]) -> None:
+    """Rename the learner's file and record if they are of an older numbering: nothing in them counts any more.
 
-    `is_of` finds the numbering in the text of such a file; `None` is said of a file that is another program's.
+    `numbering_of_pieces` finds the numbering of the learner's file; `None` is said of another program's.
 
-    >>> set_old_aside(None, len)
+    >>> set_old_aside(len)
     """
-    with contextlib.suppress(OSError, ValueError):
-        if path is not None and path.exists() and is_of(path.read_text("utf-8-sig")) not in (None, NUMBERING):
-            with locked(destination(path)):
-                now = set_aside(path).name
-            print(f"  {path.name} is of an older course, whose pieces had other numbers. Its name is {now} now.")
+    for path, numbering_of in ((mine_path(), numbering_of_pieces), (record_path(), numbering_of_marks)):
+        with contextlib.suppress(OSError, ValueError):
+            if path is not None and numbering_of(path.read_text("utf-8-sig")) not in (None, NUMBERING):
+                with locked(destination(path)):
+                    now = set_aside(path).name
+                print(f"  {path.name} is of an older course, whose pieces had other numbers. Its name is {now} now.")
 
 
 def numbering_of_marks(text: str) -> object:

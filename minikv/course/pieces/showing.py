@@ -20,7 +20,8 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.piece import Piece
 from minikv.course.pieces.props import bracketed
-from minikv.course.pieces.trial import Difference, PlayedFrame, play_case, reference_world
+from minikv.course.pieces.trial import Difference, PlayedFrame, play_case
+from minikv.course.pieces.worlds import reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import copy
 import linecache
 import re
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Observer, Raised, Seen, Words, same
-from minikv.course.pieces.piece import CALLERS, Piece, cases_for, print_for
-from minikv.engine import World, classes_for, engine_world, given, last_for, ours, pieces_up_to
+from minikv.course.pieces.piece import CALLERS, Piece, cases_for
+from minikv.course.pieces.worlds import node_of, reference_world
+from minikv.engine import World
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, attempt, held, is_own, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
@@ -212,66 +211,6 @@ def played_by_us(piece: Piece, case: Any, node: Any = None) -> Played:
 @lru_cache(maxsize=2)
 def _known(piece: Piece, node: Any) -> tuple[dict[str, Played], World]:
     return {}, reference_world(piece, node)
-
-
-def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
-    """Return the world that an answer is judged in: its notebook's helpers and `Node`, our classes, the other pieces.
-
-    They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong. An exercise
-    needs nothing but the answer.
-    """
-    if piece.reference is not None:
-        return {piece.name: answer}
-    world = dict(others)
-    for name, value in others.items():
-        if type(value) is FunctionType and value.__globals__ is others:
-            world[name] = rebound(value, world)
-    for each in classes_for(piece.chapter):
-        if each <= last_for(piece.chapter):  # a helper may have the name of what a later chapter gives
-            given(world, each)
-    if "Node" in others:
-        world["Node"] = others["Node"]
-    world.setdefault("print", print_for(answer, (accepted or {}).values()))
-    for section in pieces_up_to(piece.chapter):
-        known = (accepted or {}).get(section.id)
-        world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
-    world[piece.name] = rebound(answer, world)
-    return world
-
-
-def rebound(answer: Any, world: World) -> Any:
-    """A plain function that finds its globals in `world`; anything else as it is."""
-    if type(answer) is not FunctionType or answer.__closure__ is not None:
-        return answer
-    made = FunctionType(answer.__code__, world, answer.__name__, answer.__defaults__)
-    made.__kwdefaults__ = answer.__kwdefaults__
-    vars(made).update(vars(answer))
-    return made
-
-
-def node_of(world: World) -> Any:
-    """The `Node` of chapter 03's notebook, which has no locks yet; `None` where there is another, or none.
-
-    Ours is played with it, too: then both have the same attributes.
-    """
-    has = set(attempt(lambda: vars(world["Node"]([], []))).value or ())
-    return world["Node"] if has >= {"tokens", "slots", "parent", "children"} and "locks" not in has else None
-
-
-def reference_world(piece: Piece, node: Any = None) -> World:
-    """Our engine, with our own function for this piece, where a later one has the same name; with a `node` of its own.
-
-    For an exercise it is what the exercise's file defines, with our answer also under the name `right`.
-    """
-    if piece.reference is not None:
-        home = vars(sys.modules[piece.reference.__module__])
-        return {**home, piece.name: piece.reference, "right": piece.reference}
-    world = engine_world(*classes_for(piece.chapter))
-    if node is not None:
-        world["Node"] = node
-        world.update({section.name: ours(section.id, world) for section in pieces_up_to(piece.chapter)})
-    world[piece.name] = ours(piece.id, world)
-    return world
 
 
 @dataclass(frozen=True)
