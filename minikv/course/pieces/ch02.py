@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
-from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, counting, numbers, used_pool, with_slots
+from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, Compared, bracketed, numbers, steps, used_pool, with_slots
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
@@ -183,13 +183,11 @@ def play_take_back(world: World, case: Any) -> Frames:
     yield shown._replace(caption=f"{shown.caption} with {before}")
 
 
-def entries_looked_at(world: World) -> int:
-    """Count the entries of the stack and of the marks that guarding three pages of a large pool looks at."""
-    pool, (counted, tally) = world["Pool"](1000), counting(list)
-    pages = pool.alloc(3)
-    pool.stack, pool.in_use = counted(pool.stack), counted(pool.in_use)
-    world["guard"](pool, pages)
-    return tally[0]
+def _work_of_guard(world: World) -> int:
+    """The steps in which three hundred pages of a pool of a thousand are guarded."""
+    pool = world["Pool"](1000)
+    pages = [Compared(page) for page in pool.alloc(300)]
+    return steps(lambda: world["guard"](pool, pages))
 
 
 PIECES = (
@@ -203,8 +201,8 @@ PIECES = (
         cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[1, 3, 5]]),
                (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
-        cost=Cost("entries of the pool looked at", entries_looked_at, 4,
-                  "the mark of a page says whether it is in use: ask for the marks of `pages`, and for no others"),
+        cost=Cost("steps for 300 pages", _work_of_guard, 4,
+                  "search no list: the mark of a page says whether it is in use, and a set whether you have seen it"),
     ),
     Piece(
         "2.3", "free", play_pool_day,

@@ -18,11 +18,13 @@ from minikv.course.pieces.props import (
     FORK,
     PROMPT,
     PROMPTS,
+    Compared,
     counting,
     edge_to_cut,
     numbers,
     planted,
     preorder,
+    steps,
     with_slots,
 )
 from minikv.course.pieces.trial import Played
@@ -113,6 +115,12 @@ def nodes_looked_at(world: World) -> int:
         return tally[0]
 
 
+def _work_of_common(world: World) -> int:
+    """The steps in which two equal prompts of three hundred tokens are compared."""
+    a, b = ([Compared(token) for token in range(300)] for _ in range(2))
+    return steps(lambda: world["common"](a, b))
+
+
 PIECES = (
     Piece(
         "3.1", "common", play_common,
@@ -120,6 +128,8 @@ PIECES = (
                ([700, 800], [700, 900]), ("0", "0"),
                ([(1, 2), (3, 4)], [(1, 2), (3, 5)]), ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
+        cost=Cost("steps for 300 tokens", _work_of_common, 4,
+                  "compare token by token: a slice that grows is copied and compared from the start each time"),
     ),
     Piece(
         "3.2", "trie_add", play_trie_add,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.admitting import play_admit, play_serve
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, Raised
-from minikv.course.pieces.piece import Frames, Piece, Shown, called, edge, exercise, one_call
+from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, edge, exercise, one_call
 from minikv.course.pieces.props import (
     DEEP,
     FORK,
@@ -23,6 +23,7 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
+    steps,
 )
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -156,6 +157,14 @@ _ROUNDS: Sequence[Any] = [
     (6, ["1234", "5678", 0, "12"]), (3, ["1", "1"]),
 ]  # fmt: skip
 
+def _work_of_recount(world: World) -> int:
+    """The steps in which a tree with four hundred branches is counted."""
+    root = world["Node"]([], [])
+    for number in range(400):
+        root.children[number] = world["Node"]([number], [number], root)
+    return steps(lambda: world["recount"](root))
+
+
 PIECES = (
     Piece(
         "4.1", "lock", play_lock,
@@ -175,6 +184,8 @@ PIECES = (
                (["12", "123"], [(1, 1), (0, -2)]), (["1", "12", "123", "45"], [(1, 1)]),
                (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
+        cost=Cost("steps for 400 nodes", _work_of_recount, 5,
+                  "take nodes off the end of the list: a list that is made anew for each node is copied as often"),
     ),
     Piece(
         "4.4", "split", play_locked_split,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
+from minikv.course.pieces.props import DEEP, FORK, compared, filled_cache, numbers, planted, preorder, shuffle, steps
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
@@ -21,6 +21,7 @@ from minikv.testing.attempt import arguments
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
+_STEPS = "steps in a ring of 200 nodes"
 _TWINS = ["1", "12", "13"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
 
@@ -140,41 +141,36 @@ def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[An
     return cache, pool
 
 
-def looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
-    """Return a count of the nodes and rings made by `make` that `act` asks for a neighbor, children or locks."""
+def _leaves(world: World) -> tuple[Any, int]:
+    """A cache of two hundred leaves, and the number of pages to evict."""
+    cache = world["RadixCache"]()
+    for number in range(200):
+        cache.insert([number], [number])
+    return cache, 1
+
+
+def _work(
+    name: str, given: Callable[..., tuple[Any, ...]], make: Callable[[World], Any] | None = None
+) -> Callable[[World], int]:
+    """Count the steps of a piece with what is `given` of what `make` makes, of nodes whose comparisons count."""
 
     def count(world: World) -> int:
-        seen = set[int]()
-
-        def counting(kind: type) -> type:
-            class Counting(kind):  # type: ignore[misc]
-                def __getattribute__(self, name: str) -> Any:
-                    if name in ("older", "newer", "children", "locks"):
-                        seen.add(id(self))
-                    return super().__getattribute__(name)
-
-            return Counting
-
-        with patch.dict(world, {name: counting(world[name]) for name in ("Node", "Ring")}):
-            made = make(world)  # which also keeps the nodes alive
-            seen.clear()
-            act(world, *made)
-            return len(seen)
+        with patch.dict(world, Node=compared(world["Node"])):
+            made = given(*(make or _ring)(world))
+            return steps(lambda: world[name](*made))
 
     return count
 
 
-def _hundred(world: World) -> tuple[Any, list[Any]]:
-    """A ring of a hundred nodes, and these nodes with one more."""
-    return ring_and_more(world, 100, 1)
+def _ring(world: World) -> tuple[Any, list[Any]]:
+    """A ring of two hundred nodes, and these nodes with one more."""
+    return ring_and_more(world, 200, 1)
 
 
-def _leaves(world: World) -> tuple[Any, int]:
-    """Return a cache of a hundred leaves, and the number of pages to evict."""
-    cache = world["RadixCache"]()
-    for number in range(100):
-        cache.insert([number], [number])
-    return cache, 1
+def _in_order(world: World) -> tuple[Any]:
+    """A ring of two hundred nodes, in which each child comes before its parent."""
+    _, nodes = ring_and_more(world, 0, 100)
+    return (ring_of(world, [each for node in nodes for each in (node.children[0], node)]),)
 
 
 PIECES = (
@@ -182,14 +178,14 @@ PIECES = (
         "5.1", "link", play_link,
         cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
-        cost=Cost("nodes looked at", looking(_hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
+        cost=Cost(_STEPS, _work("link", lambda ring, nodes: (ring, nodes[200])), 4,
                   "`ring.older` is the newest node: you don't have to go around"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
         cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
-        cost=Cost("nodes looked at", looking(_hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
+        cost=Cost(_STEPS, _work("unlink", lambda ring, nodes: (nodes[100],)), 4,
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
@@ -198,6 +194,8 @@ PIECES = (
                (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
+        cost=Cost(_STEPS, _work("touch", lambda ring, nodes: (ring, nodes[100])), 4,
+                  "only the nodes from this one up to the root move: nothing else is looked at"),
     ),
     Piece(
         "5.4", "evict", play_evict,
@@ -206,7 +204,7 @@ PIECES = (
                (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
-        cost=Cost("nodes looked at", looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
+        cost=Cost("steps in a cache of 200 leaves", _work("evict", lambda *made: made, _leaves), 4,
                   "the oldest node is the victim: you don't have to look at the others"),
     ),
     Piece(
@@ -215,6 +213,8 @@ PIECES = (
                (_TWINS, [2, 0, 1]), (["1", "12", "123"], [2, 0, 1]), (["1", "13", "2", "23"], [1, 2, 3, 0]),
                (["1", "12", "2", "23"], [0, 2, 1, 3]), (["1", "12", "3"], [2, 1, 0])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
+        cost=Cost(_STEPS, _work("out_of_order", lambda ring: (ring,), _in_order), 4,
+                  "a set knows at once whether a node was passed: a list has to be searched for each child"),
     ),
     Piece(
         "5.6", "make_room", play_make_room,

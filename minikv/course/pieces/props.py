@@ -5,6 +5,7 @@ A prompt of a case is a word, with a digit for each token.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count, islice
@@ -207,3 +208,46 @@ def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
     (['1', '2'], None)
     """
     return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
+
+
+class Compared(int):
+    """A number whose comparisons are lines that run."""
+
+    def __eq__(self, other: object) -> bool:
+        return int.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return int.__hash__(self)
+
+
+def compared(kind: Any) -> Any:
+    """A class of nodes, say, whose comparisons are lines that run, as when a list is searched."""
+    return type(kind.__name__, (kind,), {"__eq__": lambda a, b: a is b, "__hash__": lambda a: id(a)})
+
+
+def steps(act: Callable[[], object]) -> int:
+    """The work of a call: the lines that run, and the items of each list, dictionary or text that gets a name.
+
+    So a search of a list counts, if what it is searched for is `Compared`, and so does a copy.
+
+    >>> numbers = [Compared(number) for number in range(50)]
+    >>> steps(lambda: 7) < 5, steps(lambda: numbers.index(49)) > 50
+    (True, True)
+    """
+    found, named, before = 0, dict[tuple[int, str], int](), sys.gettrace()
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal found
+        found += 1
+        for name, value in frame.f_locals.items():
+            if type(value) in (list, tuple, dict, set, str) and named.get((id(frame), name)) != id(value):
+                named[id(frame), name] = id(value)
+                found += len(value)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return found
