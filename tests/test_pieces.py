@@ -296,7 +296,7 @@ def test_a_right_answer_may_name_all_arguments_among_others_that_do(piece):
         exec(compile(named, f"<{each.id}>", "exec"), world)
     assert judge(piece, world, thorough=False).found is None
     if piece.cost:
-        assert piece.cost.count(world) == piece.cost.count(plain)
+        assert piece.cost.count(world) == pytest.approx(piece.cost.count(plain), rel=0.05)
 
 
 def test_the_next_piece_passes_when_the_accepted_one_names_its_arguments(notebook, capsys):
@@ -308,10 +308,10 @@ def test_the_next_piece_passes_when_the_accepted_one_names_its_arguments(noteboo
 
 
 def test_an_error_in_the_count_is_the_judges_and_the_answer_passes(notebook, capsys, monkeypatch):
-    monkeypatch.setattr(ch03, "counting", lambda kind: (kind, None))
+    monkeypatch.setattr(ch03, "Compared", None)
     notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     said = capsys.readouterr().out
-    assert re.match(r"✓ 3.4 walk: correct in \d+ cases. The children looked at could not be counted, because", said)
+    assert re.match(r"✓ 3.4 walk: correct in \d+ cases. The steps down 150 nodes could not be counted, because", said)
     assert "an error in `check`, not in your code: TypeError (" in said
 
 
@@ -653,6 +653,13 @@ def guard(pool, pages):
         seen.add(page)
     return None
 """,
+    "3.1": """
+def common(a, b):
+    length = 0
+    while length < min(len(a), len(b)) and a[: length + 1] == b[: length + 1]:
+        length += 1
+    return length
+""",
     "3.4": """
 def walk(root, tokens):
     node, at = root, 0
@@ -668,6 +675,15 @@ def walk(root, tokens):
             return split(child, same), at
         node = child
     return node, at
+""",
+    "4.3": """
+def recount(root):
+    sizes, nodes = [0, 0], list(root.children.values())
+    while nodes:
+        node = nodes.pop(0)
+        nodes = nodes + list(node.children.values())
+        sizes[node.locks > 0] += len(node.tokens)
+    return tuple(sizes)
 """,
     "5.1": """
 def link(ring, node):
@@ -685,6 +701,15 @@ def unlink(node):
     before.newer, node.newer.older = node.newer, before
     node.older = node.newer = node
 """,
+    "5.3": """
+def touch(ring, node):
+    while node.parent is not None:
+        if node.locks == 0:
+            if node in list(in_order(ring)):
+                unlink(node)
+            link(ring, node)
+        node = node.parent
+""",
     "5.4": """
 def evict(cache, num_pages):
     freed = []
@@ -698,6 +723,15 @@ def evict(cache, num_pages):
         cache.evictable -= len(leaf.tokens)
         freed += leaf.slots
     return freed
+""",
+    "5.5": """
+def out_of_order(ring):
+    passed = []
+    for node in in_order(ring):
+        if any(child not in passed for child in node.children.values()):
+            return node
+        passed.append(node)
+    return None
 """,
 }
 

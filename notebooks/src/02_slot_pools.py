@@ -314,7 +314,7 @@ print(f"{pool.size - pool.num_free} of {pool.size} slots are in use")
 
 # %% [markdown]
 """
-Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that. `respond` comes back at the end of chapter 03; the engine of chapter 08, which serves many requests at once, replaces it.
+Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that. Its loop comes back at the end of chapter 03; the engine of chapter 08, which serves many requests at once, replaces it.
 
 ## The same in `minikv`
 

@@ -155,7 +155,7 @@ Publish the computed whole pages under the request's namespace. Then read all of
 |---|---|
 | `manager.cache.insert(tokens, pages, namespace=...)` | a result; its `prefix_length` is how many tokens were there already |
 | `manager.cache.acquire(tokens, namespace=...)` | the match, already locked |
-| `manager.cache.unlock(match)` | nothing; releases one lock |
+| `manager.cache.unlock(handle)` | nothing; releases one lock |
 | `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
 
 The manager calls your function only if a whole page is new:
@@ -249,7 +249,7 @@ His first two pages are duplicates by then, and the third is his tail.
 
 So far our requests had only a prompt. Now they answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
 
-`manager.pages_for(count)` says how many pages hold `count` tokens, rounded up. So `extend` asks only for the pages that the row lacks, often none:
+`manager.pages_for(num_tokens)` says how many pages hold so many tokens, rounded up. So `extend` asks only for the pages that the row lacks, often none:
 """
 
 # %%
@@ -261,7 +261,7 @@ The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfP
 
 #### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(count)` and `manager.pool.free(pages)`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """

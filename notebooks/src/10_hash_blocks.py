@@ -2,7 +2,7 @@
 """
 # 10 · Can a dictionary replace the tree?
 
-By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also attack its hash.
+In this chapter you write the heart of vLLM's prefix cache: four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also attack its hash.
 
 **After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and against a neighbor with a stopwatch.
 
@@ -258,7 +258,7 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
+After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. In vLLM this was {{engines vllm-17045}}.
 
 An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. Be careful: both are strings that a client chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
 
@@ -433,7 +433,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
+Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total: those of whole blocks, from the beginning of the prompt, that an earlier prompt has left. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
 """
 
 

@@ -454,7 +454,7 @@ Each node has one more small object, and a lock walks over the nodes of its wind
 
 There is also a new invariant at risk: every window slot belongs to exactly one token, or it is free. `make_room` and `heal` move window slots between tokens, and each of them could leave one with two owners, or with none.
 
-You have now seen every design of this course. [Which one do I choose?](which_design.ipynb) compares them.
+You have now seen all five designs of a cache. [Which one do I choose?](which_design.ipynb) compares them.
 
 ## In real engines
 

@@ -2,7 +2,7 @@
 """
 # 14 · Where does evicted KV go?
 
-So far, what your cache evicts is lost. But a server has far more host memory than GPU memory, and the bytes could wait there. In this chapter you write five functions, about forty lines. They decide what is copied out, what is loaded back, and when neither is worth it.
+So far, what your cache evicts is lost. But a server has far more host memory than GPU memory, and the bytes could wait there. In this chapter you write five functions, about thirty-five lines. They decide what is copied out, what is loaded back, and when neither is worth it.
 
 **After this chapter you will be able to** *say* when loading beats computing, *keep* two memories consistent while bytes move between them, and *choose* a write policy by what it costs.
 
@@ -190,7 +190,7 @@ fold("14.b", leaving[0], "in order of use: " + " ".join(b.key for b in tiers.in_
 
 #### 14.2 You write: `host_victim` (10 minutes)
 
-`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay. A block has to stay while one of its children is in host memory, or while it has `host_locks`: then somebody is reading or writing its host page. `block.children` is a dictionary from keys to blocks. Do not change anything.
+`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay; look at no block after it. A block has to stay while one of its children is in host memory, or while it has `host_locks`: then somebody is reading or writing its host page. `block.children` is a dictionary from keys to blocks. Do not change anything.
 """
 
 
@@ -214,7 +214,7 @@ When the device needs room, its victim is copied to host memory before its page 
 
 | call | what it does |
 |---|---|
-| `tiers.host_page()` | returns a free host page, for which your `host_victim` may have to leave; `None` if none can be had |
+| `tiers.host_page()` | returns a free host page, for which the block that your `host_victim` finds may have to leave; `None` if none can be had |
 | `tiers.copy(block, page)` | copies a block from the device to this host page, and sets `block.host` |
 
 Think of chapter 04: what if the victim is a block of this very path? Add 1 to `host_locks` of all blocks of the path first, and take it away in the end.
@@ -492,7 +492,7 @@ play(steps)
 
 #### 14.6 Design: meet in the middle
 
-Some blocks are in host memory, and the link is slow. While the first ones are being loaded, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that block `i` takes in either way. Write `blocks_to_load(loads, computes)`. It returns how many of the first blocks to load, so that both are done as soon as possible. Of several such numbers, return the smallest.
+Some blocks are in host memory, and the link is slow. While the first ones are being loaded, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that it takes to load block `i`, and to compute it. Write `blocks_to_load(loads, computes)`. It returns how many of the first blocks to load, so that both are done as soon as possible. Of several such numbers, return the smallest.
 """
 
 

@@ -157,6 +157,7 @@ _ROUNDS: Sequence[Any] = [
     (6, ["1234", "5678", 0, "12"]), (3, ["1", "1"]),
 ]  # fmt: skip
 
+
 def _work_of_recount(world: World) -> int:
     """The steps in which a tree with four hundred branches is counted."""
     root = world["Node"]([], [])

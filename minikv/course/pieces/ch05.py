@@ -34,7 +34,7 @@ def ring_of(world: World, nodes: Sequence[Any]) -> Any:
     return ring
 
 
-def ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
+def ring_and_more(world: World, count: int = 200, more: int = 1) -> tuple[Any, list[Any]]:
     """A ring of `count` nodes of one token, and these nodes with `more` others; each has a child."""
     root = world["Node"]([], [])
     for number in range(1, count + more + 1):
@@ -123,10 +123,11 @@ def play_make_room(world: World, case: Any) -> Frames:
     cache.evict = evict_and_note
 
     def also() -> dict[str, Any]:
-        return {"root": cache.roots[None], "pages that cache.evict returned": evicted}
+        free = [page for page in range(pages) if pool.is_free(page)]
+        return {"root": cache.roots[None], "pages that cache.evict returned": evicted, "free pages": free}
 
     for count in wanted:
-        yield called(world, "make_room", OutOfPages, cache=cache, pool=pool, count=count, also=also)
+        yield called(world, "make_room", OutOfPages, cache=cache, pool=pool, count=count, also=also, hide="pool")
 
 
 def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[Any, Any]:
@@ -150,21 +151,16 @@ def _leaves(world: World) -> tuple[Any, int]:
 
 
 def _work(
-    name: str, given: Callable[..., tuple[Any, ...]], make: Callable[[World], Any] | None = None
+    name: str, given: Callable[..., tuple[Any, ...]], make: Callable[[World], Any] = ring_and_more
 ) -> Callable[[World], int]:
     """Count the steps of a piece with what is `given` of what `make` makes, of nodes whose comparisons count."""
 
     def count(world: World) -> int:
         with patch.dict(world, Node=compared(world["Node"])):
-            made = given(*(make or _ring)(world))
+            made = given(*make(world))
             return steps(lambda: world[name](*made))
 
     return count
-
-
-def _ring(world: World) -> tuple[Any, list[Any]]:
-    """A ring of two hundred nodes, and these nodes with one more."""
-    return ring_and_more(world, 200, 1)
 
 
 def _in_order(world: World) -> tuple[Any]:
@@ -219,7 +215,7 @@ PIECES = (
     Piece(
         "5.6", "make_room", play_make_room,
         cases=[(4, 1, ["12"], [], [3]), (4, 1, ["12"], [], [2]), (4, 1, ["12"], [], [1]), (4, 1, ["12"], [], [5]),
-               (4, 1, ["1234"], [0], [1]), (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
+               (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
                            st.lists(st.integers(0, 9), min_size=1, max_size=3)),
     ),

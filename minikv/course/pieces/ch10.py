@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, counting, numbers
+from minikv.course.pieces.props import DEEP, Compared, numbers, steps
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
@@ -174,11 +174,10 @@ def _texts_in(code: Any) -> list[str]:
     return [text for part in getattr(code, "co_consts", ()) for text in _texts_in(part)]
 
 
-def _looks_into_table(world: World) -> int:
-    """How often the table is looked into for a prompt of a hundred blocks of which the first three are cached."""
-    keys, (table, tally) = [*range(3), *range(200, 300)], counting(dict)
-    world["longest_hit"](table((key, world["PoolBlock"](key)) for key in keys), list(range(100)))
-    return tally[0]
+def _work_of_longest_hit(world: World) -> int:
+    """The steps for a prompt of a hundred blocks of which the first three are cached."""
+    table = {Compared(key): world["PoolBlock"](key) for key in (*range(3), *range(200, 300))}
+    return steps(lambda: world["longest_hit"](table, [*map(Compared, range(100))]))
 
 
 PIECES = (
@@ -192,7 +191,7 @@ PIECES = (
         "10.2", "longest_hit", play_longest_hit,
         cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY)),
-        cost=Cost("looks into the table", _looks_into_table, 2,
+        cost=Cost("steps for 100 blocks", _work_of_longest_hit, 2,
                   "after the first miss nothing can be used: stop there, and never search the table itself"),
     ),
     Piece(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, called, exercise
-from minikv.course.pieces.props import counting, in_any_order, listed
+from minikv.course.pieces.props import Compared, in_any_order, listed, steps
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
@@ -64,16 +64,15 @@ def play_heal(world: World, case: str) -> Frames:
     yield called(world, "heal", also={"window_of": window_of}, window_of=window_of, kept=kept, twice=twice)
 
 
-def _looks_into_map(world: World) -> int:
-    """How often the map is looked into for a long path that is all live, and one whose runs are all too short.
+def _work_of_valid_length(world: World) -> int:
+    """The steps for a long path that is all live, and for one whose runs are all too short.
 
     Before that comes a long path without any window: an answer that calls itself for each slot does not get to its end.
     """
     world["valid_length"](list(range(20_000)), {}, 4)
-    window_of, tally = counting(dict)
-    world["valid_length"](list(range(20_000)), window_of(zip(range(20_000), range(20_000))), 4)
-    world["valid_length"](list(range(2000)), window_of((slot, slot) for slot in range(2000) if slot % 90), 100)
-    return tally[0]
+    slots = [*map(Compared, range(2000))]
+    live, broken = dict.fromkeys(slots, 0), {slot: 0 for slot in slots if slot % 90}
+    return steps(lambda: [world["valid_length"](slots, live, 4), world["valid_length"](slots, broken, 100)])
 
 
 PIECES = (
@@ -83,7 +82,7 @@ PIECES = (
                ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
                ("..xxxx", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
-        cost=Cost("looks into the map", _looks_into_map, 3,
+        cost=Cost("steps for 2,000 slots", _work_of_valid_length, 2,
                   "start at the end of the path, ask the map once about each slot, and count live ones in a row"),
     ),
     Piece(

@@ -7,14 +7,13 @@ from itertools import accumulate
 from numbers import Real
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called
-from minikv.course.pieces.props import DEEP, counting, in_any_order, listed
+from minikv.course.pieces.props import DEEP, Compared, in_any_order, listed, steps
 from minikv.engine import World
 from minikv.prefix import RadixCache
 from minikv.tokens import pack
@@ -77,16 +76,13 @@ def play_aged_key(world: World, case: Any) -> Frames:
 
 
 def _cost(name: str, why: str, *room: int) -> Cost:
-    """Counts the looks at blocks and marks, for a hundred prompts of three blocks that come twice."""
+    """Counts the steps for a hundred prompts of three blocks that come twice."""
 
     def count(world: World) -> int:
-        (counted, tally), mark = counting(int), world["Timeline"].mark
-        once = [[counted(3 * number + depth) for depth in range(3)] for number in range(100)]
-        with patch.object(world["Timeline"], "mark", lambda timeline: counted(mark(timeline))):
-            world[name](once + once, *room)
-        return tally[0]
+        once = [[Compared(3 * number + depth) for depth in range(3)] for number in range(100)]
+        return steps(lambda: world[name](once + once, *room))
 
-    return Cost("looks at blocks", count, 3, why)
+    return Cost("steps for 600 blocks", count, 3, why)
 
 
 PIECES = (

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.observer import RETURNED, Raised
+from minikv.course.pieces.observer import RETURNED, Raised, Words
 from minikv.course.pieces.props import listed
 from minikv.course.pieces.stored import WrongAnswer, hints_for, wrong_answers_to
 from minikv.engine import LAST, World, section_of
@@ -34,6 +34,7 @@ from minikv.testing.attempt import short_repr
 from minikv.testing.snapshot import plain, ranges, shorten
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
+_LAST = "what the call before returned"  # in a world; a caller may change what it got
 NOTHING: Mapping[str, Any] = {}
 set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learner's notebooks
 
@@ -169,6 +170,10 @@ def called(
     own = {CALLERS.format(key) if isinstance(value, list | dict) else key: value for key, value in given.items()
            if key not in hide.split() and not isinstance(value, int | str | None)}  # fmt: skip
     returned = found if isinstance(found, Raised) else words(found)
+    if isinstance(found, list | dict | set):
+        if found is world.get(_LAST):
+            returned = Words(f"the same {type(found).__name__} as the call before returned")
+        world[_LAST] = found
     return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: returned}, None, found)
 
 

@@ -156,38 +156,6 @@ def bracketed(tokens: Any) -> str:
 
 
 # The methods that look at one entry, or of a slice at some, and those that look at all.
-_LOOKS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    list: (("__getitem__",), ("__iter__", "__contains__", "index", "count")),
-    dict: (("__contains__", "__getitem__", "get"), ("__iter__", "keys", "values", "items")),
-    int: (("__hash__", "__eq__", "__lt__", "__gt__"), ()),
-}
-
-
-def counting(kind: type) -> tuple[Any, list[int]]:
-    """A `kind` of list, dictionary or number, and a tally of how many entries, or numbers, somebody looks at.
-
-    >>> counted, tally = counting(dict)
-    >>> found = counted({1: "a", 2: "b"})
-    >>> found.get(1), 2 in found, list(found), tally
-    ('a', True, [1, 2], [4])
-    """
-    tally, (one, whole) = [0], _LOOKS[kind]
-
-    def counted(name: str) -> Any:
-        plain = getattr(kind, name)
-
-        def look(self: Any, *args: Any) -> Any:
-            at = args[0] if args else None
-            some = len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
-            tally[0] += some if name in one else len(self)
-            return plain(self, *args)
-
-        return look
-
-    methods = {name: counted(name) for name in one + whole}
-    return type(kind.__name__, (kind,), methods), tally
-
-
 def in_any_order(found: Any) -> Any:
     """A list with the smallest first, which remains the same list, or such a list of a tuple; anything else as it is.
 
@@ -210,38 +178,37 @@ def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
 
 
-class Compared(int):
-    """A number whose comparisons are lines that run."""
-
-    def __eq__(self, other: object) -> bool:
-        return int.__eq__(self, other)
-
-    def __hash__(self) -> int:
-        return int.__hash__(self)
-
-
 def compared(kind: Any) -> Any:
-    """A class of nodes, say, whose comparisons are lines that run, as when a list is searched."""
-    return type(kind.__name__, (kind,), {"__eq__": lambda a, b: a is b, "__hash__": lambda a: id(a)})
+    """A class of nodes or numbers whose comparisons are lines that run, as when a list is searched.
+
+    >>> compared(int)(3) == 3
+    True
+    """
+    made = {"__eq__": lambda a, b: kind.__eq__(a, b), "__hash__": lambda a: kind.__hash__(a)}
+    return type(kind.__name__, (kind,), made)
+
+
+Compared = compared(int)
 
 
 def steps(act: Callable[[], object]) -> int:
-    """The work of a call: the lines that run, and the items of each list, dictionary or text that gets a name.
+    """The work of a call: the lines that run, and the items of each list, set or text that gets a name.
 
     So a search of a list counts, if what it is searched for is `Compared`, and so does a copy.
 
     >>> numbers = [Compared(number) for number in range(50)]
-    >>> steps(lambda: 7) < 5, steps(lambda: numbers.index(49)) > 50
-    (True, True)
+    >>> steps(lambda: numbers.index(49)) > 50
+    True
     """
-    found, named, before = 0, dict[tuple[int, str], int](), sys.gettrace()
+    found, named, before = 0, dict[tuple[Any, str], object](), sys.gettrace()
 
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal found
         found += 1
-        for name, value in frame.f_locals.items():
-            if type(value) in (list, tuple, dict, set, str) and named.get((id(frame), name)) != id(value):
-                named[id(frame), name] = id(value)
+        for name in frame.f_locals.keys() - {*frame.f_code.co_freevars}:
+            value = frame.f_locals[name]
+            if type(value) in (list, tuple, set, str) and named.get((frame, name)) is not value:
+                named[frame, name] = value
                 found += len(value)
         return trace
 
