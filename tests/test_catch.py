@@ -87,11 +87,11 @@ def test_each_line_is_told_how_many_more_it_caught(said_of):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("assert match(root, [1, 2, 9])[1] == [7]", "fails: the left side is [7, 3]. Read the text again"),
-        ("assert not match(root, [1])[1]", "Your line `assert not match(root, [1])[1]` fails. Read the text"),
+        ("assert match(root, [1, 2, 9])[1] == [7]", "fails: the left side is [7, 3]. Read the exercise again"),
+        ("assert not match(root, [1])[1]", "Your line `assert not match(root, [1])[1]` fails. Read the exercise"),
         ("match(None, [1])", "Your line `match(None, [1])` ends in AttributeError ("),
         ("print('here'); raise SystemExit", "It printed: here"),
-        ("while True: pass", "It takes more than 0.5 seconds."),
+        ("while True: pass", "Your test takes more than 0.5 seconds."),
         ("return match(root, [1]) is not None", "your test returns something."),
         ("yield match(root, [1])", "your test returns something."),
         ("match(root, [1])", "It never fails: what would be different if the answer were wrong?"),
@@ -122,3 +122,13 @@ def test_the_same_random_numbers_come_each_time_and_the_readers_own_are_kept(sai
     line = "assert match(root, [1, 2, random.randrange(9)]) is not None"
     assert said_of(body(line)) == said_of(body(line))
     assert random.getstate() == before
+
+
+def test_a_test_that_is_no_function_of_its_own_is_not_run_again(world, tmp_path, capsys):
+    """The source of a lambda is the line that calls `catch`."""
+    text = 'def helper(match):\n    assert match is None\n\ncatch("3.6 match", lambda match: helper(match))\n'
+    (tmp_path / "cell.py").write_text(text, "utf-8")
+    exec(compile(text, str(tmp_path / "cell.py"), "exec"), world | {"catch": catch})
+    said = capsys.readouterr().out
+    assert said.startswith("✗ 3.6 match: the package's version does not pass your test.")
+    assert said.count("✗") == 1

@@ -39,7 +39,7 @@ from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import about_difference, mistake_in
-from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Observer, Words
 from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_exercise, find_piece, pieces_of
 from minikv.course.pieces.record import predictions
@@ -634,6 +634,14 @@ def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):
 def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
     check("3.3 split", answer)
     assert 'Pass the function itself: check("3.3 split", split)' in capsys.readouterr().out
+
+
+def test_what_is_in_an_array_of_objects_or_in_a_set_is_looked_at():
+    """Not compared by its own `__eq__`, which may say yes to all or raise."""
+    rows = np.empty(2, dtype=object)
+    rows[0] = rows[1] = np.array([1, 2])
+    assert Observer().look({"rows": rows})["rows[0]"] == [1, 2]
+    assert Observer().look({"set": {np.int64(1)}}) == Observer().look({"set": {1}})
 
 
 SEARCHING = {

@@ -2,7 +2,7 @@
 """
 # 02 · Who owns which slot?
 
-In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on it. That takes six short functions, which go into your `my_minikv.py`.
+In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on it. You write six short functions, which go into your `my_minikv.py`.
 
 **After this chapter you will be able to** *break* a carelessly built pool, *build* one that refuses every such attempt, *predict* which slots the next request gets, and *run* a model through slots that you manage.
 
@@ -169,7 +169,7 @@ def test_free(free):
     """Fail if `free` is wrong: a pool has a `stack` and the marks `in_use`."""
     pool = Pool(4)
     pages = alloc(pool, 3)
-    raise NotImplementedError  # instead of this line, `assert` what must be true
+    raise NotImplementedError  # instead of this line, call `free`, and `assert` what must be true
 
 
 catch("2.3 free", test_free)

@@ -228,7 +228,7 @@ To **match** a prompt, walk it and collect the slots on the path. Attention will
 
 #### 3.6 You write: `match` (5 minutes)
 
-*Test it first* (optional, 5 minutes): before you write `match`, say what a wrong one would do. Which node does it return, which slots, and what must not change?
+*Test it first* (optional, 5 minutes): before you write `match`, say what a wrong one would do. Which node must a correct one return, which slots, and what must not change?
 """
 
 
@@ -557,7 +557,7 @@ print("slots", cache.evict(3), "are evicted while both are reading")
 """
 (Slot 2 goes first, because Ben's match split the edge, and the end of a prompt is evicted before its beginning.) The rule from chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree doesn't know about them. It has to, before anything can be evicted safely. That is the next chapter: locks.
 
-Of today's pieces, `common`, `walk`, `insert`, `match` and `pages_of` keep running until chapter 08. `split` gets one more line in chapter 04. `trie_add` was here for comparison, and chapter 07 replaces `reply`.
+Of today's pieces, `common`, `walk`, `insert`, `match` and `pages_of` keep running until chapter 08. `split` gets one more line in chapter 04. `trie_add` was here for comparison, and the loop of chapter 08 replaces `reply`.
 
 ## In real engines
 

@@ -2,7 +2,7 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. The short functions are given. You write the three in which something has to be found out, about thirty lines, and in chapter 08 a language model runs on all of them.
+By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. The short functions are given. You write the three that take some thought, about twenty-five lines, and in chapter 08 a language model runs on all of them.
 
 **After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it is still running, and *find* the order of two requests that breaks a careless manager.
 
@@ -261,7 +261,7 @@ The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfP
 
 #### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, the tokens have to go again. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. What is gone is no longer computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """
@@ -273,7 +273,7 @@ def test_truncate(truncate):
     manager = CacheManager(6, 2)
     sequence = manager.start([1, 2, 3, 4, 5])
     manager.advance(sequence)  # all five are computed
-    raise NotImplementedError  # `assert` what must be true of both afterwards
+    raise NotImplementedError  # instead, call `truncate`, and `assert` what must be true of both
 
 
 catch("7.2 truncate", test_truncate)
@@ -578,7 +578,7 @@ Between two steps every page has one owner: the pool, the cache, or one request.
 **Check yourself**
 
 1. Why must a prompt not be published when it is admitted?
-2. Two requests with the same prompt run one after the other. Why can there be a duplicate all the same?
+2. Two requests with the same prompt run one after the other. Why can there be a duplicate anyway?
 3. From chapter 04: why is the match locked before anybody looks for room?
 4. From chapter 05: which node does your `evict` take first, and why does it have no children?
 

@@ -6,7 +6,7 @@ In this chapter a language model answers questions through the cache that you bu
 
 **After this chapter you will be able to** *read* keys and values through slots, *schedule* many requests in one loop, and *show* when a cache may change an answer.
 
-{{time}} **Needs** chapters 02, 04 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
+{{time}} **Needs** chapters 02, 04, 06 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
 Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces, and `next_chunk` and `preempt`, which you will read. Names from `minikv` are the package's.)
 """
@@ -250,7 +250,7 @@ source(preempt)
 
 # %% [markdown]
 """
-Both lists are in order of arrival, so the youngest is the last of `running`, and goes before all of `waiting`. Because `finish` publishes (`abort` would not), it later recomputes only what was evicted in the meantime.
+Both lists are in order of arrival, so the youngest is the last of `running`, and goes before all of `waiting`. Because `finish` publishes (`abort` would not), the request later recomputes only what was evicted in the meantime.
 
 ### Step 5: the loop
 

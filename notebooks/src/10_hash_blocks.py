@@ -200,7 +200,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 
 Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
 
-*Test it first* (optional, 10 minutes): `list(pool.queue)` is the queue, and one request uses the three blocks.
+*Test it first* (optional, 10 minutes): write a test. `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
 """
 
 
@@ -210,7 +210,7 @@ def test_give_back(give_back):
     pool = BlockPool(4)
     blocks = pool.take(3)
     blocks[0].key, blocks[1].key = "a", "b"  # cached; the third is not
-    raise NotImplementedError  # `assert` what must be true afterwards
+    raise NotImplementedError  # instead of this line, call `give_back`, and `assert` what must be true
 
 
 catch("10.3 give_back", test_give_back)

@@ -97,14 +97,14 @@ A prefix is *valid* if a request can continue from it. So a longer prefix can be
 
 `slots` is a list with the slots of the longest match, `window_of` is the dictionary, and `window` is at least 1. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`. A prefix with fewer slots than that is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
 
-*Test it first* (optional, 10 minutes): slots may have any numbers, also 0. Which paths would a wrong version take for valid?
+*Test it first* (optional, 10 minutes): slots may have any numbers, 0 among them. Which paths would a wrong version mistake for valid ones?
 """
 
 
 # %%
 def test_valid_length(valid_length):
     """Fail if `valid_length` is wrong."""
-    raise NotImplementedError  # assert valid_length([5, 0, 7], {0: 1, 7: 2}, 2) == 3
+    raise NotImplementedError  # for example: assert valid_length([5, 0, 7], {0: 1, 7: 2}, 2) == 3
 
 
 catch("12.1 valid_length", test_valid_length)

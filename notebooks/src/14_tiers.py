@@ -152,7 +152,7 @@ draw(tiers.root)
 """
 `D` means that a block has a page on the device, `H` that it has one in host memory. The end of `abcd` had to make room for `xy`, so it is in host memory only. Its beginning is in both.
 
-Why the beginning? On the device, only leaves are evicted, so with a block come all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then whatever the device evicts, host memory can give a whole prefix. {{engines sglang-31902}} broke that rule: a block was put below one that had no host copy, and the engine crashed later, in its eviction.
+Why the beginning? On the device, only leaves are evicted, so if a block is there, so are all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then whatever the device evicts, host memory can give a whole prefix. {{engines sglang-31902}} broke that rule: a block was put below one that had no host copy, and the engine crashed later, in its eviction.
 
 <details><summary>The other version of the rule</summary>
 
@@ -210,11 +210,11 @@ When the device needs room, its victim is copied to host memory before its page 
 
 #### 14.3 You write: `copy_out` (15 minutes)
 
-`path` is a list of blocks from the first block of a prompt on, all of them on the device or in host memory. Copy those that host memory lacks, and return how many you have copied. If the room ends, keep what you have, as long as it is a prefix.
+`path` is a list of blocks from the first block of a prompt on, all of them on the device or in host memory. Copy those that host memory lacks, and return how many you have copied. If host memory runs out, keep what you have, as long as it is a prefix.
 
 | call | what it does |
 |---|---|
-| `tiers.host_page()` | returns a free host page, for which the block that your `host_victim` finds may have to leave; `None` if none can be had |
+| `tiers.host_page()` | returns a free host page, and evicts the block that your `host_victim` finds, if it has to; `None` if none can be had |
 | `tiers.copy(block, page)` | copies a block from the device to this host page, and sets `block.host` |
 
 Think of chapter 04: what if the victim is a block of this very path? Add 1 to `host_locks` of all blocks of the path first, and take it away in the end.
@@ -336,7 +336,7 @@ fold("14.d", at_once, f"load     {loads}", f"compute  {computes}")
 """
 <details><summary>Why</summary>
 
-Only the first load is waited for. All others are done while an earlier layer computes.
+You wait only for the first load. All others are done while an earlier layer computes.
 
 </details>
 
@@ -406,7 +406,7 @@ Where *load always* crosses *no host memory* is the break-even of this traffic. 
 
 ## The same in `minikv`
 
-`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what is to be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
+`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
 """
 
 # %%
@@ -429,7 +429,7 @@ print(f"{same} of 2000 requests find and load the same")
 
 # %% [markdown]
 """
-Where they differ, the two keep another order of use in host memory. `BreakEven` is your `worth_loading`:
+Where they differ, the two keep different orders of use in host memory. `BreakEven` is your `worth_loading`:
 """
 
 # %%
@@ -564,7 +564,7 @@ def calls_that_expose_it(tiers):
 
 ## What it cost
 
-Many blocks are in both tiers, so the two together hold less than their sum. Bytes cross the link that nobody will ask for. And one rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and nobody gives away a page while bytes are on their way to it or from it.
+Many blocks are in both tiers, so the two together hold less than their sum. Bytes that nobody will ask for cross the link. And one rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and nobody gives away a page while bytes are on their way to it or from it.
 
 ## In real engines
 

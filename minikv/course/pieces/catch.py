@@ -68,7 +68,7 @@ def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
         return WRONG, "your test returns something. A test returns nothing: write `assert` before what must be true."
     ended = {wrong: _run(piece, world, test, wrong).error for wrong in piece.wrong}
     if _run(piece, world, test).error is not None:
-        return WRONG, "your test passes and then fails: it keeps something from one run to the next."
+        return WRONG, "your test passes once, and then fails: it keeps something from one run to the next."
     return _score(piece, test, ended, more)
 
 
@@ -92,7 +92,7 @@ def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | N
 
 def _world(piece: Piece, test: _Test) -> World:
     """The globals of the test, with the package's classes and pieces in the place of the learner's."""
-    others: World = getattr(test, "__globals__", {})
+    others: World = test.__globals__
     world = {**others, **reference_world(piece)}
     for name, value in others.items():
         if type(value) is FunctionType and value.__globals__ is others and world[name] is value:
@@ -142,18 +142,19 @@ class _Noting(ast.NodeTransformer):
 def _why(piece: Piece, found: Outcome, test: _Test, world: World) -> str:
     """Say which line of a test the package's version fails; a second run notes what it gives there."""
     if isinstance(found.error, TooLong):
-        return f"It takes more than {LONGEST:g} seconds."
+        return f"Your test takes more than {LONGEST:g} seconds."
     line = _line_of(found.error, test)[1] if found.error else ""
     if not line or not isinstance(found.error, AssertionError):
         return f"Your line `{line}` ends in {found}." if line else f"It ends in {found}."
     made = dict(world)
     try:
         tree = _Noting().visit(ast.parse(textwrap.dedent(inspect.getsource(test))))
+        assert isinstance(tree.body[0], ast.FunctionDef)  # of a lambda it is the line that calls `catch`
         exec(compile(ast.fix_missing_locations(tree), "<test>", "exec"), made)
-    except (OSError, TypeError, SyntaxError):
+    except Exception:  # its defaults may be names of another function
         return f"Your line `{line}` fails."
     again = _run(piece, made, made[test.__name__]).error
     frames = [frame for frame, _ in walk_tb(again.__traceback__ if again else None)]
     noted = [frame.f_locals["_left"] for frame in frames if "_left" in frame.f_locals]
     left = f": the left side is {Outcome(noted[-1])}" if noted and line.startswith("assert") else ""
-    return f"Your line `{line}` fails{left}. Read the text again: the test is wrong, not the code."
+    return f"Your line `{line}` fails{left}. Read the exercise again: the test is wrong, not the code."

@@ -219,7 +219,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     words = f"correct in {found.cases} cases"
     if piece.cost is None:
         return words
-    if (counted := attempt(partial(piece.cost.count, world), ())).error is not None:
+    if (counted := attempt(partial(piece.cost.count, world))).error is not None:
         if is_judges(counted.error):
             return f"{words}. The {piece.cost.unit} could not be counted, because of {_OUR_ERROR}: {counted}"
         return f"correct, but a large case ends in {counted}"

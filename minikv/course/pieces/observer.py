@@ -128,7 +128,12 @@ class Observer:
 
 
 def _about_data(value: Any) -> About | None:
-    """Return what is said of an array, a list or a dictionary, and what lies below; of another value `None`."""
+    """Return what is said of an array, a list or a dictionary, and what lies below; of another value `None`.
+
+    An array of whole numbers or objects in a row is as a list.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
+        value = value.tolist()
     if isinstance(value, np.ndarray) or hasattr(value, "dtype"):
         return _about_array(value)
     if hasattr(value, "_fields"):
@@ -192,7 +197,7 @@ def _whole(value: Any) -> Words | None:
     if isinstance(value, BaseException):
         return Words(f"{type_of(value)} that is not raised")
     if isinstance(value, set | frozenset):
-        return Words(f"a set of {sorted(value, key=repr)}")
+        return Words(f"a set of {sorted(map(_plain, value), key=repr)}")
     if isinstance(value, range) and value[MOST_SEEN:]:  # as a list it may fill the memory
         return Words(value)
     if isinstance(value, type):
@@ -201,9 +206,7 @@ def _whole(value: Any) -> Words | None:
 
 
 def _about_array(value: Any) -> About:
-    """An array of whole numbers in a row is as a list; of any other its shape, its type and its numbers are shown."""
-    if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
-        return value.tolist(), ()
+    """Say the shape and the type of an array, and show its numbers."""
     kind = f"{type_of(value)} of shape {tuple(value.shape)} and {str(value.dtype).removeprefix('torch.')}"
     return Words(kind), [(" as a list", value.tolist())]
 

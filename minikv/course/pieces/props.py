@@ -155,7 +155,6 @@ def bracketed(tokens: Any) -> str:
     return f"[{shorten(list(tokens))}]"
 
 
-# The methods that look at one entry, or of a slice at some, and those that look at all.
 def in_any_order(found: Any) -> Any:
     """A list with the smallest first, which remains the same list, or such a list of a tuple; anything else as it is.
 
@@ -192,7 +191,7 @@ Compared = compared(int)
 
 
 def steps(act: Callable[[], object]) -> int:
-    """The work of a call: the lines that run, and the items of each list, set or text that gets a name.
+    """The work of a call: the lines that run, and the items of each list, tuple, set or text that gets a name.
 
     So a search of a list counts, if what it is searched for is `Compared`, and so does a copy.
 
@@ -205,7 +204,7 @@ def steps(act: Callable[[], object]) -> int:
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal found
         found += 1
-        for name in frame.f_locals.keys() - {*frame.f_code.co_freevars}:
+        for name in {*frame.f_locals} - {*frame.f_code.co_freevars}:
             value = frame.f_locals[name]
             if type(value) in (list, tuple, set, str) and named.get((frame, name)) is not value:
                 named[frame, name] = value

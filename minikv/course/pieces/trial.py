@@ -167,7 +167,7 @@ def play_case(
             frames.append(keep(PlayedFrame(caption, observer.look(things), picture or [*things.values()])))
 
     with held([globals(), attempt.__globals__, same.__globals__]):
-        return Played(frames, attempt(go, ()))
+        return Played(frames, attempt(go))
 
 
 def difference(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Difference | None:
