@@ -200,7 +200,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 
 Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
 
-*Test it first* (optional, 10 minutes): write a test. `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
+*Test it first* (optional, 10 minutes): `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
 """
 
 
@@ -433,7 +433,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total: those of whole blocks, from the beginning of the prompt, that an earlier prompt has left. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
+Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. Only whole blocks hit. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
 """
 
 

@@ -186,7 +186,7 @@ PIECES = (
                (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
         cost=Cost("steps for 400 nodes", _work_of_recount, 5,
-                  "take nodes off the end of the list: a list that is made anew for each node is copied as often"),
+                  "take nodes off the end of the list: a list that is built for each node is copied as often"),
     ),
     Piece(
         "4.4", "split", play_locked_split,

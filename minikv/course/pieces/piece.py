@@ -34,16 +34,12 @@ from minikv.testing.attempt import short_repr
 from minikv.testing.snapshot import plain, ranges, shorten
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
-_LAST = "what the call before returned"  # in a world; a caller may change what it got
 NOTHING: Mapping[str, Any] = {}
 set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learner's notebooks
 
 
 class Shown(NamedTuple):
-    """A step of a case: what was done, and the things to look at, by name; a picture, or else the things are drawn.
-
-    Of a call, the `result` is what it returned.
-    """
+    """A step of a case: its caption, the things to look at, by name, a picture instead of theirs, and a call's result."""
 
     caption: str
     things: Mapping[str, Any]
@@ -170,10 +166,9 @@ def called(
     own = {CALLERS.format(key) if isinstance(value, list | dict) else key: value for key, value in given.items()
            if key not in hide.split() and not isinstance(value, int | str | None)}  # fmt: skip
     returned = found if isinstance(found, Raised) else words(found)
-    if isinstance(found, list | dict | set):
-        if found is world.get(_LAST):
-            returned = Words(f"the same {type(found).__name__} as the call before returned")
-        world[_LAST] = found
+    if isinstance(found, list | dict | set) and found is world.get("the last result"):
+        returned = Words(f"the same {type(found).__name__} as the call before returned")
+    world["the last result"] = found  # a caller may change what it got
     return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: returned}, None, found)
 
 

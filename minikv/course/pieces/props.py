@@ -177,17 +177,21 @@ def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
 
 
-def compared(kind: Any) -> Any:
+def slow_to_compare(kind: Any) -> Any:
     """A class of nodes or numbers whose comparisons are lines that run, as when a list is searched.
 
-    >>> compared(int)(3) == 3
+    >>> slow_to_compare(int)(3) == 3
     True
     """
-    made = {"__eq__": lambda a, b: kind.__eq__(a, b), "__hash__": lambda a: kind.__hash__(a)}
+    made = {
+        "__doc__": slow_to_compare.__doc__,
+        "__eq__": lambda a, b: kind.__eq__(a, b),
+        "__hash__": lambda a: kind.__hash__(a),
+    }
     return type(kind.__name__, (kind,), made)
 
 
-Compared = compared(int)
+Compared = slow_to_compare(int)
 
 
 def steps(act: Callable[[], object]) -> int:
