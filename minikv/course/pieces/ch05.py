@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import (
-    DEEP,
-    FORK,
-    filled_cache,
-    numbers,
-    planted,
-    preorder,
-    shuffle,
-    slow_to_compare,
-    steps,
-)
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle, steps, traced
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
@@ -166,7 +156,7 @@ def _work(
     """Count the steps of a piece with what is `given` of what `make` makes, of nodes whose comparisons count."""
 
     def count(world: World) -> int:
-        with patch.dict(world, Node=slow_to_compare(world["Node"])):
+        with patch.dict(world, Node=traced(world["Node"])):
             made = given(*make(world))
             return steps(lambda: world[name](*made))
 

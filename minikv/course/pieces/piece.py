@@ -39,7 +39,7 @@ set_hypothesis_home_dir(os.devnull)  # it would leave a folder beside the learne
 
 
 class Shown(NamedTuple):
-    """A step of a case: its caption, the things to look at, by name, a picture instead of theirs, and a call's result."""
+    """A step of a case: caption, things to look at, by name, a picture instead of theirs, and a call's result."""
 
     caption: str
     things: Mapping[str, Any]

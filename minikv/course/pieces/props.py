@@ -177,21 +177,21 @@ def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
 
 
-def slow_to_compare(kind: Any) -> Any:
+def traced(kind: Any) -> Any:
     """A class of nodes or numbers whose comparisons are lines that run, as when a list is searched.
 
-    >>> slow_to_compare(int)(3) == 3
+    >>> traced(int)(3) == 3
     True
     """
     made = {
-        "__doc__": slow_to_compare.__doc__,
+        "__doc__": traced.__doc__,
         "__eq__": lambda a, b: kind.__eq__(a, b),
         "__hash__": lambda a: kind.__hash__(a),
     }
     return type(kind.__name__, (kind,), made)
 
 
-Compared = slow_to_compare(int)
+Compared = traced(int)
 
 
 def steps(act: Callable[[], object]) -> int:
