@@ -169,7 +169,7 @@ def test_free(free):
     """Fail if `free` is wrong: a pool has a `stack` and the marks `in_use`."""
     pool = Pool(4)
     pages = alloc(pool, 3)
-    raise NotImplementedError  # instead of this line, call `free`, and `assert` what must be true
+    raise NotImplementedError  # instead: call `free`, `assert` what must be true
 
 
 catch("2.3 free", test_free)

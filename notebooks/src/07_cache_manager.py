@@ -273,7 +273,7 @@ def test_truncate(truncate):
     manager = CacheManager(6, 2)
     sequence = manager.start([1, 2, 3, 4, 5])
     manager.advance(sequence)  # all five are computed
-    raise NotImplementedError  # instead, call `truncate`, and `assert` what must be true of both
+    raise NotImplementedError  # instead: call `truncate`, `assert` what is true
 
 
 catch("7.2 truncate", test_truncate)

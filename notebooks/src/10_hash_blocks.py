@@ -210,7 +210,7 @@ def test_give_back(give_back):
     pool = BlockPool(4)
     blocks = pool.take(3)
     blocks[0].key, blocks[1].key = "a", "b"  # cached; the third is not
-    raise NotImplementedError  # instead of this line, call `give_back`, and `assert` what must be true
+    raise NotImplementedError  # instead: call `give_back`, `assert` what is true
 
 
 catch("10.3 give_back", test_give_back)

@@ -104,7 +104,7 @@ A prefix is *valid* if a request can continue from it. So a longer prefix can be
 # %%
 def test_valid_length(valid_length):
     """Fail if `valid_length` is wrong."""
-    raise NotImplementedError  # for example: assert valid_length([5, 0, 7], {0: 1, 7: 2}, 2) == 3
+    raise NotImplementedError  # assert valid_length([5, 0, 7], {0: 1, 7: 2}, 2) == 3
 
 
 catch("12.1 valid_length", test_valid_length)
