@@ -140,7 +140,7 @@ link = check("5.1 link", link)
 """
 #### 5.2 You write: `unlink` (5 minutes)
 
-When a request locks a node, the node must leave the ring at once, even from the middle. Make its two neighbors point at each other. Then let `node` point at itself in both directions, so that unlinking it a second time does nothing. Don't search: the node knows its neighbors. `check` counts how many nodes you look at.
+When a request locks a node, the node must leave the ring at once, even from the middle. Make its two neighbors point at each other. Then let `node` point at itself in both directions, so that unlinking it a second time does nothing. Don't search: the node knows its neighbors. `check` counts the steps.
 
 *Test it first* (optional, 5 minutes): which links have to be right afterwards, and which nodes are easy to forget?
 """
