@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from mutate import changed, replacements
 
 from minikv.course.pieces import trial
+from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, cases_for, exercises_of
 from minikv.course.pieces.trial import Played, difference, play_case
 from minikv.course.pieces.worlds import reference_world
@@ -233,7 +234,7 @@ def _expected(task: Piece) -> Iterator[tuple[Any, Played]]:
     yield from played
     hand = cases_for(task)
     for number in itertools.count(len(played)):
-        made = [] if number < len(hand) or task.strategy is None else trial._cases_of(task.strategy)
+        made = [] if number < len(hand) else trial.made_cases(task.strategy, trial.MADE)
         if number >= len(hand) + len(made):
             return
         case = hand[number] if number < len(hand) else made[number - len(hand)]
@@ -266,8 +267,11 @@ def passes(task: Piece, change: Change) -> bool:
         if difference(task, world, case, play_case(task, world, copy.deepcopy(case), _bare), expected) is not None:
             return False
     if task.cost is not None:
-        counted = attempts.attempt(lambda: task.cost.count(world), ())
-        if counted.error is not None or counted.value > task.cost.most * task.cost.count(reference_world(task)):
+        counted = attempts.attempt(lambda: work_of(task, world), ())
+        if counted.error is not None:
+            return False
+        enough = work_of(task, reference_world(task))
+        if any(mine > task.cost.most * right for mine, right in zip(counted.value, enough)):
             return False
     return change.kind != "copied" or _made[0] > 0  # where nothing was copied, nothing has changed
 

@@ -524,12 +524,12 @@ def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right
     ("id", "name", "body", "said"),
     [
         ("0.1", "shared_by_all", "prompts.sort()",
-         "after shared_by_all([[0, 1], [0]]), the caller's `prompts` is [[0], [0, 1]]; expected: [[0, 1], [0]]. Hint: "
-         "that is what the caller passed in: work on a copy of it\n"),
+         "after shared_by_all([[0], []]), the caller's `prompts` is [[], [0]]; expected: [[0], []]. Hint: "
+         "that is the caller's, and must stay as it was\n"),
         ("1.6", "best_page_size", "sizes.clear()",
          "after best_page_size([16], [1, 16], 0.0), the caller's `sizes` is []; expected: [1, 16]. Hint: your code "
          "takes items out of what the caller passed in, as `pop` does\n"),
-        ("2.7", "audit", "[free.extend(row) for row in rows]", "the caller's `free` is [0, 1, 2, 1]; expected: [0]. "
+        ("2.7", "audit", "[free.extend(row) for row in rows]", "the caller's `free` is [0]; expected: []. "
          "Hint: your code adds to what the caller passed in, as `+=` does\n"),
         ("4.9", "how_many_fit", "prefixes.append(0)", "the caller's `prefixes` is [0]; expected: []. Hint: "),
     ],

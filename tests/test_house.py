@@ -133,11 +133,11 @@ BUDGETS = {
     # What checks any of these.
     "testing": 32_884,
     # How answers are judged.
-    "course: pieces": 62_018,
+    "course: pieces": 60_361,
     # How a cache is shown.
     "course: pictures, film, player": 27_694,
     # The playground, the chat and the class report.
-    "course: the rest": 10_989,
+    "course: the rest": 10_987,
     # What makes the figures and pictures of the chapters.
     "assets": 15_471,
     # The project next door: why prompts miss, and how much cache traffic needs.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import math
 import random
 import textwrap
 from collections import Counter
@@ -22,8 +23,9 @@ import numpy as np
 
 from minikv.course.pieces.piece import Piece, find_piece
 from minikv.course.pieces.record import NOT_ATTEMPTED, OF_A_TEST, RIGHT, WRONG, remember, sign
+from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.stored import WrongAnswer
-from minikv.course.pieces.trial import judge
+from minikv.course.pieces.trial import Verdict, judge
 from minikv.course.pieces.worlds import rebound, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, attempt
@@ -49,54 +51,55 @@ def catch(label: str, test: _Test, more: bool = False) -> None:
     if piece is None or not isinstance(test, FunctionType):
         print(f'{sign(WRONG)} give the label of a piece and your test: catch("3.3 split", test_split)')
         return
-    mark, words = _verdict(piece, test, more)
+    mark, words, _, film, _ = _verdict(piece, test, more)
     print(f"{sign(mark)} {piece.id} {piece.name}: {words}")
+    if film is not None:
+        display_film(film)
     if mark != NOT_ATTEMPTED:
         remember(piece.id + OF_A_TEST, mark)
 
 
-def _verdict(piece: Piece, test: _Test, more: bool) -> tuple[str, str]:
-    """The mark, and what to say about a test."""
+def _verdict(piece: Piece, test: _Test, more: bool) -> Verdict:
+    """The mark, what to say about a test, and with `more` the film of a case that it should try."""
     world = _world(piece, test)
     first = _run(piece, world, test)
     if isinstance(first.error, NotImplementedError):
-        return NOT_ATTEMPTED, "no test yet"
+        return Verdict(NOT_ATTEMPTED, "no test yet")
     if first.error is not None:
         printed = f"\n  It printed: {first.printed.strip()[:200]}" if first.printed.strip() else ""
-        return WRONG, f"{_FAILS} {_why(piece, first, test, world)}{printed}"
+        return Verdict(WRONG, f"{_FAILS} {_why(piece, first, test, world)}{printed}")
     if first.value is not None:
-        return WRONG, "your test returns something. A test returns nothing: write `assert` before what must be true."
+        return Verdict(WRONG, "your test returns something. Let it return nothing: `assert` what must be true.")
     ended = {wrong: _run(piece, world, test, wrong).error for wrong in piece.wrong}
     if _run(piece, world, test).error is not None:
-        return WRONG, "your test passes once, and then fails: it keeps something from one run to the next."
+        return Verdict(WRONG, "your test passes once, and then fails: it keeps something from one run to the next.")
     return _score(piece, test, ended, more)
 
 
-def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | None], more: bool) -> tuple[str, str]:
+def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | None], more: bool) -> Verdict:
     """The mark of a test, and what to say, from how it ended with each wrong answer."""
     through = [wrong for wrong, error in ended.items() if error is None]
-    mark = RIGHT if len(through) <= (1 - ENOUGH) * len(ended) else WRONG
+    caught, enough = len(ended) - len(through), math.ceil(ENOUGH * len(ended))
+    mark = RIGHT if caught >= enough else WRONG
     if mark == RIGHT and not more:
         others = " Call it with more=True to see one that gets through." if through else ""
-        return mark, f"your test catches enough of the wrong answers.{others}"
+        return Verdict(mark, f"your test catches enough of the wrong answers.{others}")
     lines = Counter(_line_of(error, test) for error in ended.values() if error is not None)
-    said = [f"your test catches {len(ended) - len(through)} of {len(ended)} wrong answers."]
+    said = [f"your test catches {caught} of {len(ended)} wrong answers. {enough} are enough."]
     for (_, line), count in sorted(lines.items()):
         said.append(f"  this line caught {count}{' more' * (len(said) > 1)}: {line}")
     if not lines:
         said.append("  It never fails: what would be different if the answer were wrong? Say that with `assert`.")
-    if through:
-        said.append(f"  One that gets through: {_example(piece, through[0], more)}")
-    return mark, "\n".join(said)
+    words, film = _example(piece, through[0], more) if through else ("", None)
+    return Verdict(mark, "\n".join([*said, words] if words else said), film=film)
 
 
 def _world(piece: Piece, test: _Test) -> World:
     """The globals of the test, with the package's classes and pieces in the place of the learner's."""
-    others: World = test.__globals__
-    world = {**others, **reference_world(piece)}
+    others, world = test.__globals__, reference_world(piece)
     for name, value in others.items():
-        if type(value) is FunctionType and value.__globals__ is others and world[name] is value:
-            world[name] = rebound(value, world)
+        is_own = type(value) is FunctionType and value.__globals__ is others
+        world.setdefault(name, rebound(value, world) if is_own else value)
     return world
 
 
@@ -120,14 +123,15 @@ def _line_of(error: BaseException, test: _Test) -> tuple[int, str]:
     return (found[-1], linecache.getline(code.co_filename, found[-1]).strip()) if found else (0, "")
 
 
-def _example(piece: Piece, wrong: WrongAnswer, more: bool) -> str:
-    """The mistake in a wrong answer; with `more` the smallest case that shows it, in the words of `check`."""
+def _example(piece: Piece, wrong: WrongAnswer, more: bool) -> tuple[str, Any]:
+    """The mistake in a wrong answer; with `more` the smallest case that shows it, in words and as a film."""
+    words = f"  One that gets through: {wrong.mistake}"
     if not more:
-        return f"{wrong.mistake}. Which case shows it? (more=True tells you.)"
+        return f"{words}. Which case shows it? (more=True tells you.)", None
     world = reference_world(piece)
     world.update(run_section(wrong.section, world, "<wrong>"))
-    found = judge(piece, world).found
-    return f"{wrong.mistake}: {found.words}" if found else wrong.mistake
+    found = judge(piece, world)
+    return (f"{words}: {found.words}", both_films(piece, world, found)) if found else (words, None)
 
 
 class _Noting(ast.NodeTransformer):

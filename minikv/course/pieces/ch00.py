@@ -90,16 +90,13 @@ def _nonsense(prompts: Sequence[Sequence[int]]) -> str | None:
 EXERCISES = (
     exercise(
         "0.1", "shared_by_all", shared_by_all,
-        cases=[([],), ([[1, 2]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],),
-               (_SAME,), ([[12], [13]],), ([[0, 1], [0]],),
-               ([[], [5]],), ([[1] * DEEP] * 2,)],
+        cases=[([],), (_SAME,), ([[12], [13]],), ([[1] * DEEP] * 2,)],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
     ),
     exercise(
         "0.2", "tokens_computed", tokens_computed,
-        cases=[([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0), ([[1, 2], [7], [1, 2, 3]], 1),
-               ([[1, 2], [1, 3], [1, 2, 4]], 2), ([[2, 2], [1], [1], [2, 2]], 2),
-               ([[1, 2], [7], [1, 2, 3]], 2), ([[1, 2], [1, 3]], 1)],
+        cases=[([[1, 2], [1, 2]], 1), ([[2, 2], [1], [1], [2, 2]], 2),
+               ([[1, 2], [7], [1, 2, 3]], 2)],
         strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
     ),
     call_hunt(

@@ -59,15 +59,16 @@ PIECES = (
     Piece(
         "1.1", "bytes_per_token",
         _named("bytes_per_token", ValueError, "layers kv_heads head_dim tp number_bytes"),
-        cases=[(1, 1, 1), (1, 8, 4, 2), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, 4, 3), (1, 4, 8, 1, 1),
-               (1, 2, _HUGE), (1, _HUGE, 1, 2), (1, 6, 1, 3), (1, _HUGE, 1), (1, 3, 4, 2)],
+        cases=[(1, 1, 1), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, _HUGE), (1, _HUGE, 1, 2),
+               (1, _HUGE, 1)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
     ),
     Piece(
         "1.2", "read_config", one_call("read_config", names="config"),
-        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30), _config(4, 3, 2),
-               _config(32, 128, 40, num_key_value_heads=8), _config(8, 256, 18, num_key_value_heads=1),
-               _config(32, 160, 40, num_key_value_heads=8, head_dim=128), _config(4, 3, 2, num_key_value_heads=None),
+        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30),
+               _config(32, 128, 40, num_key_value_heads=8),
+               _config(8, 256, 18, num_key_value_heads=1),
+               _config(32, 160, 40, num_key_value_heads=8, head_dim=128),
                _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
         strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
     ),
@@ -75,8 +76,9 @@ PIECES = (
         "1.3", "pages_that_fit",
         _named("pages_that_fit", MemoryError, "memory percent weights activations graphs page_bytes"),
         cases=[(100, 100, 0, 0, 0, 10), (100, 90, 40, 20, 0, 10), (100, 90, 40, 20, 5, 10),
-               (100, 100, 91, 0, 0, 10), (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1), (10, 100, 0, 0, 0, 10),
-               (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21), (_HUGE, 100, 0, 0, 0, 1)],
+               (100, 100, 91, 0, 0, 10), (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1),
+               (10, 100, 0, 0, 0, 10), (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21),
+               (_HUGE, 100, 0, 0, 0, 1)],
         strategy=st.tuples(
             st.one_of(st.integers(1, 1000), st.integers(1, _HUGE)), st.integers(1, 100), _BYTES, _BYTES, _BYTES,
             st.one_of(st.integers(1, 50), st.integers(1, 2**30)),
@@ -84,14 +86,12 @@ PIECES = (
     ),
     Piece(
         "1.4", "slots_of", one_call("slots_of", ValueError, names="pages page_size num_tokens", words=_a_list),
-        cases=[([0], 4, 4), ([2], 4, 3), ([5, 2], 3, 6), ([5, 2], 3, 4), ([7, 3, 4], 1, 3), ([], 4, 0),
-               ([3], 4, 0), ([1], 4, 5), ([], 4, 1), ([6, 2, 9], 2, 3)],
+        cases=[([0], 4, 4)],
         strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
     ),
     Piece(
         "1.5", "kept_bytes", play_kept,
-        cases=[([_full(10)], 3), ([_window(10, 4)], 3), ([_window(10, 4)], 9), ([_state(100)], 1), ([_state(100)], 3),
-               ([_full(10), _window(7, 4)], 9), ([_window(7, 4), _full(10)], 9),
+        cases=[([_full(10)], 3), ([_state(100)], 1), ([_state(100)], 3),
                ([LayerGroup("chunk", 3, 10, 4)], 9)],
         strategy=st.tuples(
             st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),
@@ -144,9 +144,8 @@ def _praise(case: tuple[int, int, int, int]) -> str:
 EXERCISES = (
     exercise(
         "1.6", "best_page_size", best_page_size,
-        cases=[([16], [1, 16], 0.0), ([16], [16, 1], 0.0), ([100, 200], [1, 16, 64, 256], 0.1),
-               ([3, 3, 3], [1, 2, 4, 8], 0.3), ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0),
-               ([1, 2, 3, 90], [1, 8], 0.2), ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3),
+        cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3], [1, 2, 3], 0.0),
+               ([1, 2, 3, 90], [1, 8], 0.2), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3),
                ([43], [1, 100], 0.57)],
         strategy=st.tuples(
             st.lists(st.integers(0, 40), max_size=4),

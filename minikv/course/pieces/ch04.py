@@ -23,7 +23,6 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
-    steps,
 )
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -158,35 +157,29 @@ _ROUNDS: Sequence[Any] = [
 ]  # fmt: skip
 
 
-def _work_of_recount(world: World) -> int:
-    """The steps in which a tree with four hundred branches is counted."""
-    root = world["Node"]([], [])
-    for number in range(400):
-        root.children[number] = world["Node"]([number], [number], root)
-    return steps(lambda: world["recount"](root))
-
-
 PIECES = (
     Piece(
         "4.1", "lock", play_lock,
-        cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"]),
-               (["12"], ["12"], -1), (DEEP, ["1" * DEEP])],
+        cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]),
+               (["12"], ["12", "12"]), (["12"], ["12"], -1), (DEEP, ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, _LOCKED),
     ),
     Piece(
         "4.2", "unlock", play_unlock,
-        cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
-               (["12"], [], [None]), (["12", "123"], ["12"], [None]), (DEEP, ["1" * DEEP], [0])],
+        cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]),
+               (FORK, ["12345", "12345"], [0]), (["12"], [], [None]),
+               (["12", "123"], ["12"], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
     ),
     Piece(
         "4.3", "recount", play_recount,
-        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
-               (["12", "123"], [(1, 1), (0, -2)]), (["1", "12", "123", "45"], [(1, 1)]),
-               (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
+        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]),
+               (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
+               (["1", "12", "123", "45"], [(1, 1)]), (["12", "123", "45", "456"], [(0, 1)]),
+               (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
-        cost=Cost("steps for 400 nodes", _work_of_recount, 5,
-                  "take nodes off the end of the list: a list that is built for each node is copied as often"),
+        cost=Cost("steps for 400 nodes", [([[number] for number in range(400)], [])],
+                  "take nodes off the end of the list: a list that is built for each node is copied as often", 5),
     ),
     Piece(
         "4.4", "split", play_locked_split,
@@ -196,8 +189,7 @@ PIECES = (
     ),
     Piece(
         "4.5", "pages_needed", one_call("pages_needed", names="length found size"),
-        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 4, 4), (8, 4, 4), (9, 8, 4), (8, 8, 4), (1, 0, 16),
-               (2**60 + 1, 0, 2)],
+        cases=[(3, 0, 1), (8, 4, 4), (9, 8, 4), (2**60 + 1, 0, 2)],
         strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
                            st.integers(1, 40), _NUMBER, st.integers(1, 5)),
     ),
@@ -215,8 +207,7 @@ PIECES = (
     ),
     Piece(
         "4.8", "return_receipt", play_return_receipt,
-        cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
-               ([2, 1], [0, 1, 0, 0]), ([1, 0, 1], [2, 2])],
+        cases=[([1], [0])],
         strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
     ),
 )  # fmt: skip
@@ -274,8 +265,7 @@ _LINE = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), _OWN), max_size=5)
 EXERCISES = (
     exercise(
         "4.9", "how_many_fit", how_many_fit,
-        cases=[(9, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]),
-               (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
+        cases=[(9, [], [(None, 4)]), (0, [4], [(0, 1)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
     ),
     engine_hunt(

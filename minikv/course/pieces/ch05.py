@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
-from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle, steps, traced
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
@@ -88,9 +87,11 @@ def play_evict(world: World, case: Any) -> Frames:
     for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
         for place in places:
             ask(numbers(prompts[place % len(prompts)]))
-    yield Shown("before", {"root": cache.roots[None], "cache": cache})
+    root = cache.roots[None]
+    yield Shown("before", {"root": root, "cache": cache})
+    also = {"root": root, "slots of the nodes that were there": [node.slots for node in preorder(root)]}
     for count in counts:
-        yield called(world, "evict", cache=cache, pages=count, also={"root": cache.roots[None]})
+        yield called(world, "evict", cache=cache, pages=count, also=also)
 
 
 def play_out_of_order(world: World, case: Any) -> Frames:
@@ -142,80 +143,55 @@ def _cached(world: World, pages: int, size: int, prompts: list[str]) -> tuple[An
     return cache, pool
 
 
-def _leaves(world: World) -> tuple[Any, int]:
-    """A cache of two hundred leaves, and the number of pages to evict."""
-    cache = world["RadixCache"]()
-    for number in range(200):
-        cache.insert([number], [number])
-    return cache, 1
-
-
-def _work(
-    name: str, given: Callable[..., tuple[Any, ...]], make: Callable[[World], Any] = ring_and_more
-) -> Callable[[World], int]:
-    """Count the steps of a piece with what is `given` of what `make` makes, of nodes whose comparisons count."""
-
-    def count(world: World) -> int:
-        with patch.dict(world, Node=traced(world["Node"])):
-            made = given(*make(world))
-            return steps(lambda: world[name](*made))
-
-    return count
-
-
-def _in_order(world: World) -> tuple[Any]:
-    """A ring of two hundred nodes, in which each child comes before its parent."""
-    _, nodes = ring_and_more(world, 0, 100)
-    return (ring_of(world, [each for node in nodes for each in (node.children[0], node)]),)
-
+_MANY = [[number] for number in range(200)]
+_LATE = [[*range(number, number + length)] for number in range(0, 500, 5) for length in (1, 2)]
 
 PIECES = (
     Piece(
         "5.1", "link", play_link,
-        cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
+        cases=[(0, 1)],
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
-        cost=Cost(_STEPS, _work("link", lambda ring, nodes: (ring, nodes[200])), 4,
+        cost=Cost(_STEPS, [(200, 1)],
                   "`ring.older` is the newest node: you don't have to go around"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
-        cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
+        cases=[(1, [0])],
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
-        cost=Cost(_STEPS, _work("unlink", lambda ring, nodes: (nodes[100],)), 4,
+        cost=Cost(_STEPS, [(200, [100])],
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
         "5.3", "touch", play_touch,
-        cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
-               (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
+        cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]),
+               (["1", "12", "123"], [], [2]), (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
-        cost=Cost(_STEPS, _work("touch", lambda ring, nodes: (ring, nodes[100])), 4,
+        cost=Cost(_STEPS, [(_MANY, [], [100])],
                   "only the nodes from this one up to the root move: nothing else is looked at"),
     ),
     Piece(
         "5.4", "evict", play_evict,
-        cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
-               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]), (1, ["1", "12", "3"], [], [0], [2]),
-               (1, DEEP, [], [], [DEEP])],
+        cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
+               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
+               (1, ["1", "12", "3"], [], [0], [2]), (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
-        cost=Cost("steps in a cache of 200 leaves", _work("evict", lambda *made: made, _leaves), 4,
-                  "the oldest node is the victim: you don't have to look at the others"),
+        cost=Cost("steps in a cache of 200 leaves",
+                  [(1, _MANY, [], [*range(200)][::-1], [1]), (1, _MANY, [], [], [150])],
+                  "the oldest node is the victim, its first token leads to it, and one list grows: look at no others"),
     ),
     Piece(
         "5.5", "out_of_order", play_out_of_order,
-        cases=[(["12"], [0]), (["1", "12"], [1, 0]), (["1", "12"], [0, 1]), (["1", "12"], [0]), (_TWINS, [1, 0, 2]),
-               (_TWINS, [2, 0, 1]), (["1", "12", "123"], [2, 0, 1]), (["1", "13", "2", "23"], [1, 2, 3, 0]),
-               (["1", "12", "2", "23"], [0, 2, 1, 3]), (["1", "12", "3"], [2, 1, 0])],
+        cases=[(["12"], [0]), (_TWINS, [1, 0, 2]), (["1", "12", "123"], [2, 0, 1]),
+               (["1", "12", "2", "23"], [0, 2, 1, 3])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
-        cost=Cost(_STEPS, _work("out_of_order", lambda ring: (ring,), _in_order), 4,
+        cost=Cost(_STEPS, [(_LATE, [place ^ 1 for place in range(200)])],
                   "a set knows at once whether a node was passed: a list has to be searched for each child"),
     ),
     Piece(
         "5.6", "make_room", play_make_room,
-        cases=[(4, 1, ["12"], [], [3]), (4, 1, ["12"], [], [2]), (4, 1, ["12"], [], [1]), (4, 1, ["12"], [], [5]),
-               (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
+        cases=[(4, 1, ["12"], [], [3]), (6, 2, ["1234", "5678"], [], [3, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
                            st.lists(st.integers(0, 9), min_size=1, max_size=3)),
     ),
@@ -283,7 +259,7 @@ def _advice(right: Played) -> str | None:
 EXERCISES = (
     exercise(
         "5.7", "TwoRings", TwoRings,
-        cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac...", "0."],
+        cases=["a.", "0."],
         strategy=st.text("abc...", max_size=10),
         play=play_rings,
     ),

@@ -144,26 +144,26 @@ _LLAMA = (16.06e9, 262144, 400e12)  # FLOPs
 PIECES = (
     Piece(
         "6.1", "boxes", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
-        cases=[("page", [0], 1, 3), ("layer", [0], 1, 3), ("page", [2], 2, 4), ("layer", [2], 2, 4),
-               ("page", [3, 1], 2, 5), ("layer", [3, 1], 2, 5)],
+        cases=[("page", [0], 1, 3)],
         strategy=st.tuples(st.sampled_from(["page", "layer"]),
                            st.lists(st.integers(0, 6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
     ),
     Piece(
         "6.2", "runs", play_runs,
-        cases=["4", "45", "456", "4561", "", "54", "22", [1000, 1001], range(DEEP)],
+        cases=["4", "456", "4561", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(
         "6.3", "gather", play_gather,
-        cases=[[(4, 3)], [(4, 3), (1, 1)], [(1, 1), (4, 3)], []],
+        cases=[[(4, 3)]],
         strategy=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4),
     ),
     Piece(
         "6.4", "load_or_compute", play_load_or_compute,
-        cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
-               (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5), (4, 1000, 1000, 1001, 0, 1000, 8), (2, 8, 1, 3, 4, 4),
-               (1000, 131072, 3e9, *_LLAMA), (8000, 131072, 3e9, *_LLAMA), (1, 131072, 50e9, *_LLAMA)],
+        cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
+               (4, 1000, 1000, 1001, 0, 1000, 8), (2, 8, 1, 3, 4, 4),
+               (1000, 131072, 3e9, *_LLAMA), (8000, 131072, 3e9, *_LLAMA),
+               (1, 131072, 50e9, *_LLAMA)],
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
     ),
 )  # fmt: skip
@@ -254,15 +254,14 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
 EXERCISES = (
     exercise(
         "6.5", "moves", moves,
-        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"), ("0123", "1032"),
-               ("010", "102")],
+        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"),
+               ("0123", "1032"), ("010", "102")],
         strategy=_MOVES,
         play=play_moves,
     ),
     exercise(
         "6.6", "copies", copies,
-        cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
-               ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3])],
+        cases=[([], []), ([3], [7]), ([4, 5, 6, 1], [0, 1, 2, 3])],
         strategy=_MOVES,
     ),
     call_hunt(

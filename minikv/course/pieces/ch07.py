@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
-from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise, result_of
+from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
 from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, engine_world, ours
@@ -122,7 +122,7 @@ def play_owners(world: World, case: Any) -> Frames:
 
 
 def _sorted(names: Any) -> Any:
-    return sorted(map(str, names)) if isinstance(names, list | tuple | set) else names
+    return sorted(map(str, names)) if isinstance(names, list | tuple) else names
 
 
 _ANNA = "start 12345, advance 0, finish 0"
@@ -148,16 +148,26 @@ _DAYS = (
     (8, 1, f"{_ANNA}, start 67, extend 0 89, advance 0"),
 )  # fmt: skip
 
+_CROWD = "".join(f"start {number}, advance 0, finish 0, " for number in range(10, 99))
+_LONG, _ROWS = f"start {'1' * 150}", "steps for rows of 150 pages"
+
 PIECES = (
-    Piece("7.1", "checkpoint", play_manager_day, _DAYS, _DAY),
-    Piece("7.2", "truncate", play_manager_day, _DAYS, _DAY),
+    Piece("7.1", "checkpoint", play_manager_day, _DAYS, _DAY,
+          Cost(_ROWS, [
+              (300, 1, f"{_LONG}, {_LONG}, advance 0 150, advance 1 150, checkpoint 0, checkpoint 1"),
+              (300, 1, f"{_CROWD}start 999, advance 0, checkpoint 0")],
+               "a duplicate and the page that stays are at the same place of two rows: nothing is searched", 1.6)),
+    Piece("7.2", "truncate", play_manager_day, _DAYS, _DAY,
+          Cost(_ROWS, [(150, 1, f"{_LONG}, truncate 0 50")],
+               "the pages that go are at the end of the row: two slices are enough, and nothing is searched")),
     Piece(
         "7.3", "owners", play_owners,
         cases=[(2, 1, ""), (4, 1, "start 12"), (6, 2, f"{_ANNA}, start 12349"), (8, 2, _TWINS),
-               (6, 2, "start 12345, advance 0 3, checkpoint 0"), (8, 1, "start 12, start 34, start 5"),
-               (9, 1, _TENANTS), (6, 1, "start 123, free pages 0 1"), (6, 1, f"{_ANNA}, start 12349, free pages 2 3"),
-               (6, 1, "start 12, lose a page"), (6, 2, "start 12345, publish a row"),
-               (6, 1, "start 12, free page 0, start 7")],
+               (6, 2, "start 12345, advance 0 3, checkpoint 0"),
+               (8, 1, "start 12, start 34, start 5"), (9, 1, _TENANTS),
+               (6, 1, "start 123, free pages 0 1"),
+               (6, 1, f"{_ANNA}, start 12349, free pages 2 3"), (6, 1, "start 12, lose a page"),
+               (6, 2, "start 12345, publish a row"), (6, 1, "start 12, free page 0, start 7")],
         strategy=st.tuples(*_SIZES, st.builds("{}, {}".format, st.lists(_STEP, max_size=6).map(", ".join), _MISTAKE)),
     ),
 )  # fmt: skip

@@ -9,12 +9,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.observer import RETURNED, Words
-from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import listed, numbers
-from minikv.course.pieces.serving_plays import play_serving
+from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
+from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
+from minikv.course.pieces.props import listed, numbers, shuffle, steps_of
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
+from minikv.serving import SamplingParams
+from minikv.testing.canary import CanaryModel
+from minikv.testing.watch import watch
 
 NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
 
@@ -43,6 +45,7 @@ def play_attention(world: World, case: Any) -> Frames:
         f"attention({'q' if scale == 1 else f'{scale} * q'}, keys, values) with {new} new and {past} earlier tokens"
     )
     things = {RETURNED: _kind(found), **rows, **{name: each.flatten().tolist() for name, each in given.items()}}
+    things["the result"] = _stays(found, lambda: world["attention"](*(2 * each for each in given.values())))
     yield Shown(caption, things, attention_picture(rows) if rows and dim >= length else None)
     for kind in (torch.float32, torch.bfloat16):
         found = world["attention"](*(each.to(kind) for each in given.values()))
@@ -55,6 +58,14 @@ def _kind(found: Any) -> Any:
     return Words(f"a {type(found).__name__} of shape {tuple(found.shape)} and {found.dtype}") if is_array else found
 
 
+def _stays(found: Any, call: Callable[[], Any]) -> str:
+    """Say whether another call leaves a result as it was."""
+    before = found.clone() if hasattr(found, "clone") else found
+    call()
+    is_same = before is found or found.equal(before)
+    return ALL_RIGHT if is_same else "the next call changes it: make a new tensor in each call"
+
+
 def play_repeat_kv(world: World, case: Any) -> Frames:
     """So many tokens and KV heads, each with numbers of its own, for groups of so many query heads."""
     import torch
@@ -65,7 +76,8 @@ def play_repeat_kv(world: World, case: Any) -> Frames:
     if _kind(found) == _kind(kv.repeat(1, group, 1)):
         for head in range(found.shape[1]):
             read.append(next((at for at in range(kv_heads) if found[:, head].equal(kv[:, at])), None))
-    things = {RETURNED: _kind(found), "the KV head that each query head reads": read, "kv": kv.flatten().tolist()}
+    things = {RETURNED: _kind(found), "the KV head that each query head reads": read, "kv": kv.flatten().tolist(),
+              "the result": _stays(found, lambda: world["repeat_kv"](2 * kv, kv_heads * group))}  # fmt: skip
     yield Shown(f"repeat_kv(kv of shape {tuple(kv.shape)}, {kv_heads * group})", things)
 
 
@@ -74,6 +86,79 @@ def play_schedule(world: World, case: Any) -> Frames:
     left = numbers(case[0])
     shown = called(world, "schedule", left=list(left), budget=case[1], words=listed)
     yield shown._replace(picture=schedule_picture(left, shown.things[RETURNED]))
+
+
+SEEN = "output", "reason", "computed_tokens", "first_token_steps", "preemptions"  # of a request
+
+
+def play_serving(world: World, case: Any) -> Frames:
+    """An engine runs steps until nothing is left to do; a request is a prompt, and how many new tokens it wants.
+
+    What is "warm" is sampled. A prompt is read in pieces of at most `piece` tokens, so others sample before it does.
+    """
+    num_pages, page_size, *budgets, day = case
+    engine = _engine(world, num_pages, page_size, *budgets)
+    manager, scheduler = engine.manager, engine.scheduler
+    computed, published = list[tuple[int, ...]](), list[int]()
+    watch(manager, ["checkpoint"], lambda call: published.append(call.arguments["sequence"].number))
+    watch(
+        engine.model, ["forward"], lambda call: computed.append((*(len(c.tokens) for c in call.arguments["chunks"]),))
+    )
+    sent = [
+        engine.submit(numbers(prompt), SamplingParams(int(new), float(len(warm))))
+        for prompt, new, *warm in steps_of(day)
+        if len(prompt) + int(new) <= num_pages * page_size
+    ]
+    for step in range(1, 8):
+        is_idle = not scheduler.running + scheduler.waiting
+        computed.clear()
+        published.clear()
+        engine.step()
+        things = {"tokens of each chunk, in each call of the model": computed[:], **_seen(scheduler, sent)}
+        things["requests that publish, by `checkpoint`"] = sorted(published)
+        yield Shown(f"step {step} of the engine", things, (manager, *manager.sequences))
+        if is_idle:
+            return
+
+
+def _engine(world: World, num_pages: int, page_size: int, budget: int, piece: int) -> Any:
+    manager = world["CacheManager"](num_pages, page_size)
+    shuffle(manager.pool)
+    scheduler = world["Scheduler"](manager, budget, min(budget, 3))
+    share = scheduler.share
+    scheduler.share = lambda left, budget: [min(count, piece) for count in share(left, budget)]
+    return world["Engine"](CanaryModel(10, eos=[9]), manager, scheduler)
+
+
+def _seen(scheduler: Any, requests: Sequence[Any]) -> dict[str, Any]:
+    """Return what there is to see of a scheduler, its requests and its manager; a copy of a request is another one."""
+    manager = scheduler.manager
+    return {
+        "requests that run": [_number_of(request, requests) for request in scheduler.running],
+        "requests that wait": [_number_of(request, requests) for request in scheduler.waiting],
+        **{f"request {each.number}.{name}": _in_short(getattr(each, name)) for each in requests for name in SEEN},
+        **{f"request {each.number}.sequence": _sequence_of(each, manager) for each in requests},
+        "sequences in the manager": [sequence.number for sequence in manager.running],
+        "cached tokens": manager.cache.total_size, "free pages": manager.pool.num_free,
+        "locked tokens": manager.cache.protected_size, "scheduler.step": scheduler.step,
+    }  # fmt: skip
+
+
+def _number_of(request: Any, known: Sequence[Any]) -> Any:
+    """The number of a request that is one of those `known`; of another thing, what it is."""
+    return request.number if any(request is each for each in known) else f"another object: {request}"
+
+
+def _sequence_of(request: Any, manager: Any) -> Any:
+    """A request's sequence in words, which say whether it is one of the manager's."""
+    if request.sequence is None:
+        return None
+    is_there = any(request.sequence is each for each in manager.running)
+    return Words(request.sequence if is_there else f"{request.sequence}, which the manager doesn't have")
+
+
+def _in_short(value: Any) -> Any:
+    return value if isinstance(value, list | int | None) else Words(value)
 
 
 _PROMPT = st.text("01", min_size=1, max_size=7)
@@ -91,20 +176,22 @@ _SERVICE = st.tuples(
 PIECES = (
     Piece(
         "8.1", "attention", play_attention,
-        cases=[(1, 0, 1, 4, 1), (1, 2, 1, 4, 1), (2, 0, 1, 4, 1), (2, 2, 1, 4, 1), (2, 1, 2, 3, 1), (3, 1, 1, 4, 1),
-               (2, 2, 1, 4, 100_000)],
+        cases=[(1, 0, 1, 4, 1), (1, 2, 1, 4, 1), (2, 0, 1, 4, 1), (2, 2, 1, 4, 1),
+               (2, 1, 2, 3, 1), (3, 1, 1, 4, 1), (2, 2, 1, 4, 100_000)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8))),
                            st.sampled_from([1, 1, 1, 100_000])),
     ),
     Piece(
         "8.2", "repeat_kv", play_repeat_kv,
-        cases=[(2, 1, 1, 2), (3, 2, 1, 2), (2, 1, 3, 2), (3, 2, 2, 2)],
+        cases=[(2, 1, 1, 2)],
         strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
     ),
     Piece(
         "8.3", "schedule", play_schedule,
-        cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0), ("05", 8)],
+        cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0),
+               ("05", 8)],
         strategy=st.tuples(st.text("01123456789", max_size=6), st.integers(0, 12)),
+        cost=Cost("steps for 8 requests", [([100] * 8, 700)], "give each request its tokens at once, not one by one"),
     ),
     Piece("8.4", "run_step", play_serving, _SERVICES, _SERVICE),
 )  # fmt: skip
@@ -195,8 +282,7 @@ def _advice(case: _Case) -> str | None:
 EXERCISES = (
     exercise(
         "8.5", "let_in", let_in,
-        cases=[([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2),
-               ([0, 3, 0, 2, 1], 1)],
+        cases=[([3], 0)],
         strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
     ),
     call_hunt(

@@ -120,29 +120,28 @@ _STEPS = st.lists(st.sampled_from(["name", "free", "take", "back"]), max_size=6)
 PIECES = (
     Piece(
         "9.1", "trie_find", play_trie_find,
-        cases=[(["123"], ["123"]), ([], ["1"]), (["123"], ["129"]), (["123", "124"], ["1245"]), (["12"], ["912"]),
-               (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"]),
-               (["1" * DEEP], ["1" * DEEP])],
+        cases=[(["123"], ["123"]), (["123"], ["129"]), (["123", "124"], ["1245"]),
+               (["12"], ["912"]), (["12"], ["192"]), (["111"], ["1111"]),
+               ([[1000, 2000]], [[1000, 2000]]), (["1" * DEEP], ["1" * DEEP])],
         strategy=ASKED,
     ),
     Piece(
         "9.2", "is_current", play_is_current,
-        cases=[(1, "name"), (1, ""), (1, "name free"), (1, "name free take"), (1, "name free take free"),
-               (1, "free take name free"), (0, "name free"), (1, "name free take free take"),
-               (0, "name free take"), (1, "free take " * 300 + "name")],
+        cases=[(1, "name"), (1, "name free take free take"), (1, "free take " * 300 + "name")],
         strategy=st.tuples(st.integers(0, 1), _STEPS),
     ),
     Piece(
         "9.3", "trie_insert", play_trie_insert,
-        cases=["123 0", _FORK, " 0", "12 0, 12 0", "12 0, 7 0, 123 1", f"{_RECYCLED}, 123 2", f"{_RECYCLED}, 124 2",
+        cases=["123 0", _FORK, "12 0, 7 0, 123 1", f"{_RECYCLED}, 123 2", f"{_RECYCLED}, 124 2",
                "1" * DEEP + " 0"],
         strategy=_DAY,
     ),
     Piece(
         "9.4", "take_row", play_take_row,
-        cases=[("", [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
-               (_FORK, [0], "1245"), (_FORK, [2], "123"), (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"),
-               (_RECYCLED, [1], "123"), ("1 0", [], "1"), ("1 0, 12 1, 123 2, 7 0", [], "123")],
+        cases=[("", [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"),
+               (_FORK, [], "1245"), (_FORK, [0], "1245"), (_FORK, [2], "123"),
+               (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"),
+               ("1 0, 12 1, 123 2, 7 0", [], "123")],
         strategy=st.tuples(_DAY, st.lists(st.integers(0, _ROWS - 1), max_size=2), PROMPT),
     ),
 )  # fmt: skip
@@ -180,7 +179,7 @@ _TIMES = st.lists(st.tuples(st.none() | st.integers(0, 9), st.integers(0, 3)), m
 EXERCISES = (
     exercise(
         "9.5", "pick_row", pick_row,
-        cases=[([], []), ([2, 1], [1, 1]), ([1, 2], [1, 0]), ([0, 1], [2, 2]), ([5, 3], [0, 0])],
+        cases=[([], [])],
         strategy=_TIMES.map(lambda pairs: ([time for time, _ in pairs], [count for _, count in pairs])),
     ),
     engine_hunt(

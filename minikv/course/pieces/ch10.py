@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, Compared, numbers, steps
+from minikv.course.pieces.props import DEEP, numbers
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
@@ -174,46 +174,47 @@ def _texts_in(code: Any) -> list[str]:
     return [text for part in getattr(code, "co_consts", ()) for text in _texts_in(part)]
 
 
-def _work_of_longest_hit(world: World) -> int:
-    """The steps for a prompt of a hundred blocks of which the first three are cached."""
-    table = {Compared(key): world["PoolBlock"](key) for key in (*range(3), *range(200, 300))}
-    return steps(lambda: world["longest_hit"](table, [*map(Compared, range(100))]))
-
+_HUNDRED = "".join(map(chr, range(ord("a"), ord("a") + 100)))
 
 PIECES = (
     Piece(
         "10.1", "block_keys", play_block_keys,
-        cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b""),
-               ("1234", 2, b"salt"), ([300, 7], 1, b""), ("1" * DEEP, 1, b"")],
+        cases=[("1234", 2, b""), ("12345", 2, b""), ("123", 1, b""), ("1234", 2, b"salt"),
+               ([300, 7], 1, b""), ("1" * DEEP, 1, b"")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
+        cost=Cost("steps for 500 blocks", [("1" * 1000, 2, b"")],
+                  "cut each block out of `tokens` itself: the rest, as a new list for each block, is copied as often"),
     ),
     Piece(
         "10.2", "longest_hit", play_longest_hit,
-        cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
+        cases=[("abc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY)),
-        cost=Cost("steps for 100 blocks", _work_of_longest_hit, 2,
-                  "after the first miss nothing can be used: stop there, and never search the table itself"),
+        cost=Cost("steps for 100 blocks", [("abc" + "".join(map(chr, range(300, 400))), _HUNDRED)],
+                  "after the first miss nothing can be used: stop there, and never search the table itself", 2),
     ),
     Piece(
         "10.3", "give_back", play_give_back,
-        cases=[(1, "1k 1k 1k", False), (2, "2k 1k", False), (1, "1k 1", True), (1, "2k 1k", True),
-               (0, "2 1 1k", False)],
+        cases=[(1, "1k 1k 1k", False)],
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
+        cost=Cost("steps beside a queue of 1,000 blocks", [(1000, "1k " * 100, False), (1000, "1k", False)],
+                  "`users` says whether a block joins the queue, and `key` where: the queue is never searched"),
     ),
     Piece(
         "10.4", "seed_of", play_seed_of,
-        cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
-               [(None, None), ("None", "None"), ("None", None)], [("ab", "ab"), ("ab", "".join(["a", "b"]))],
-               [("a", "b"), ("b", "a"), (" a", "b"), ("a", "b ")], [(_OneHash("a"), None), (_OneHash("b"), None)],
-               [], [("x" * LONG, None), (None, "y" * LONG)],
+        cases=[[("x", None), (None, "x")], [(None, None), ("None", "None"), ("None", None)],
+               [("ab", "ab"), ("ab", "".join(["a", "b"]))],
+               [("a", "b"), ("b", "a"), (" a", "b"), ("a", "b ")],
+               [(_OneHash("a"), None), (_OneHash("b"), None)],
+               [("x" * LONG, None), (None, "y" * LONG)],
                [("", "a"), *((None, salt) for salt in ("a", "A", "\U00010041", "é", "è", "中", "?", "-", "", HALF,
                                                        "\udfff", "\\ud800", "\ud83d\ude00", "\U0001f600"))],
                [(lora, None) for lora in ("\ufb01", "fi", "\xe9", "e\u0301", "\x01\x0b", "\x0b\x01",
                                           "\U0001f600" * 4, "\u1f60\u01f6\x1f\u6001\uf600")],
                [("x" * 10_000, "a"), ("x" * 9_999 + "y", "a"), ("x" * 10_000, "b"),
-                ("x" * 5_000 + "y" + "x" * 4_999, "a")],
-               [("12aaaaaaaaa", "zz"), ("1", "12aaaaaaaaazz"), ("x", "y" * 11), ("x" + "y" * 10, "y")]],
+                ("x" * 5_000 + "y" + "x" * 4_999, "a")]],
         strategy=st.lists(_PAIR, max_size=5),
+        cost=Cost("steps for 4,000 letters", [[("x" * 2000, "y" * 2000)]],
+                  "put the parts together once: bytes that grow letter by letter are copied each time"),
     ),
 )  # fmt: skip
 
@@ -263,13 +264,12 @@ def play_lazy_hit(world: World, case: Any) -> Frames:
 EXERCISES = (
     exercise(
         "10.5", "hit_tokens", hit_tokens,
-        cases=[([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2), ([[1, 2, 3], [1, 2, 3]], 1),
-               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2)],
+        cases=[([[1, 2, 3], [1, 2, 3]], 2)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
     ),
     exercise(
         "10.6", "lazy_hit", lazy_hit,
-        cases=[("abc", "abc"), ("ab", "acb"), ("b", "a"), (".", "a"), ("ba", "ab"), ("cb", "ab"), ("", "a")],
+        cases=[("abc", "abc")],
         strategy=st.tuples(st.text("abc.", max_size=3), st.text("abc", max_size=4)),
         play=play_lazy_hit,
     ),

@@ -22,8 +22,6 @@ _VERB = st.sampled_from(["append", "append", "fork", "attach", "detach"])
 _STEPS = st.lists(st.builds("{} {} {}".format, _VERB, _NUMBER, _NUMBER), max_size=5).map(", ".join)
 _THREE = "2, append 0 3"  # pages of 2; a: [A B] [C .]
 _FORKED = "2, append 0 3, fork 0"  # b has the same
-_PARTED = "2, append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
-_FULL = "2, append 0 4, fork 0"  # as _FORKED, but the last page is full
 
 
 def _day(asks: str, *numbers: Any) -> Any:
@@ -87,7 +85,7 @@ def _asked(day: str) -> Any:
 
 def _tidy(cache: Any, branch: Any = None, free: Sequence[int] = ()) -> None:
     """Take away what may differ: the order in which pages were freed, or were taken by a branch, and unused places."""
-    cache.pool.stack.sort()
+    cache.pool.stack.sort(reverse=True)
     places = [at for at, page in enumerate(branch.pages) if page in free] if branch else []
     taken = [branch.pages[at] for at in places]
     values = [cache.values[page] for page in taken]
@@ -152,28 +150,24 @@ def play_settle_draft(world: World, day: str) -> Frames:
 PIECES = (
     Piece(
         "11.1", "fork_branch", play_fork_branch,
-        cases=[f"{_THREE}, ask 0", f"{_FORKED}, ask 0", f"{_FORKED}, ask 1", f"{_PARTED}, ask 1", f"{_FULL}, ask 0"],
+        cases=[f"{_THREE}, ask 0"],
         strategy=_day("ask {}", _NUMBER),
     ),
     Piece(
         "11.2", "drop_pages", play_drop_pages,
-        cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, ask 0 0", f"{_PARTED}, ask 1 0",
-               f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0", f"{_FULL}, ask 0 0, ask 1 0"],
+        cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0"],
         strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, st.integers(0, 2)), max_size=3)
                       .map(", ".join)),
     ),
     Piece(
         "11.3", "own_pages", play_own_pages,
-        cases=[f"{_FORKED}, ask 1 1", f"{_THREE}, ask 0 1", "2, ask 0 3", f"{_FORKED}, ask 0 2", f"{_FULL}, ask 1 1",
-               f"{_FULL}, ask 1 2", f"{_FORKED}, ask 1 0", f"{_FORKED}, ask 1 12", f"{_FORKED}, ask 1 11",
-               "2, append 0 13, ask 0 1", f"{_PARTED}, ask 1 1", f"{_FORKED}, fork 0, ask 2 4",
-               "2, append 0 5, fork 0, ask 1 1"],
+        cases=[f"{_FORKED}, ask 1 1", f"{_FORKED}, ask 0 2", f"{_FORKED}, ask 1 12",
+               f"{_FORKED}, ask 1 11", "2, append 0 5, fork 0, ask 1 1"],
         strategy=_day("ask {} {}", _NUMBER, st.integers(0, 9)),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
-        cases=[f"{_THREE}, ask 0 4 2", f"{_THREE}, ask 0 4 4", f"{_THREE}, ask 0 4 0", f"{_FORKED}, ask 1 4 1",
-               f"{_PARTED}, ask 0 3 1", "2, ask 0 3 2", "2, append 0 2, ask 0 3 1"],
+        cases=[f"{_THREE}, ask 0 4 2"],
         strategy=_day("ask {} {} {}", _NUMBER, st.integers(0, 5), st.integers(0, 5)),
     ),
 )  # fmt: skip
@@ -240,7 +234,7 @@ def _advice(right: Played) -> str:
 EXERCISES = (
     exercise(
         "11.5", "pages_of_answers", pages_of_answers,
-        cases=[(5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [4, 4, 4], 4)],
+        cases=[(5, [1], 2), (5, [0], 2)],
         strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
     ),
     engine_hunt(

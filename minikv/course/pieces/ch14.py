@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import RETURNED, Words
-from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, one_call
-from minikv.course.pieces.props import shuffle, steps
+from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, new_result, one_call
+from minikv.course.pieces.props import shuffle
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
@@ -72,7 +73,7 @@ def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = 
         seen[f"block {block.key}"] = Words(f"{block.note or 'nowhere'}, device locks: {block.locks}")
         seen[f"the host page of {block.key} has the bytes of"] = its_bytes
     loads = sorted(_named(list(tiers.moves)))
-    return {**seen, "loads under way": loads, "the caller's path": _named(path), RETURNED: _named(found)}
+    return {**seen, "loads under way": loads, "the caller's path": _named(path), RETURNED: found}
 
 
 def _named(found: Any) -> Any:
@@ -99,14 +100,13 @@ def play_host_victim(world: World, case: Sequence[Planted]) -> Frames:
     for at, block in enumerate(tiers.in_host):
         block.hits = (2, 1, 3, 0)[at % 4]
     blocks, caption = [*tiers.blocks.values()], f"host_victim(in_host) {_setting(tiers)}"
-    state = _state(tiers, blocks, world["host_victim"](tiers.in_host))
+    state = _state(tiers, blocks, _named(world["host_victim"](tiers.in_host)))
     yield Shown(caption, {"the caller's in_host": _named([*tiers.in_host]), **state}, tiers.root)
 
 
-def _work_of_victim(world: World) -> int:
-    """The steps in which the victim is found among a thousand blocks, each of which may leave."""
-    in_host = {world["Block"](number): None for number in range(1000)}
-    return steps(lambda: world["host_victim"](in_host))
+def _as_float(found: Any) -> Any:
+    """A number, whether it is whole or not."""
+    return float(found) if isinstance(found, Real) else found
 
 
 def _on_path(name: str) -> Play:
@@ -123,7 +123,7 @@ def _on_path(name: str) -> Play:
             block.locks = 1
         caption = f"{name}(tiers, the path to {prompt}) {_setting(tiers)}"
         found = world[name](tiers, path)
-        yield Shown(caption, _state(tiers, blocks, found, path), tiers.root)
+        yield Shown(caption, _state(tiers, blocks, new_result(world, found, _named(found)), path), tiers.root)
         tiers.arrive([*tiers.moves])
         on_device = {block.key: tiers.bytes_on_device[block.device] for block in tiers.on_device}
         yield Shown(f"{caption} and the loads", {"the bytes of the blocks on the device": on_device}, tiers.root)
@@ -137,38 +137,29 @@ _LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
 PIECES = (
     Piece(
         "14.1", "worth_loading", play_worth_loading,
-        cases=[(1, 0, 1, 1, 2, 0, 1), (1, 0, 3, 2, 1, 1, 1), (1, 0, 1, 1, 1, 0, 1), (1, 1, 2, 1, 1, 1, 1),
-               (2, 1, 5, 1, 1, 1, 1), (2, 1, 4, 1, 1, 1, 1), (1, 3, 6, 1, 0, 1, 1), (4, 0, 4, 1, 0, 1, 1),
-               (1000, 0, *_LLAMA), (1000, 4000, *_LLAMA)],
+        cases=[(1, 0, 1, 1, 2, 0, 1), (1000, 0, *_LLAMA), (1000, 4000, *_LLAMA)],
         strategy=st.tuples(_SMALL, _SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER),
     ),
     Piece(
         "14.2", "host_victim", play_host_victim,
-        cases=[[("a", 0, 1, 0)], [("a", 1, 1, 0)], [("a", 0, 1, 0), ("b", 0, 1, 0), ("c", 0, 1, 0)],
-               [("ab", 0, 2, 0)],
-               [("a", 0, 1, 1)], [("ab", 2, 1, 0), ("b", 0, 1, 0)], [("ab", 0, 2, 0), ("aa", 2, 0, 0)],
-               [("ab", 2, 1, 1)]],
+        cases=[[("a", 0, 1, 0)]],
         strategy=_HELD,
-        cost=Cost("steps for 1,000 blocks", _work_of_victim, 9, "in_host has the oldest first: stop at the first one"),
+        cost=Cost("steps for 1,000 blocks", [[(chr(number), 0, 1, 0) for number in range(300, 1300)]],
+                  "in_host has the oldest first: stop at the first, ask its own `children`, and copy nothing", 9),
     ),
     Piece(
         "14.3", "copy_out", _on_path("copy_out"),
-        cases=[([], "a", _ALL, 0, 0, 1), ([], "abc", _ALL, 0, 0, 3), ([], "abc", _ALL, 1, 0, 2),
-               ([], "abc", _ALL, 0, 0, 2), ([("x", 0, 1, 0)], "ab", _ALL, 1), ([("x", 0, 1, 1)], "ab", _ALL, 0),
-               ([("a", 0, 1, 1)], "a", _ALL, 1)],
+        cases=[([], "a", _ALL, 0, 0, 1)],
         strategy=st.tuples(_HELD, _PROMPT, st.just(_ALL), _FEW, st.just(0), _FEW),
     ),
     Piece(
         "14.4", "load_back", _on_path("load_back"),
-        cases=[([], "a", 0, _ALL, 1), ([], "abc", 1, _ALL, 2), ([], "abc", 3, _ALL), ([], "abc", 0, _ALL, 2),
-               ([("x", 1, 0, 0)], "a", 0, _ALL), ([("xy", 2, 0, 0)], "ab", 0, _ALL),
-               ([("xy", 2, 0, 0), ("z", 0, 1, 0)], "ab", 1, _ALL, 1)],
+        cases=[([], "a", 0, _ALL, 1)],
         strategy=st.tuples(_HELD, _PROMPT, _FEW, st.just(_ALL), _FEW),
     ),
     Piece(
-        "14.5", "overlapped", one_call("overlapped"),
-        cases=[([2], [3]), ([2, 2], [3, 3]), ([3, 3], [2, 2]), ([], []), ([1, 9, 1], [5, 1, 1]), ([0, 0], [2, 3]),
-               ([4, 1], [1, 4])],
+        "14.5", "overlapped", one_call("overlapped", words=_as_float),
+        cases=[([2], [3])],
         strategy=_SECONDS,
     ),
 )  # fmt: skip
@@ -194,7 +185,7 @@ def _advice(right: Played) -> str:
 EXERCISES = (
     exercise(
         "14.6", "blocks_to_load", blocks_to_load,
-        cases=[([], []), ([1], [2]), ([2], [1]), ([2, 2, 2], [1, 2, 3]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([995], [1000])],
+        cases=[([], []), ([995], [1000])],
         strategy=_SECONDS,
     ),
     engine_hunt(

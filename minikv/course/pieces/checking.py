@@ -7,27 +7,27 @@ from functools import partial
 from traceback import walk_tb
 from typing import Any
 
-from minikv.course.pieces.colab import advised, colab_advice, move_on_colab
+from minikv.course.pieces.colab import colab_advice, move_on_colab
+from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.facts import about_depth
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, numbering_of, recalled, run_own, world_with
-from minikv.course.pieces.mistakes import about_difference, hint_for, hints_given, mistake_in
+from minikv.course.pieces.mistakes import about_difference, hint_for, mistake_in
 from minikv.course.pieces.origin import lines_below_raise, namespace_of
-from minikv.course.pieces.piece import Piece, Verdict, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, guesses, opened, reached, remember, sign
+from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, reached, remember, sign
 from minikv.course.pieces.record import set_old_aside as set_old_files_aside
 from minikv.course.pieces.showing import both_films, display_film
-from minikv.course.pieces.trial import Difference, Judgement, judge
-from minikv.course.pieces.worlds import rebound, world_for
+from minikv.course.pieces.trial import Difference, Verdict, cases_tried, judge
+from minikv.course.pieces.worlds import rebound, session, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
-_accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
-_aside: set[str] = set()  # pieces of the file that no longer pass
 CANNOT = "can't be judged because of"
 _OUR_ERROR = "an error in `check`, not in your code"
 _JUDGES = "minikv.course.pieces", "minikv.testing"  # the modules that judge
+_STATE = "don't keep state between calls"
 _EARLIER = "Your earlier version, which passed, stays in use."
 
 
@@ -40,9 +40,7 @@ def begin(chapter: int, namespace: World) -> None:
     >>> begin(3, here := {}); here["split"].__name__, "lock" in here
     ('split', False)
     """
-    for of_session in (_accepted, _aside, hints_given, advised, guesses, opened):
-        of_session.clear()
-    opened.add(chapter)
+    session.begin(chapter)
     set_old_files_aside(numbering_of)
     for line in come_back(chapter):
         print(line)
@@ -57,8 +55,8 @@ def begin(chapter: int, namespace: World) -> None:
         namespace[piece.name] = ours(piece.id, namespace)  # chapter 04 has a `split` of its own
         if piece.id in kept:
             _recall(piece, kept[piece.id], namespace)
-    if _accepted:
-        yours = ", ".join(piece.name for piece in pieces_for(chapter) if piece.id in _accepted)
+    if session.accepted:
+        yours = ", ".join(piece.name for piece in pieces_for(chapter) if piece.id in session.accepted)
         print(f"From your my_minikv.py: {yours}. The other pieces are the package's.")
 
 
@@ -66,11 +64,11 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
     """Let a piece of the learner's file run, if it is still right."""
     try:
         world = world_with(piece.name, text, namespace)
-        found = judge(piece, world_for(piece, world[piece.name], world), thorough=False).found
+        found = judge(piece, world_for(piece, world[piece.name], world), thorough=False)
         why = found.words if found else ""
         if not why:
             run_own(text, f"<my_minikv {piece.id}>", namespace)
-            _accepted[piece.id] = namespace[piece.name]
+            session.accepted[piece.id] = namespace[piece.name]
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a section that was edited by hand may do anything
@@ -78,7 +76,7 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
         if isinstance(error, SyntaxError):
             why = f"SyntaxError in line {line_in_file(piece.id, error.lineno)} of my_minikv.py: {error.msg}"
     if why:
-        _aside.add(piece.id)
+        session.aside.add(piece.id)
         namespace[piece.name] = ours(piece.id, namespace)
         said = f"Your {piece.id} {piece.name} no longer passes, so the package's version is used for now"
         print(f"  {said}: {why:.200}")
@@ -98,11 +96,11 @@ def name_pieces(result: Any) -> None:
     """
     error = getattr(result, "error_in_exec", None)
     codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)] if error is not None else []
-    own = {id: getattr(answer, "__code__", None) for id, answer in _accepted.items()}
+    own = {id: getattr(answer, "__code__", None) for id, answer in session.accepted.items()}
     is_engine = isinstance(error, AssertionError) or any(code.co_filename in engine_files() for code in codes)
     raised_in = [id for id, code in own.items() if code in codes]
     if raised_in or (is_engine and own):
-        pieces = ", ".join(f"{id} {_accepted[id].__name__}" for id in raised_in or sorted(own))
+        pieces = ", ".join(f"{id} {session.accepted[id].__name__}" for id in raised_in or sorted(own))
         said = "This error came through your own pieces" if raised_in else "Your own pieces run here"
         print(f"{said}: {pieces}. If you did not change the cell, look at them first.")
 
@@ -136,7 +134,7 @@ def check(label: str, answer: Any = None) -> Any:
         return None
     if verdict.mark == WRONG:
         keep_failed(task, answer, namespace)
-    return _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
+    return session.accepted[task.id] if task.id in session.accepted else ours(task.id, namespace)
 
 
 def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:
@@ -153,7 +151,7 @@ def verdict_on(task: Any, answer: Any, namespace: World) -> Verdict:
         if not is_judges(error):
             return Verdict(WRONG, f"{CANNOT} {said}")
         if is_piece:
-            _accepted[task.id] = answer
+            session.accepted[task.id] = answer
         return Verdict(NOT_ATTEMPTED, f"{CANNOT} {_OUR_ERROR}, so your answer is used as it is: {said}")
 
 
@@ -182,14 +180,12 @@ def _exercised(task: Any, answer: Any) -> Verdict:
         return Verdict(NOT_ATTEMPTED if is_right is None else RIGHT if is_right else WRONG, words)
     world = world_for(task, answer, {})
     found = judge(task, world)
-    if found.is_inconstant:
-        return Verdict(WRONG, "gives different answers to the same input. Hint: don't keep state between calls")
-    if found.found is None:
+    if found is None:
         return Verdict(RIGHT, "correct in every case tried")
-    if not found.found.attempted:
+    if not found.attempted:
         return Verdict(NOT_ATTEMPTED, "not attempted yet")
-    hint = hint_for(task, world, found.found)
-    return Verdict(WRONG, found.found.words + (f". Hint: {hint}" if hint else ""))
+    hint = hint_for(task, world, found) if found.is_constant else _STATE
+    return Verdict(WRONG, found.words + (f". Hint: {hint}" if hint else ""))
 
 
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
@@ -201,31 +197,30 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         words = f"That is the course's own `{piece.name}`. Define your own `{piece.name}` in this cell."
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {words}", _earlier(piece))
     namespace = getattr(answer, "__globals__", namespace)  # of its module, where it comes from one
-    world = world_for(piece, answer, namespace, _accepted)
+    world = world_for(piece, answer, namespace, session.accepted)
     found = judge(piece, world)
-    if found.is_inconstant:
-        words = "gives different answers to the same input. Don't keep state between calls."
-        return Verdict(WRONG, words, _earlier(piece), hint=": don't keep state between calls")
-    if found.found is not None:
-        return _not_right(piece, answer, world, found.found)
-    words = _praise(piece, world, found)
+    if found is not None:
+        return _not_right(piece, answer, world, found)
+    words = _praise(piece, world_for(piece, answer, namespace))  # among our other pieces
     if words.startswith("correct, but"):
         return Verdict(WRONG, words, _earlier(piece), hint=f": {piece.cost.why}" if piece.cost else "")
-    _accepted[piece.id] = answer
+    session.accepted[piece.id] = answer
     return Verdict(RIGHT, words, [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()])
 
 
-def _praise(piece: Piece, world: World, found: Judgement) -> str:
-    words = f"correct in {found.cases} cases"
+def _praise(piece: Piece, world: World) -> str:
+    words = f"correct in {cases_tried(piece)} cases"
     if piece.cost is None:
         return words
-    if (counted := attempt(partial(piece.cost.count, world))).error is not None:
+    if (counted := attempt(partial(work_of, piece, world))).error is not None:
         if is_judges(counted.error):
             return f"{words}. The {piece.cost.unit} could not be counted, because of {_OUR_ERROR}: {counted}"
-        return f"correct, but a large case ends in {counted}"
-    mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))
-    if mine > piece.cost.most * ours_takes:
-        return f"correct, but too slow: {mine} {piece.cost.unit} where {ours_takes} are enough. Hint: {piece.cost.why}"
+        hint = f". Hint: {piece.cost.why}" if isinstance(counted.error, TooLong) else ""
+        return f"correct, but a large case ends in {counted}{hint}"
+    ours_takes = work_of(piece, world_for(piece, ours(piece.id, world), world))
+    for mine, enough in zip(counted.value, ours_takes):
+        if mine > piece.cost.most * enough:
+            return f"correct, but too slow: {mine} {piece.cost.unit} where {enough} are enough. Hint: {piece.cost.why}"
     return words  # without the count, which differs from one Python to another
 
 
@@ -234,8 +229,10 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Ve
         if lines_below_raise(answer):
             words = "delete the line `raise NotImplementedError`; your code below it never runs."
             return Verdict(WRONG, words, _earlier(piece))
-        runs = _EARLIER if piece.id in _accepted else "The chapter continues with the package's version."
+        runs = _EARLIER if piece.id in session.accepted else "The chapter continues with the package's version."
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {runs}")
+    if not found.is_constant:
+        return Verdict(WRONG, f"{found.words}. D{_STATE[1:]}.", _earlier(piece), hint=f": {_STATE}")
     depth = about_depth(found)
     is_long = depth is not None or isinstance(found.error, TooLong)  # each further look would take as long again
     mistake = None if is_long else mistake_in(piece, world, found.case)
@@ -253,7 +250,7 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Ve
 
 
 def _earlier(piece: Piece) -> list[str]:
-    return [f"  {_EARLIER}"] if piece.id in _accepted else []
+    return [f"  {_EARLIER}"] if piece.id in session.accepted else []
 
 
 def mine(way: str = "") -> None:
@@ -269,12 +266,12 @@ def mine(way: str = "") -> None:
         move_on_colab(way)
         return
     kept = recalled()
-    shown = [piece for piece in all_pieces() if piece.chapter in reached([*kept, *_accepted])]
+    shown = [piece for piece in all_pieces() if piece.chapter in reached([*kept, *session.accepted])]
     wide = max((len(piece.name) for piece in shown), default=0)
     print(f"{'piece':{wide + 4}} whose")
     for piece in shown:
-        whose = "mine" if piece.id in _accepted or piece.id in kept else "the package's"
-        whose = "mine, but it no longer passes" if piece.id in _aside - set(_accepted) else whose
+        whose = "mine" if piece.id in session.accepted or piece.id in kept else "the package's"
+        whose = "mine, but it no longer passes" if piece.id in session.aside - set(session.accepted) else whose
         print(f"{piece.id} {piece.name:{wide}} {whose}")
 
 
@@ -284,7 +281,7 @@ def own_pieces() -> list[str]:
     >>> begin(3, {}); own_pieces()
     []
     """
-    return sorted(_accepted)
+    return sorted(session.accepted)
 
 
 def accepted(piece: str, world: World) -> Any:
@@ -293,5 +290,5 @@ def accepted(piece: str, world: World) -> Any:
     >>> accepted("5.1", {}).__name__
     'link'
     """
-    found = _accepted.get(piece)
+    found = session.accepted.get(piece)
     return ours(piece, world) if found is None else rebound(found, world)

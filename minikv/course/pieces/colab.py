@@ -9,8 +9,8 @@ from typing import Any
 
 from minikv.course.pieces.mine import bring
 from minikv.course.pieces.record import WRONG, mine_path, sign
+from minikv.course.pieces.worlds import session
 
-advised: set[str] = set()  # the advice that was given in this session
 ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
 
 
@@ -30,9 +30,9 @@ def colab_advice() -> list[str]:
     []
     """
     path = mine_path()
-    if not is_colab() or path is None or not path.exists() or advised:
+    if not is_colab() or path is None or not path.exists() or session.advised:
         return []
-    advised.add(ADVICE)
+    session.advised.add(ADVICE)
     return [ADVICE.format(path.name)]
 
 

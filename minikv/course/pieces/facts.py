@@ -48,7 +48,7 @@ def _facts_of_state(found: Difference) -> dict[str, bool]:
             "the caller may change what it passed in later: keep a copy": _is(mine, "the same "),
             "your code takes items out of what the caller passed in, as `pop` does": more < 0,
             "your code adds to what the caller passed in, as `+=` does": more > 0,
-            "that is what the caller passed in: work on a copy of it": True,
+            "that is the caller's, and must stay as it was": True,
         }
     is_state = before is not None and not found.path.startswith(RETURNED)
     is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))
@@ -80,7 +80,7 @@ def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
     mine, right = [*map(repr, mine)], [*map(repr, right)]  # 1 and 1.0 are not the same
     given, wanted = Counter(mine), Counter(right)
     return {
-        f"{it} is empty": not mine,
+        f"{it} is empty, and must not be": not mine,
         f"{it} should be empty": not right,
         f"{it} has the right items, in the opposite order": mine == right[::-1],
         f"{it} has the right items, in another order": given == wanted,

@@ -20,7 +20,6 @@ from minikv.course.pieces.record import (
     RIGHT,
     Guess,
     corrected,
-    guesses,
     missed,
     predictions,
     remember,
@@ -28,6 +27,7 @@ from minikv.course.pieces.record import (
     standing,
     tried_tests,
 )
+from minikv.course.pieces.worlds import session
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -59,7 +59,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
     """
     name = _name(label)
-    prediction = guesses[name] = Guess(str(question)[:MOST_ASKED])
+    prediction = session.guesses[name] = Guess(str(question)[:MOST_ASKED])
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
         act = "Replace None with" if answer else "After the question, add"
@@ -174,7 +174,7 @@ class Folded:
 
     def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
         self.label, self.answer, self.things = label, answer, things
-        prediction = guesses.get(label)
+        prediction = session.guesses.get(label)
         self.verdict = "" if prediction is None or prediction.said is None else self._compared(prediction)
 
     def _compared(self, prediction: Guess) -> str:

@@ -20,6 +20,7 @@ from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, k
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.record import NUMBERING, mine_path, require_numbering
 from minikv.course.pieces.trial import judge
+from minikv.course.pieces.worlds import session
 from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
 from minikv.testing.attempt import TooLong, attempt
@@ -39,7 +40,6 @@ _FAILED = re.compile(rf"# %% (\S+) \w+{FAILED}")
 _NUMBERING = re.compile(r"^# numbering of the pieces: (\d+)\s*$", re.MULTILINE)
 _END = "# -- end of the failing answer"
 _LONGEST_FAILED = 20_000  # characters; a longer one is data rather than code
-_waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
 
 
 def _text_of(path: Path | None) -> str:
@@ -209,16 +209,16 @@ def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
 
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
     """The new text of the file: with what waits too if that fits, else without it."""
-    _waiting.pop(piece.id, None)
+    session.waiting.pop(piece.id, None)
     try:
         kept = _as_texts({id: text for id, text in kept_sections(old).items() if id != piece.id})
         with contextlib.suppress(NotKeptError):
-            text = _fitted(piece, {**kept, **_waiting, piece.id: texts})
-            _waiting.clear()
+            text = _fitted(piece, {**kept, **session.waiting, piece.id: texts})
+            session.waiting.clear()
             return text
         return _fitted(piece, {**kept, piece.id: texts})
     except NotKeptError:
-        _waiting[piece.id] = texts
+        session.waiting[piece.id] = texts
         raise
 
 
@@ -273,7 +273,7 @@ def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
     for id, own in kept.items():
         piece = find_piece(id)
         assert piece is not None
-        if (found := judge(piece, world_with(piece.name, own, world), thorough=False).found) is not None:
+        if (found := judge(piece, world_with(piece.name, own, world), thorough=False)) is not None:
             added = "" if id == newest.id else f" with your {newest.id} {newest.name}"
             said = f"when my_minikv.py runs on its own{added}, {id} {piece.name} fails on this case"
             raise NotKeptError(f"{said}: {found.words}")

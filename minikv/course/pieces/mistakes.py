@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
@@ -14,12 +15,10 @@ from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_pi
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.stored import WrongAnswer
-from minikv.course.pieces.trial import Difference, Played, difference, play_case, played_by_us
-from minikv.course.pieces.worlds import node_of, reference_world
+from minikv.course.pieces.trial import FEW, Difference, Played, difference, made_cases, play_case, played_by_us
+from minikv.course.pieces.worlds import node_of, reference_world, session
 from minikv.engine import World, run_section
 from minikv.testing.attempt import TooLong, is_own
-
-hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 
 
 class Mistake(NamedTuple):
@@ -70,8 +69,8 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 
 
 def _small_cases(piece: Piece) -> list[Any]:
-    """The hand-picked cases of a piece but for the large ones."""
-    return [case for case in piece.cases if not is_deep(case)]
+    """The hand-picked cases of a piece but for the large ones, and a few that are made."""
+    return [*(case for case in piece.cases if not is_deep(case)), *copy.deepcopy(made_cases(piece.strategy, FEW))]
 
 
 def _plays(
@@ -154,12 +153,12 @@ def hint(label: object = "") -> None:
     """
     if (piece := _named(label)) is None:
         return
-    step = hints_given.get(piece.id, 0)
+    step = session.hints_given.get(piece.id, 0)
     if step < len(piece.hints):
         print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
     else:
         print(f'That was the last hint. solution("{piece.id}") shows the package\'s version.')
-    hints_given[piece.id] = min(step + 1, len(piece.hints))
+    session.hints_given[piece.id] = min(step + 1, len(piece.hints))
 
 
 def solution(label: object = "") -> Code | None:

@@ -53,27 +53,17 @@ Also = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 CALLERS = "the caller's {}"  # an argument that is to stay as it was
 
 
-class Verdict(NamedTuple):
-    """The output of `check`: the mark, the words after it, further lines, and a film; `hint` is the one among them."""
-
-    mark: str
-    words: str
-    notes: Sequence[str] = ()
-    film: Any = None
-    hint: str = ""
-
-
 @dataclass(frozen=True)
 class Cost:
-    """A limit on the cost of a piece: `count(world)` says how many `unit` a fixed day takes.
+    """A limit on the steps in all calls of a piece while large `cases` are played; `unit` names them, and how large.
 
-    An answer that takes more than `most` times what ours takes does not pass.
+    More than `most` times the steps of our answer are too many.
     """
 
     unit: str
-    count: Callable[[World], int]
-    most: float
+    cases: Sequence[Any]
     why: str
+    most: float = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +78,7 @@ class Piece:
     name: str
     play: Play
     cases: Sequence[Any]
-    strategy: SearchStrategy[Any] | None = None
+    strategy: SearchStrategy[Any]
     cost: Cost | None = None
     reference: Callable[..., Any] | None = None
 
@@ -165,11 +155,20 @@ def called(
     found = result_of(lambda: world[name](*given.values()), *errors)
     own = {CALLERS.format(key) if isinstance(value, list | dict) else key: value for key, value in given.items()
            if key not in hide.split() and not isinstance(value, int | str | None)}  # fmt: skip
-    returned = found if isinstance(found, Raised) else words(found)
-    if isinstance(found, list | dict | set) and found is world.get("the last result"):
-        returned = Words(f"the same {type(found).__name__} as the call before returned")
-    world["the last result"] = found  # a caller may change what it got
+    returned = new_result(world, found, found if isinstance(found, Raised) else words(found))
     return Shown(caption, {**(also() if callable(also) else also), **own, RETURNED: returned}, None, found)
+
+
+def new_result(world: World, found: Any, in_words: Any) -> Any:
+    """A result `in_words`, unless it is the same list, dictionary or set as the last one: a caller may change it.
+
+    >>> world, found = {}, [7]
+    >>> new_result(world, found, 7), new_result(world, found, 7)
+    (7, the same list as the call before returned)
+    """
+    is_old = isinstance(found, list | dict | set) and found is world.get("the last result")
+    world["the last result"] = found
+    return Words(f"the same {type(found).__name__} as the call before returned") if is_old else in_words
 
 
 def _argument(name: str, value: Any) -> str:

@@ -1,11 +1,10 @@
-"""The parts of plays: prompts, the trees, caches and pools that hold them, and numbers that count looks.
+"""The parts of plays: prompts, the trees, caches and pools that hold them.
 
 A prompt of a case is a word, with a digit for each token.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count, islice
@@ -175,49 +174,3 @@ def each_in(words: Callable[[Any], Any]) -> Callable[[Any], Any]:
     (['1', '2'], None)
     """
     return lambda found: [words(each) for each in found] if isinstance(found, list | tuple) else found
-
-
-def traced(kind: Any) -> Any:
-    """A class of nodes or numbers whose comparisons are lines that run, as when a list is searched.
-
-    >>> traced(int)(3) == 3
-    True
-    """
-    made = {
-        "__doc__": traced.__doc__,
-        "__eq__": lambda a, b: kind.__eq__(a, b),
-        "__hash__": lambda a: kind.__hash__(a),
-    }
-    return type(kind.__name__, (kind,), made)
-
-
-Compared = traced(int)
-
-
-def steps(act: Callable[[], object]) -> int:
-    """The work of a call: the lines that run, and the items of each list, tuple, set or text that gets a name.
-
-    So a search of a list counts, if what it is searched for is `Compared`, and so does a copy.
-
-    >>> numbers = [Compared(number) for number in range(50)]
-    >>> steps(lambda: numbers.index(49)) > 50
-    True
-    """
-    found, named, before = 0, dict[tuple[Any, str], object](), sys.gettrace()
-
-    def trace(frame: Any, event: str, _: object) -> Any:
-        nonlocal found
-        found += 1
-        for name in {*frame.f_locals} - {*frame.f_code.co_freevars}:
-            value = frame.f_locals[name]
-            if type(value) in (list, tuple, set, str) and named.get((frame, name)) is not value:
-                named[frame, name] = value
-                found += len(value)
-        return trace
-
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return found

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
+from minikv.course.pieces.worlds import session
 from minikv.course.shipped import FOLDER
 from minikv.errors import bounded
 from minikv.files import destination, locked, read_object, replace, set_aside
@@ -27,7 +28,6 @@ OF_A_TEST = " test"  # after the id of a piece: the test that the learner wrote 
 _A_PREDICTION = re.compile(r"\.[^\W\d_]$")
 NUMBERING = 2  # of the pieces, exercises and predictions; a file that does not say is of the first
 MOST_SAID = 60  # letters of a guess
-opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
 _STATES = {NOT_ATTEMPTED: "not tried", WRONG: "tried", RIGHT: "solved"}  # in JSON
 
@@ -50,18 +50,12 @@ class Guess:
         return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
 
 
-guesses: dict[str, Guess] = {}  # of this session, by label
-
-
 class NotOursError(ValueError):
     """A file that stays as it is: another program's, or one of another numbering of the pieces."""
 
 
 def mine_path() -> Path | None:
-    """Return the path of the learner's own file; `None` for no file.
-
-    It is `MINIKV_MINE`, or `my_minikv.py` in the working folder.
-    """
+    """Return the path of the learner's own file: `MINIKV_MINE`, or `my_minikv.py` here; `None` for no file."""
     named = os.environ.get("MINIKV_MINE")
     return None if named == os.devnull else Path(named or "my_minikv.py")
 
@@ -127,7 +121,7 @@ def reached(ids: Iterable[str]) -> list[int]:
     True
     """
     numbers = (id.split(".")[0] for id in ids)
-    last = max([*opened, *(int(number) for number in numbers if number.isdecimal())], default=CHAPTERS[-1])
+    last = max([*session.opened, *(int(number) for number in numbers if number.isdecimal())], default=CHAPTERS[-1])
     return [chapter for chapter in CHAPTERS if chapter <= last]
 
 
@@ -166,30 +160,40 @@ def missed() -> dict[str, dict[str, str]]:
     >>> remember("0.0", RIGHT); missed().get("0.0"), recall()["0.0"]
     (None, '☑')
     """
-    known = {label: miss for label, miss in _missed(_recalled(aloud=False)).items() if label not in guesses}
-    here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
+    known = {label: miss for label, miss in _missed(_recalled(aloud=False)).items() if label not in session.guesses}
+    here = {label: prediction.miss for label, prediction in session.guesses.items() if prediction.is_right is False}
     return dict(sorted({**known, **here}.items()))
 
 
 def predictions() -> tuple[int, int]:
     """How many predictions have met their answers, in this session or before it, and how many of them were correct.
 
-    >>> guesses.clear(); made, right = predictions(); made >= right
+    >>> session.guesses.clear(); made, right = predictions(); made >= right
     True
     """
     marks = {label for label, mark in recall(aloud=False).items() if mark != WRONG and _A_PREDICTION.search(label)}
-    right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
+    here = sum(prediction.is_right is True for prediction in session.guesses.values())
+    right = here + len(marks - set(session.guesses))
     return right + len(missed()), right
 
 
-def tried_tests() -> dict[str, str]:
-    """Return the marks of the tests that the learner wrote, by the ids of their pieces.
+def tried_tests(record: Path | None = None) -> dict[str, str]:
+    """Return the marks of the tests that the learner wrote, by the ids of their pieces; or those in another `record`.
 
     >>> remember("3.3 test", RIGHT); tried_tests()["3.3"]
     '✅'
     """
-    found = recall(aloud=False).items()
+    found = _marks(_recalled(False, record)).items()
     return {id.removesuffix(OF_A_TEST): mark for id, mark in found if id.endswith(OF_A_TEST)}
+
+
+def good_tests(folder: Path) -> list[str]:
+    """Return the pieces of which the record in a folder has a test that catches enough.
+
+    >>> good_tests(Path("no_such_folder"))
+    []
+    """
+    return [id for id, mark in tried_tests(folder / "progress.json").items() if mark == RIGHT]
 
 
 def corrected() -> list[str]:
@@ -229,9 +233,9 @@ def as_json() -> dict[str, Any]:
     return {"chapters": chapters, **solved, "tests": own, "predictions": guessed}
 
 
-def _recalled(aloud: bool) -> dict[str, Any]:
+def _recalled(aloud: bool, record: Path | None = None) -> dict[str, Any]:
     try:
-        record = record_path()
+        record = record or record_path()
         return {} if record is None else _entries(record)
     except (OSError, ValueError) as error:
         if aloud:
@@ -243,7 +247,6 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
     """Put a mark into the record; a failure to do so is reported. A solved exercise stays solved.
 
     A prediction that was missed has for its mark the "question" and what was "said"; once corrected, `CORRECTED`.
-
     Several processes may do so at once. A record that cannot be read is kept as `progress.json.bad`, and a new one
     begins. A file that holds something else is left as it is, and so is any that `MINIKV_PROGRESS` names.
 

@@ -1,4 +1,4 @@
-"""The scoreboard of chapter 08: what a conversation takes of several engines, side by side.
+"""The engines of chapter 08 side by side: the scoreboard, what a conversation takes of each; and their answers.
 
 Engines are watched from outside: none of them counts anything itself. Where the tree is the learner's, the tokens that
 go into it count how often they are compared. Our own tree compares packed edges in one call into C, so there every
@@ -7,6 +7,7 @@ token that a look-up matches was compared once.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from minikv.course.pieces.checking import own_pieces
 from minikv.engine.shells import CacheShell
 from minikv.prefix.base_index import way_to
 from minikv.serving import Engine, Generation
+from minikv.testing.canary import CanaryModel
 from minikv.testing.watch import Call, watch
 from minikv.tokens import common_prefix
 
@@ -141,3 +143,30 @@ def _counting(cache: Any, score: Score) -> Iterator[None]:
     finally:
         score.compared += _compared[0] - before
         del cache.pages_of
+
+
+def same_answers(yours: Sequence[Any], ours: Sequence[Any], workloads: int) -> int:
+    """Run random workloads, some of them short of room, on two engines; return how many requests were preempted.
+
+    An engine is given by its parts: a manager, a scheduler and an engine class. `AssertionError` names the first
+    workload in which a request gets other tokens.
+
+    >>> from minikv import CacheManager, Engine, Scheduler
+    >>> parts = CacheManager, Scheduler, Engine
+    >>> same_answers(parts, parts, workloads=10) > 0
+    True
+    """
+    chance, preempted = random.Random(8), 0
+    for number in range(1, workloads + 1):
+        prompts = [chance.choices(range(3), k=chance.randint(1, 12)) for _ in range(5)]
+        new, slots = chance.randint(1, 6), chance.randint(17, 40)
+        sides = [_generated(parts, prompts, new, slots) for parts in (yours, ours)]
+        tokens = [[turn.tokens for turn in side] for side in sides]
+        assert tokens[0] == tokens[1], f"workload {number}, {prompts}: yours gives {tokens[0]}, ours {tokens[1]}"
+        preempted += sum(turn.preemptions > 0 for turn in sides[0])
+    return preempted
+
+
+def _generated(parts: Sequence[Any], prompts: Any, new: int, slots: int) -> Any:
+    manager = parts[0](slots)
+    return parts[2](CanaryModel(9), manager, parts[1](manager, 16, 4)).generate(prompts, new)

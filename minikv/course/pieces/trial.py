@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import linecache
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
@@ -20,13 +19,13 @@ from minikv.engine import World
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, attempt, held, is_own, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
+_FORGOT = "did you forget to return it?"
+MADE, FEW = 300, 30  # cases
 MOST_WORDS = 200  # letters of a description in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
     "and are there few enough passes?"
 )
-# The cases of each strategy. Hypothesis would make the same ones again, which takes six times as long as playing them.
-_made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
 class PlayedFrame(NamedTuple):
@@ -73,6 +72,7 @@ class Difference:
     printed: str = ""
     forgot: str = ""
     answer: Any = None
+    is_constant: bool = True
 
     @property
     def attempted(self) -> bool:
@@ -88,6 +88,8 @@ class Difference:
     def words(self) -> str:
         """The difference in words; of an error, the line of the answer in which it was raised."""
         error, caption = self.error, self.caption
+        if not self.is_constant:
+            return "gives different answers to the same input"
         if error is None:
             return self._differs
         if isinstance(error, NotImplementedError):
@@ -96,7 +98,8 @@ class Difference:
             return f"{caption}. {NO_END}"
         if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
             return f"{caption}: {error}. If a cell above defines it, run the cells above first"
-        instead = "" if self.right is None else f"; expected: {seen_in_words(self.right)}"
+        is_outline = self.right is None or (isinstance(self.right, Words) and self.right[0].isdigit())
+        instead = "" if is_outline else f"; expected: {seen_in_words(self.right)}"
         return f"{caption} raised {Outcome(error=error)}{_line_of(error, self.answer)}{instead}"
 
     @property
@@ -115,7 +118,17 @@ class Difference:
         said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
         if self.mine is None and (self.forgot or isinstance(self.right, Raised)):
             said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({self.forgot})"
-        return f"{self.caption} {said}; expected: {right}"
+        return f"{self.caption} {said}; expected: {'a new one' if mine.startswith('the same ') else right}"
+
+
+class Verdict(NamedTuple):
+    """The output of `check`: the mark, the words after it, further lines, and a film; `hint` is the one among them."""
+
+    mark: str
+    words: str
+    notes: Sequence[str] = ()
+    film: Any = None
+    hint: str = ""
 
 
 def is_code(path: str) -> bool:
@@ -174,20 +187,20 @@ def difference(piece: Any, world: World, case: Any, got: Played, expected: Playe
     """Return the first difference between a played case and what is expected, or `None`."""
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
-    for at, frame in enumerate(expected.frames):
-        printed = got.outcome.printed
-        more: dict[str, Any] = {"printed": printed, "answer": world.get(piece.name)}
-        if at == len(got.frames):
-            right = frame.seen.get(RETURNED)
-            return Difference(case, at, frame.caption, RETURNED, None, right, error=got.outcome.error, **more)
+    more: dict[str, Any] = {"printed": got.outcome.printed, "answer": world.get(piece.name)}
+    for at, (own, frame) in enumerate(zip(got.frames, expected.frames)):
         for path, right in frame.seen.items():
-            mine = got.frames[at].seen.get(path, Words("not there"))
+            mine = own.seen.get(path, Words("not there"))
             if not same(mine, right):
                 if (path, mine) == (RETURNED, None) and not _may_be_none(piece):
-                    more["forgot"] = "it printed something; return it" if printed else "did you forget to return it?"
+                    more["forgot"] = "it printed something; return it" if more["printed"] else _FORGOT
                 before = got.frames[at - 1].seen.get(path) if at else None
                 return Difference(case, at, frame.caption, path, mine, right, before, **more)
-    return None
+    if got.outcome.error is None and len(got.frames) == len(expected.frames):
+        return None
+    at = min(len(got.frames), len(expected.frames) - 1)
+    caption, seen, _ = expected.frames[at]
+    return Difference(case, at, caption, RETURNED, None, seen.get(RETURNED), error=got.outcome.error, **more)
 
 
 @cache
@@ -213,15 +226,6 @@ def _known(piece: Piece, node: Any) -> tuple[dict[str, Played], World]:
     return {}, reference_world(piece, node)
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """The result of judging an answer: the smallest case that differs from the reference, and the number tried."""
-
-    found: Difference | None
-    cases: int
-    is_inconstant: bool = False
-
-
 def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: SearchStrategy[Any] | None) -> Any:
     """The first of `cases` that differs, or else the smallest that Hypothesis finds; `None` if there is none.
 
@@ -232,41 +236,44 @@ def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: Sea
     for case in cases:
         if differs(case):
             return case
-    if strategy is None or not any(differs(copy.deepcopy(case)) for case in _cases_of(strategy)):
+    if strategy is None or not any(differs(copy.deepcopy(case)) for case in made_cases(strategy, MADE)):
         return None
     found = smallest_case(differs, strategy)
     return INCONSTANT if found is None else found
 
 
-def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
-    """The cases that Hypothesis makes, in its order."""
+@cache
+def made_cases(strategy: SearchStrategy[Any], most: int) -> list[Any]:
+    """The cases that Hypothesis makes, in its order; to make them takes six times as long as to play them."""
     made: list[Any] = []
 
     def noted(case: Any) -> bool:
         made.append(case)
         return False
 
-    if strategy not in _made:
-        smallest_case(noted, strategy)
-        _made[strategy] = made
-    return _made[strategy]
+    smallest_case(noted, strategy, examples=most)
+    return made
 
 
-def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
-    """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
-    node, found, count = node_of(world), dict[str, Difference](), 0
+def judge(piece: Piece, world: World, thorough: bool = True) -> Difference | None:
+    """The smallest case in which an answer differs from ours; if not `thorough`, of the hand-picked ones and a few."""
+    node, found = node_of(world), dict[str, Difference]()
 
     def differs(case: Any) -> bool:
-        nonlocal count
         if any(isinstance(each.error, TooLong) for each in found.values()):
             return repr(case) in found  # one wait is enough
-        count += 1
         played = play_case(piece, world, case)
         if (each := difference(piece, world, case, played, played_by_us(piece, case, node))) is not None:
             found[repr(case)] = each
         return each is not None
 
-    case = smallest(differs, cases_for(piece), piece.strategy if thorough else None)
+    few = [] if thorough else made_cases(piece.strategy, FEW)
+    case = smallest(differs, [*cases_for(piece), *copy.deepcopy(few)], piece.strategy if thorough else None)
     if case is INCONSTANT:
-        return Judgement(None, count, is_inconstant=True)
-    return Judgement(found.get(repr(case)) if case is not None else None, count)
+        return Difference(None, 0, "", "", None, None, is_constant=False)
+    return found.get(repr(case)) if case is not None else None
+
+
+def cases_tried(piece: Piece) -> int:
+    """How many cases a right answer is tried on."""
+    return len(cases_for(piece)) + len(made_cases(piece.strategy, MADE))

@@ -1,16 +1,37 @@
-"""The worlds in which pieces run: the learner's names with the package's classes, and the package's alone."""
+"""A session, and the worlds of pieces: the learner's names with the package's classes, and the package's alone."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from minikv.course.pieces.piece import Piece
 from minikv.engine import World, classes_for, engine_world, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import attempt
+
+
+@dataclass
+class Session:
+    """The state of a notebook's session; `begin` starts another one."""
+
+    opened: set[int] = field(default_factory=set)  # the chapter that has begun
+    accepted: dict[str, Any] = field(default_factory=dict)  # by piece, the learner's newest right answer
+    aside: set[str] = field(default_factory=set)  # pieces of the learner's file that no longer pass
+    waiting: dict[str, dict[str, str]] = field(default_factory=dict)  # right pieces that do not fit the file yet
+    guesses: dict[str, Any] = field(default_factory=dict)  # by label
+    hints_given: dict[str, int] = field(default_factory=dict)  # by piece, how many
+    advised: set[str] = field(default_factory=set)  # the advice that was given
+
+    def begin(self, chapter: int) -> None:
+        """Forget everything, and open a chapter."""
+        vars(self).update(vars(Session({chapter})))
+
+
+session = Session()
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
