@@ -395,7 +395,7 @@ The engines add what this chapter leaves out: caches that extend to host memory 
 
 ## Recap
 
-Keys and values depend on the tokens up to them and on nothing later, so prompts that begin alike can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it provides is the hit rate. If one token near the beginning of a prompt changes, everything after it is computed again.
+Keys and values depend on the tokens up to them and on nothing later, so prompts that start the same can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it provides is the hit rate. If one token near the beginning of a prompt changes, everything after it is computed again.
 
 **Check yourself**
 

@@ -70,13 +70,13 @@ Slots 0 to 6 are on the list twice, so each of them will soon have two owners. T
 
 ## Build it
 
-A pool hands out whole pages and never looks inside one, so it doesn't matter to the pool how many slots a page has. In this chapter a page is a single slot, so the two words mean the same.
+A pool hands out whole pages and never looks inside one, so it doesn't matter how many slots a page has. In this chapter a page is a single slot, so the two words mean the same.
 
 ### Step 1: a stack of free pages
 
 The simplest pool is a **free list**: all free pages are on a stack. A request takes its pages off the top, and returned pages go back on top. A request's pages don't have to be neighbors, because the page table lists them one by one. So no gap is ever too small, and nothing has to be searched.
 
-Here is the class, which the set-up cell at the top has defined. The last two methods call the functions that you are about to write.
+Here is the class. Its last two methods call the functions that you will write.
 """
 
 # %%
@@ -90,7 +90,7 @@ The rule for handing out pages is **all or nothing**. A request with half of its
 
 #### 2.1 You write: `alloc` (10 minutes)
 
-Take `count` pages off the stack (`count` may be 0), mark them as in use, and return them in a list. The page on top of the stack comes first.
+Take `count` pages off the stack (`count` may be 0), mark them as in use, and return them in a list. The page on top of the stack comes first. A pool may have millions of pages, so copy nothing.
 """
 
 
@@ -158,7 +158,7 @@ With the guard in place, the rest is short. One choice is left: in which order d
 
 #### 2.3 You write: `free` (5 minutes)
 
-Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array.
+Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array. Don't change it, and don't copy the stack.
 
 *Test it first* (optional, 10 minutes): write a test that fails on a wrong `free`. `catch` runs it on the package's version, which must pass, and on wrong answers that people have given.
 """
@@ -241,7 +241,7 @@ except ValueError:
 
 # %% [markdown]
 """
-That is the whole pool. Remember its pattern, because every structure in this course follows it: **check everything, then change everything**.
+That is the whole pool. Its pattern returns throughout the course: **check everything, then change everything**.
 
 ### Step 4: answer a prompt
 
@@ -255,7 +255,7 @@ source(PromptList)
 """
 #### 2.4 You write: `cached_row` (10 minutes)
 
-`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`.
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. Compare each token only once.
 """
 
 

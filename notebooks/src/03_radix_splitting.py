@@ -72,7 +72,7 @@ Ten times as many prompts, ten times as many comparisons for *each* lookup. A bu
 
 ### Step 1: one token per edge
 
-Start with the simplest structure that works. Put one token on each edge, and let prompts that begin alike follow the same path. A node needs nothing but its children:
+Start with the simplest structure that works. Put one token on each edge, and let prompts that start the same follow the same path. A node needs nothing but its children:
 """
 
 
@@ -112,7 +112,7 @@ Count the boxes. A 20,000-token prompt needs 20,000 nodes, and each node is an o
 
 ### Step 2: many tokens per edge
 
-So keep a node only where something happens: where a prompt ends, or where two prompts part ways. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children can begin with the same one.
+So keep a node only where something happens: where a prompt ends, or where two prompts diverge. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children can begin with the same one.
 """
 
 
@@ -129,7 +129,7 @@ draw(root)
 
 # %% [markdown]
 """
-One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts part in the *middle* of the edge. There is no node there. We have to make one.
+One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts diverge in the *middle* of the edge. There is no node there, so we make one.
 
 ### Step 3: split an edge
 
@@ -182,7 +182,7 @@ Now follow a prompt from the root, edge by edge, as far as the tree agrees with 
 
 #### 3.4 You write: `walk` (10 minutes)
 
-Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Use a loop: a long conversation can be a path of thousands of nodes, and Python stops a function that calls itself that often.
+Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Give `common` no more tokens than the node has, since a slice is a copy. Use a loop: Python stops a function that calls itself for each of thousands of nodes.
 """
 
 
@@ -204,13 +204,11 @@ draw(root, matched=node)
 """
 ### Step 5: insert and match
 
-The rest is short, because the walk does the hard part.
-
 To **insert** a prompt, walk it. Whatever the walk did not find is new, and becomes one new leaf. Whatever it found is already in the tree and keeps the slots it has. Tell the caller how many tokens that was. The caller has a second set of slots for them and must free it, or those slots are lost for good.
 
 #### 3.5 You write: `insert` (5 minutes)
 
-Return the node where the prompt ends, and how many tokens were there already.
+Return the node where the prompt ends, and how many tokens were there already. The tree keeps copies of both lists.
 """
 
 
@@ -224,7 +222,7 @@ insert = check("3.5 insert", insert)
 
 # %% [markdown]
 """
-To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree.
+To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree. Copy no list once per node.
 
 #### 3.6 You write: `match` (5 minutes)
 
@@ -374,7 +372,7 @@ If slots are handed out in pages, only whole pages can be shared. This is **page
 
 #### 3.8 You write: `pages_of` (5 minutes)
 
-Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out.
+Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out. Don't copy the rest for each page.
 """
 
 
@@ -485,7 +483,7 @@ check("3.9 radix_nodes", radix_nodes)
 """
 <details><summary>Hint</summary>
 
-There is a node where a prompt ends and where two prompts part ways. Each such prefix makes one node, no matter how many prompts end or part there. The empty prefix is the root.
+There is a node where a prompt ends and where two prompts diverge. Each such prefix makes one node, no matter how many prompts end or diverge there. The empty prefix is the root.
 
 </details>
 
@@ -504,7 +502,7 @@ def radix_nodes(prompts):
 
 Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} That tree has this bug; see {{engines pymllm-swa-split}}.
 
-Your function gets a cache that is built from the package's pieces, except for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
+Your function gets a cache that is built from the package's pieces, except for this `walk`. Write calls to its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -515,7 +513,7 @@ careless("3.10")
 
 # %%
 def calls_that_expose_it(cache):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     cache.insert([1, 2], [0, 1])
     cache.match_prefix([1, 2])
 
@@ -567,7 +565,7 @@ These engines also keep nodes whose contents have moved to host memory, send eve
 
 ## Recap
 
-A radix tree keeps a node only where a prompt ends, where two prompts part, or where a match ended, so the cost of a lookup depends on the prompt and not on how much is cached. A split makes a new upper node and leaves the old node as the lower half, so every reference to the old node stays right. Even a lookup may split, and with pages only whole pages are stored, matched and shared.
+A radix tree keeps a node only where a prompt ends, where two prompts diverge, or where a match ended, so the cost of a lookup depends on the prompt and not on how much is cached. A split makes a new upper node and leaves the old node as the lower half, so every reference to the old node stays right. Even a lookup may split, and with pages only whole pages are stored, matched and shared.
 
 **Check yourself**
 

@@ -501,7 +501,7 @@ def how_many_fit(free, prefixes, waiting):
 
 #### 4.10 Bug hunt: unlock without a receipt
 
-This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls of its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
+This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function gets such a cache. Write calls to its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
 """
 
 # %%
@@ -512,7 +512,7 @@ careless("4.10")
 
 # %%
 def calls_that_expose_it(cache):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     cache.insert([1, 2], [0, 1])
     anna = cache.acquire([1, 2, 3])
     cache.unlock(anna)
@@ -589,7 +589,7 @@ So your cache doesn't rely on counts alone. It keeps a receipt for each lock, in
 
 If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
 
-*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails.
+*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails. Its sentence counts, too.
 """
 
 
@@ -599,7 +599,7 @@ def test_return_receipt(return_receipt):
     cache = RadixCache()
     anna, ben = cache.insert([1], [0]), cache.insert([1, 2], [0, 1])
     held = {anna: 2}  # Ben holds nothing
-    raise NotImplementedError  # `assert` what must be true of `held` afterwards
+    raise NotImplementedError  # `assert` what must be true of `held` and of the error
 
 
 catch("4.8 return_receipt", test_return_receipt)

@@ -233,7 +233,7 @@ Ben's `[5 6]` is locked and has no place. `[3 4]` is the least recently used. Th
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, and `cache.evictable`, a number of pages, no longer counts it. Return a list of the pages of all victims, in the order in which they went.
+Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, where its first token leads to it, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and let that one list grow.
 
 If everything that is left is locked, the ring is empty. Then return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
 """
@@ -500,7 +500,7 @@ class TwoRings:
 
 #### 5.8 Bug hunt: the way back
 
-Your function is given a cache whose `unlock` walks down from the root instead of up to it. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) Below, `expose` puts a node back into the ring. `check` compares the slots that each `evict` returns with those of a correct cache.
+Your function is given a cache whose `unlock` walks down from the root instead of up to it. Write calls to its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) Below, `expose` puts a node back into the ring. `check` compares the slots that each `evict` returns with those of a correct cache.
 """
 
 # %%
@@ -511,7 +511,7 @@ careless("5.8")
 
 # %%
 def calls_that_expose_it(cache):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     cache.insert([1], [0])
     cache.insert([1, 2], [0, 1])
     cache.evict(1)

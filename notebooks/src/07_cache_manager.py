@@ -149,12 +149,12 @@ Freeing the duplicates is the delicate part. For every new token, the request re
 
 #### 7.1 You write: `checkpoint` (25 minutes)
 
-Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
+Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. Search nothing: a page and its duplicate have the same place. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
 
 | call | what it returns |
 |---|---|
 | `manager.cache.insert(tokens, pages, namespace=...)` | a result; its `prefix_length` is how many tokens were there already |
-| `manager.cache.acquire(tokens, namespace=...)` | the match, already locked |
+| `manager.cache.acquire(tokens, namespace=...)` | the match, already locked; its `pages` are an array, and `length` counts tokens |
 | `manager.cache.unlock(handle)` | nothing; releases one lock |
 | `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
 
@@ -261,7 +261,7 @@ The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfP
 
 #### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. They are at the end, so search nothing. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """
@@ -497,7 +497,7 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-Here `abort` uses the wrong attribute, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` uses the wrong attribute, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls to its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%
@@ -508,7 +508,7 @@ careless("7.5")
 
 # %%
 def calls_that_expose_it(manager):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     anna = manager.start([1, 2, 3])
     manager.advance(anna)
     manager.abort(anna)

@@ -55,7 +55,7 @@ print(f"{len(turns)} prompts: {found} of {everything:,} tokens found")
 
 # %% [markdown]
 """
-Nothing at all. No two prompts are *equal*; they only begin alike. The index has to find a shared beginning of any length.
+Nothing at all. No two prompts are *equal*; they only start the same. The index has to find a shared beginning of any length.
 
 ## Build it
 
@@ -73,9 +73,9 @@ The root comes before the first token. `node.children` maps a token to the child
 
 #### 9.1 You write: `trie_find` (5 minutes)
 
-Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be longer than Python's stack is deep, so use a loop.
+Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be deeper than Python's stack: use a loop.
 
-*Test it first* (optional, 5 minutes).
+*Test it first* (optional, 5 minutes): empty, missing, deep?
 """
 
 
@@ -551,7 +551,7 @@ careless("9.6")
 
 # %%
 def calls_that_expose_it(rows):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     anna = rows.start([1, 2, 3])
     rows.finish(anna)
 

@@ -77,7 +77,7 @@ source(sha_key)
 """
 #### 10.1 You write: `block_keys` (5 minutes)
 
-Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0.
+Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0. Don't copy the rest for each block.
 """
 
 
@@ -198,7 +198,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 | `pool.queue.add_first(block)` | puts a block at the front of the queue |
 | `pool.queue.add_last(block)` | puts a block at the end of the queue |
 
-Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
+Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing. Don't search the queue.
 
 *Test it first* (optional, 10 minutes): `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
 """
@@ -512,7 +512,7 @@ def lazy_hit(table, keys):
 
 ## What it cost
 
-A tree keeps a node only where prompts end or part. A dictionary keeps an entry with a 32-byte key for every block, whatever the prompts look like. Here are both with the prompts of the help desk.
+A tree keeps a node only where prompts end or diverge. A dictionary keeps an entry with a 32-byte key for every block, whatever the prompts look like.
 """
 
 # %%

@@ -497,7 +497,7 @@ careless("11.6")
 
 # %%
 def calls_that_expose_it(desk):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     desk.attach("A", "a", [1, 2])
     desk.detach("A", "a")
 

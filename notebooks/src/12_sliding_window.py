@@ -235,7 +235,7 @@ source(WindowTree)
 
 # %% [markdown]
 """
-Ten readers talk to the help desk, with two turns each, and all prompts begin alike. There are 3,000 slots but only 400 window slots. The cell prints how many tokens each turn finds.
+Ten readers talk to the help desk, with two turns each, and all prompts start the same. There are 3,000 slots but only 400 window slots. The cell prints how many tokens each turn finds.
 """
 
 # %%
@@ -253,7 +253,7 @@ for reader in range(10):
 
 # %% [markdown]
 """
-Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts part have just gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
+Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts diverge have just gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
 
 Now all twenty turns are over, and nearly half of the cached tokens have lost their window. Each reader wants to continue after the second turn.
 """
@@ -374,7 +374,7 @@ By then `8 9` is the least recently used edge, and it is a leaf with nothing but
 
 #### 12.5 Design: which windows are worth keeping?
 
-`spare` takes the least recently used windows. But most windows are worth nothing from the start: a match ends where a prompt ends, or where two prompts part. Suppose we knew these places on one path. `ends` lists how many tokens come before each of them. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
+`spare` takes the least recently used windows. But most windows are worth nothing from the start: a match ends where a prompt ends, or where two prompts diverge. Suppose we knew these places on one path. `ends` lists how many tokens come before each of them. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
 """
 
 
@@ -418,7 +418,7 @@ careless("12.6")
 
 # %%
 def calls_that_expose_it(tree):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     tree.serve([1, 2, 3])
     anna = tree.find([1, 2, 3])
     tree.leave(*anna)

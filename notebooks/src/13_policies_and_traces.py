@@ -262,14 +262,14 @@ Two rules of chapters 04 and 05 still hold:
 
 For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
 
-*Test it first* (optional, 10 minutes): what if it counts uses instead of blocks?
+*Test it first* (optional, 10 minutes): what if it counts uses instead of blocks, or reads backwards?
 """
 
 
 # %%
 def test_reuse_distances(reuse_distances):
     """Fail if `reuse_distances` is wrong."""
-    raise NotImplementedError  # assert sorted(reuse_distances([[1], [1]])) == [1]
+    raise NotImplementedError  # `assert` what sorted(reuse_distances(...)) must be
 
 
 catch("13.1 reuse_distances", test_reuse_distances)

@@ -304,7 +304,7 @@ A request finds some blocks on the device, and after them some in host memory on
 
 #### 14.4 You write: `load_back` (15 minutes)
 
-Start to load the blocks of `path` whose `device` is `None`, and return them as a list, in order. `tiers.take(count)` returns up to `count` device pages, and makes room as far as it can. `tiers.start(block, page)` starts a load. With fewer pages than blocks, load the first ones.
+Start to load the blocks of `path` whose `device` is `None`, and return them as a new list, in order. `tiers.take(count)` returns up to `count` device pages, and makes room as far as it can. `tiers.start(block, page)` starts a load. With fewer pages than blocks, load the first ones.
 
 The bytes arrive later. Until then nobody may give the host page away: each block that is being loaded has 1 more in `host_locks`, which is taken away when its bytes have arrived. (`Tiers.arrive` does that.) A block that got no page keeps no lock.
 """
@@ -536,7 +536,7 @@ careless("14.7")
 
 # %%
 def calls_that_expose_it(tiers):
-    raise NotImplementedError  # delete this line, and add calls to the others
+    raise NotImplementedError  # delete this line, and add more calls
     tiers.serve(["a", "ab"])
     tiers.serve(["a", "ab"])
 

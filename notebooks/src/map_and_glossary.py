@@ -63,7 +63,7 @@ An arrow leads from a chapter to the next one that needs it.
 | trie | a tree with one token on each edge | 03 |
 | radix tree | a tree with one or more tokens on each edge | 03 |
 | edge, node | an edge is a run of tokens, a node the place where it ends; pictures show both as one box | 03 |
-| split | cutting an edge in two where two prompts part | 03 |
+| split | cutting an edge in two where two prompts diverge | 03 |
 | page alignment | storing and matching whole pages only | 03 |
 | namespace | a label that keeps equal prompts apart | 03 |
 | lock | a request's claim on a prefix: nothing on the path to it may be evicted | 04 |
