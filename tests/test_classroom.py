@@ -18,12 +18,14 @@ from minikv import cli
 from minikv.course import classroom
 from minikv.course.classroom import judge_class, judge_student, student_files
 from minikv.course.pieces import checking
-from minikv.course.pieces.guessing import guesses, progress
+from minikv.course.pieces.guessing import progress
 from minikv.course.pieces.mine import _with_failed, assembled
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.record import opened, remember
+from minikv.course.pieces.record import RIGHT as SOLVED
+from minikv.course.pieces.record import WRONG, remember
 from minikv.course.pieces.stored import is_as_printed
 from minikv.course.pieces.trial import judge
+from minikv.course.pieces.worlds import session
 from minikv.course.playground import GOALS, playground
 from minikv.testing import attempt
 
@@ -34,7 +36,7 @@ def judged_here(monkeypatch):
 
     def messages(judge, path, most_bytes):
         assert (judge, most_bytes) == ("minikv.course.classroom:judge_file", classroom.MOST_BYTES)
-        checking._accepted.clear()
+        session.accepted.clear()
         said = []
         classroom.judge_file(lambda **message: said.append(message), path)
         return said
@@ -43,7 +45,7 @@ def judged_here(monkeypatch):
     monkeypatch.setattr(classroom, "messages_apart", messages)
     monkeypatch.setattr(checking, "judge", partial(judge, thorough=False))
     yield
-    checking._accepted.clear()
+    session.accepted.clear()
 
 
 @pytest.fixture
@@ -99,6 +101,16 @@ def test_the_commands_print_what_the_guide_shows(monkeypatch):
     monkeypatch.setenv("MINIKV_PROGRESS", "")  # which is set there
     shown = teachers.blocks()
     assert teachers.printed() == {name: shown[name] for name in ("class report", "progress", "verify")}
+
+
+def test_tests_that_catch_enough_are_those_of_the_record_beside_a_file(judged_here, tmp_path, monkeypatch):
+    (home := tmp_path / "anna").mkdir()
+    (home / "my_minikv.py").write_text(teachers.handed_in({"2.1": 0}), "utf-8")
+    monkeypatch.setenv("MINIKV_PROGRESS", str(home / "progress.json"))
+    remember("3.6 test", SOLVED), remember("2.3 test", WRONG)
+    found = judge_class(tmp_path)
+    assert found.as_json()["students"][0]["tests"] == ["3.6"]
+    assert str(found).splitlines()[1].endswith("1  tests: 3.6")
 
 
 # -- a file that does harm --------------------------------------------------------------------------------------------
@@ -247,7 +259,7 @@ def test_what_a_file_writes_into_the_pipe_cannot_stop_the_report(monkeypatch, tm
     monkeypatch.setattr(classroom, "messages_apart", lambda *_, **__: forged)
     (tmp_path / "anna.py").write_text("")
     (student,) = judge_class(tmp_path).students
-    assert student == ("anna", {}, "the process wrote what is not a verdict while {} was judged")
+    assert student == ("anna", {}, "the process wrote what is not a verdict while {} was judged", ())
 
 
 # -- the same as printed ----------------------------------------------------------------------------------------------
@@ -345,7 +357,7 @@ def test_a_name_is_no_formula_for_a_spreadsheet():
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "progress.json"))
-    opened.clear(), guesses.clear()  # what other tests did in this session
+    session.opened.clear(), session.guesses.clear()  # what other tests did in this session
     return tmp_path / "progress.json"
 
 

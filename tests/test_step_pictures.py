@@ -56,5 +56,5 @@ def test_an_answer_that_raises_is_said_to_have_ended():
     piece = find_piece("8.3")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: 1 // 0
-    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).found)
+    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False))
     assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from minikv.course.pieces.checking import CANNOT, verdict_on
 from minikv.course.pieces.mine import failed_sections, kept_sections, load, world_with
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, find_piece, pieces_of
-from minikv.course.pieces.record import RIGHT
+from minikv.course.pieces.record import RIGHT, good_tests
 from minikv.course.pieces.record import WRONG as FAILED
 from minikv.course.pieces.stored import is_as_printed
 from minikv.course.pieces.trial import NO_END
@@ -58,11 +58,15 @@ class Judged(NamedTuple):
 
 
 class Student(NamedTuple):
-    """A student, the pieces in their file by id, and `trouble`: why some or all of it could not be judged."""
+    """A student, the pieces in their file by id, and `trouble`: why some or all of it could not be judged.
+
+    Of their `tests`, those that catch enough are named by their pieces, as the record beside the file has it.
+    """
 
     name: str
     pieces: Mapping[str, Judged]
     trouble: str = ""
+    tests: Sequence[str] = ()
 
     def at(self, piece: Piece) -> Judged:
         """The verdict on a piece."""
@@ -116,7 +120,7 @@ def judge_student(name: str, file: Path | None) -> Student:
     """Judge the pieces of a student's file in another process, whatever it does there.
 
     >>> judge_student("cem", None)
-    Student(name='cem', pieces={}, trouble='no my_minikv.py was handed in')
+    Student(name='cem', pieces={}, trouble='no my_minikv.py was handed in', tests=())
     """
     if file is None or file.suffix in PACKED:
         return Student(name, {}, "no my_minikv.py was handed in" + ("; is one in this file?" if file else ""))
@@ -133,8 +137,9 @@ def judge_student(name: str, file: Path | None) -> Student:
             doing = f"{now} was judged" if now else "the file ran"
             ended = f"the process {message.get('end', 'wrote what is not a verdict')} while {doing}"
             trouble = trouble or one_line(message.get("error", ended), 200)
-    is_named = _SOMEBODY.search(_FILE.sub("", name.removesuffix(".py")))
-    return Student(name, pieces, trouble or ("" if is_named or not name.endswith(".py") else NAMELESS))
+    is_nameless = name.endswith(".py") and not _SOMEBODY.search(_FILE.sub("", name[:-3]))
+    tests = () if _FILE.sub("", file.stem) else good_tests(file.parent)
+    return Student(name, pieces, trouble or NAMELESS * is_nameless, tests)
 
 
 def judge_file(say: Say, path: str) -> None:
@@ -238,7 +243,8 @@ class ClassReport:
         students = []
         for each in self.students:
             pieces = {id: judged._asdict() for id, judged in each.pieces.items()}
-            students.append({"student": each.name, "solved": each.solved, "trouble": each.trouble, "pieces": pieces})
+            students.append({"student": each.name, "solved": each.solved, "tests": each.tests, "pieces": pieces,
+                             "trouble": each.trouble})  # fmt: skip
         mistakes = [
             {"piece": piece.id, "hint": hint, "students": [each.name for each in students]}
             for piece, hint, students in self.mistakes
@@ -259,18 +265,19 @@ class ClassReport:
     def __str__(self) -> str:
         rows = [["student", *(f"{pieces[0].chapter:02d}" for pieces in self.begun)]]
         for each in self.students:
-            signs = ["".join(_SIGNS[each.at(piece).mark] for piece in pieces) for pieces in self.begun]
-            rows.append([each.name, *(signs if each.pieces or not each.trouble else [""] * len(signs))])
+            rows.append([each.name, *("".join(_SIGNS[each.at(piece).mark] for piece in own) for own in self.begun)])
         wide = [max(map(len, column)) for column in zip(*rows)]
-        ends = ["solved", *(f"{each.solved:6}  {each.trouble}".rstrip() for each in self.students)]
+        ends = ["solved"]
+        for each in self.students:
+            own = f"  tests: {', '.join(each.tests)}" if each.tests else ""
+            ends.append(f"{each.solved:6}{own}  {each.trouble}".rstrip())
         lines = ["  ".join([*map(str.ljust, row, wide), end]) for row, end in zip(rows, ends)]
         if self.begun:
             lines += ["", ", ".join(f"{sign} {mark}" for mark, sign in _SIGNS.items())]
         for piece, hint, students in self.mistakes:
             names = ", ".join(each.name for each in students)
             said = f"{len(students)} × {piece.id} {piece.name}: {hint}", f"    {names}"
-            cases = [f"    for example: {words}" for words in [students[0].at(piece).words] if words]
-            if hint.startswith(NO_HINT[:9]) and len(students) > 1:  # each may be another mistake
-                cases = [f"    {each.name}: {each.at(piece).words}" for each in students]
+            shown = students if hint.startswith(NO_HINT[:9]) else students[:1]  # each may be another mistake
+            cases = [f"    {each.name}: {each.at(piece).words}" for each in shown if each.at(piece).words]
             lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, *cases))]
         return "\n".join(lines)

@@ -37,11 +37,12 @@ class SpokenTurn:
     computed: int
 
 
+@dataclass(frozen=True, repr=False)
 class LiveChat:
     """The `turns` of a conversation; `str()` shows what was said and what each turn cost."""
 
-    def __init__(self, turns: Sequence[SpokenTurn], is_stored: bool = False):
-        self.turns, self.is_stored = list(turns), is_stored
+    turns: list[SpokenTurn]
+    is_stored: bool = False
 
     @property
     def prompt(self) -> int:

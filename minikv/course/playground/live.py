@@ -146,8 +146,7 @@ class LiveCache:
         self.running[sequence.number] = sequence, f"{step.said}{step.where}"
         cached, length = sequence.cached_length, sequence.length
         found, rest = f"{cached} of {length} cached{_loaded(sequence)}", f"{length - cached} to compute"
-        words = f"r{sequence.number} runs: {found}, {rest}{evicted}"
-        return StepOutcome(words, cached)
+        return StepOutcome(f"r{sequence.number} runs: {found}, {rest}{evicted}", cached)
 
     def _publish(self, step: Step) -> StepOutcome:
         """Compute what is left of the prompt, and publish it."""
