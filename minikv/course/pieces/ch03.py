@@ -93,7 +93,7 @@ def slots_lost_or_twice(root: Any, pool: Any, slots: set[int]) -> dict[str, Any]
     }
 
 
-_PATH = [*range(60)]
+_PATH = range(60)
 _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230)]  # each node has the next one last
 
 PIECES = (

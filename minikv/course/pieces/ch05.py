@@ -178,7 +178,7 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         cost=Cost("steps in a cache of 200 leaves",
-                  [(1, _MANY, [], [*range(200)][::-1], [1]), (1, _MANY, [], [], [150])],
+                  [(1, _MANY, [], range(200)[::-1], [1]), (1, _MANY, [], [], [150])],
                   "the oldest node is the victim, its first token leads to it, and one list grows: look at no others"),
     ),
     Piece(

@@ -9,11 +9,10 @@ from typing import Any
 
 from minikv.course.pieces.colab import colab_advice, move_on_colab
 from minikv.course.pieces.cost import work_of
-from minikv.course.pieces.facts import about_depth
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, numbering_of, recalled, run_own, world_with
-from minikv.course.pieces.mistakes import about_difference, hint_for, mistake_in
+from minikv.course.pieces.mistakes import hint_for, hint_for_exercise
 from minikv.course.pieces.origin import lines_below_raise, namespace_of
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, reached, remember, sign
@@ -184,7 +183,7 @@ def _exercised(task: Any, answer: Any) -> Verdict:
         return Verdict(RIGHT, "correct in every case tried")
     if not found.attempted:
         return Verdict(NOT_ATTEMPTED, "not attempted yet")
-    hint = hint_for(task, world, found) if found.is_constant else _STATE
+    hint = hint_for_exercise(task, world, found) if found.is_constant else _STATE
     return Verdict(WRONG, found.words + (f". Hint: {hint}" if hint else ""))
 
 
@@ -201,27 +200,28 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     found = judge(piece, world)
     if found is not None:
         return _not_right(piece, answer, world, found)
-    words = _praise(piece, world_for(piece, answer, namespace))  # among our other pieces
-    if words.startswith("correct, but"):
-        return Verdict(WRONG, words, _earlier(piece), hint=f": {piece.cost.why}" if piece.cost else "")
+    if too_slow := _too_slow(piece, world_for(piece, answer, namespace)):  # among our other pieces
+        why = piece.cost.why if piece.cost else ""
+        return Verdict(WRONG, f"correct, but {too_slow}. Hint: {why}", _earlier(piece), hint=f": {why}")
     session.accepted[piece.id] = answer
-    return Verdict(RIGHT, words, [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()])
+    notes = [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()]
+    return Verdict(RIGHT, f"correct in {cases_tried(piece)} cases", notes)  # without a count, which differs by Python
 
 
-def _praise(piece: Piece, world: World) -> str:
-    words = f"correct in {cases_tried(piece)} cases"
+def _too_slow(piece: Piece, world: World) -> str:
+    """What an answer does in a large case, where that is too much."""
     if piece.cost is None:
-        return words
-    if (counted := attempt(partial(work_of, piece, world))).error is not None:
+        return ""
+    counted = attempt(partial(work_of, piece, world))
+    if counted.error is not None:
         if is_judges(counted.error):
-            return f"{words}. The {piece.cost.unit} could not be counted, because of {_OUR_ERROR}: {counted}"
-        hint = f". Hint: {piece.cost.why}" if isinstance(counted.error, TooLong) else ""
-        return f"correct, but a large case ends in {counted}{hint}"
+            raise counted.error
+        return f"a large case ends in {counted}"
     ours_takes = work_of(piece, world_for(piece, ours(piece.id, world), world))
     for mine, enough in zip(counted.value, ours_takes):
         if mine > piece.cost.most * enough:
-            return f"correct, but too slow: {mine} {piece.cost.unit} where {enough} are enough. Hint: {piece.cost.why}"
-    return words  # without the count, which differs from one Python to another
+            return f"too slow: {mine} {piece.cost.unit} where {enough} are enough"
+    return ""
 
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Verdict:
@@ -233,19 +233,13 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Ve
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {runs}")
     if not found.is_constant:
         return Verdict(WRONG, f"{found.words}. D{_STATE[1:]}.", _earlier(piece), hint=f": {_STATE}")
-    depth = about_depth(found)
-    is_long = depth is not None or isinstance(found.error, TooLong)  # each further look would take as long again
-    mistake = None if is_long else mistake_in(piece, world, found.case)
+    said, is_all = hint_for(piece, world, found)
     notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
-    if not (mistake is not None and mistake.is_all) and not isinstance(found.error, NameError):
+    if not is_all and not isinstance(found.error, NameError):
         notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
-    if mistake is not None:
-        said = f"{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}"
-    else:
-        said = f": {depth}" if depth else "" if is_long else about_difference(piece, world, found) or ""
     if said:
         notes.insert(0, f"  Hint{said}.")
-    film = None if is_long else both_films(piece, world, found)
+    film = None if isinstance(found.error, TooLong | RecursionError) else both_films(piece, world, found)
     return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film, said)
 
 

@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from minikv.course.pieces.facts import about_error, about_form, facts_of, is_deep
+from minikv.course.pieces.facts import about_depth, about_error, about_form, facts_of, is_deep
 from minikv.course.pieces.observer import RETURNED, Raised
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.record import WRONG, sign
@@ -106,7 +106,7 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
     return others[ranked[0][2]][0]
 
 
-def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
+def hint_for_exercise(exercise: Piece, world: World, found: Difference) -> str | None:
     """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
 
     Otherwise it is one for a result of the wrong kind or an error, or the general one; or none if the line says all.
@@ -124,6 +124,17 @@ def hint_for(exercise: Piece, world: World, found: Difference) -> str | None:
         return about_error(found.error)  # or the line says it
     fact = about_difference(exercise, world, found)
     return "; ".join(filter(None, [fact and fact[2:], general])) or None
+
+
+def hint_for(piece: Piece, world: World, found: Difference) -> tuple[str, bool]:
+    """The hint for an answer to a piece, as it goes on after "Hint", and whether it names all that is wrong."""
+    if depth := about_depth(found):
+        return f": {depth}", False
+    if isinstance(found.error, TooLong):  # each further look would take as long again
+        return "", False
+    if (mistake := mistake_in(piece, world, found.case)) is not None:
+        return f"{' (perhaps)' * (not mistake.is_all)}: {mistake.wrong.hint}", mistake.is_all
+    return about_difference(piece, world, found) or "", False
 
 
 def about_difference(piece: Piece, world: World, found: Difference) -> str | None:

@@ -256,7 +256,10 @@ def made_cases(strategy: SearchStrategy[Any], most: int) -> list[Any]:
 
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Difference | None:
-    """The smallest case in which an answer differs from ours; if not `thorough`, of the hand-picked ones and a few."""
+    """The first hand-picked case in which an answer differs from ours, or the smallest that is made for it.
+
+    If it is not `thorough`, few are made.
+    """
     node, found = node_of(world), dict[str, Difference]()
 
     def differs(case: Any) -> bool:
