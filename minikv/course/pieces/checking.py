@@ -209,7 +209,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
 
 
 def _too_slow(piece: Piece, world: World) -> str:
-    """What an answer does in a large case, where that is too much."""
+    """The work of an answer in a large case, in words, where it is too much."""
     if piece.cost is None:
         return ""
     counted = attempt(partial(work_of, piece, world))

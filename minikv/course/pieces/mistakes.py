@@ -127,7 +127,7 @@ def hint_for_exercise(exercise: Piece, world: World, found: Difference) -> str |
 
 
 def hint_for(piece: Piece, world: World, found: Difference) -> tuple[str, bool]:
-    """The hint for an answer to a piece, as it goes on after "Hint", and whether it names all that is wrong."""
+    """The hint for an answer to a piece, as it follows "Hint", and whether it names all that is wrong."""
     if depth := about_depth(found):
         return f": {depth}", False
     if isinstance(found.error, TooLong):  # each further look would take as long again
