@@ -107,7 +107,8 @@ def test_tests_that_catch_enough_are_those_of_the_record_beside_a_file(judged_he
     (home := tmp_path / "anna").mkdir()
     (home / "my_minikv.py").write_text(teachers.handed_in({"2.1": 0}), "utf-8")
     monkeypatch.setenv("MINIKV_PROGRESS", str(home / "progress.json"))
-    remember("3.6 test", SOLVED), remember("2.3 test", WRONG)
+    for test, mark in (("3.6", SOLVED), ("2.3", WRONG), ("99.9", SOLVED), ("\x1b[31m\nben", SOLVED)):
+        remember(f"{test} test", mark)
     found = judge_class(tmp_path)
     assert found.as_json()["students"][0]["tests"] == ["3.6"]
     assert str(found).splitlines()[1].endswith("1  tests: 3.6")

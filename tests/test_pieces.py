@@ -739,7 +739,57 @@ def out_of_order(ring):
         passed.append(node)
     return None
 """,
+    "3.8": """def pages_of(tokens, size):
+    found, rest = [], list(tokens)
+    while len(rest) >= size:
+        found.append(tuple(rest[:size]))
+        del rest[:size]
+    return found
+""",
+    "3.6": """def match(root, tokens):
+    end, parts = walk(root, tokens)[0], []
+    node = end
+    while node.parent is not None:
+        parts.append(node.slots)
+        node = node.parent
+    return end, sum(reversed(parts), [])
+""",
+    "2.3": """def free(pool, pages):
+    if guard(pool, pages) is not None:
+        raise ValueError("not yours")
+    for page in pages:
+        pool.in_use[page] = False
+    pool.stack[:] = [*pool.stack, *reversed(pages)]
+""",
 }
+# What is slow in a large case for no other reason than that it is written in another way.
+OTHERWISE = {
+    "2.1": """def alloc(pool, count):
+    assert isinstance(pool, Pool)
+    if count > len(pool.stack):
+        raise MemoryError
+    if count == 0:
+        return []
+    page = pool.stack.pop()
+    pool.in_use[page] = True
+    return [page, *alloc(pool, count - 1)]
+""",
+    "10.4": """def seed_of(lora, salt):
+    parts = []
+    for value in (lora, salt):
+        letters = [letter.encode("utf-8", "surrogatepass") for letter in value or ""]
+        data = b"".join(letters)
+        size = len(data).to_bytes(8, "big")
+        parts.append((b"0" if value is None else b"1") + size + data)
+    return b"".join(parts)
+""",
+}
+
+
+@pytest.mark.parametrize("number", OTHERWISE)
+def test_an_answer_that_is_only_written_in_another_way_is_not_too_slow(number, notebook, capsys):
+    notebook.answer(find_piece(number), OTHERWISE[number])
+    assert capsys.readouterr().out.startswith(f"✓ {number} ")
 
 
 @pytest.mark.parametrize("number", SEARCHING)

@@ -150,11 +150,6 @@ def play_return_receipt(world: World, case: Any) -> Frames:
 _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER)
 
 _TURN: st.SearchStrategy[Any] = st.one_of(st.text("012", min_size=1, max_size=6), _NUMBER)
-_ROUNDS: Sequence[Any] = [
-    (6, ["123"]), (6, ["123", "123"]), (6, ["123", 0, "123"]), (6, ["123", "12"]), (6, ["12", "123"]),
-    (9, ["12345", "12378"]), (6, ["1234", 0, "567"]), (4, ["123", "45"]), (5, ["123", 0, "12367"]),
-    (6, ["1234", "5678", 0, "12"]), (3, ["1", "1"]),
-]  # fmt: skip
 
 
 PIECES = (
@@ -195,14 +190,14 @@ PIECES = (
     ),
     Piece(
         "4.6", "admit", play_admit,
-        cases=[(4, 1, ["123"]), (3, 1, ["123", "123"]), (6, 1, ["136792", 0, "136784"]),
-               (6, 1, ["136792", 0, "1367845", "22"]), (5, 1, ["12", ("123", "B")]), (2, 4, ["12345"]),
-               (2, 2, ["11", 0, "00", 0, "2222"]), (2, 2, ["11", 0, "222222"]), (6, 1, ["1234", 0, "567"]),
+        cases=[(4, 1, ["123"]), (6, 1, ["136792", 0, "1367845", "22"]),
+               (5, 1, ["12", ("123", "B")]), (2, 2, ["11", 0, "00", 0, "2222"]),
                (5, 1, ["12", 0, "34", 0, "567"]), (5, 1, ["12", ("123", "")])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
     ),
     Piece(
-        "4.7", "serve", play_serve, cases=_ROUNDS,
+        "4.7", "serve", play_serve,
+        cases=[(6, ["123"]), (6, ["123", "12"]), (5, ["123", 0, "12367"])],
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
     ),
     Piece(

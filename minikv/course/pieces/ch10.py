@@ -214,7 +214,7 @@ PIECES = (
                 ("x" * 5_000 + "y" + "x" * 4_999, "a")]],
         strategy=st.lists(_PAIR, max_size=5),
         cost=Cost("steps for 4,000 letters", [[("x" * 2000, "y" * 2000)]],
-                  "put the parts together once: bytes that grow letter by letter are copied each time"),
+                  "put the parts together once: bytes that grow letter by letter are copied each time", 20),
     ),
 )  # fmt: skip
 

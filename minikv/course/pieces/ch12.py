@@ -69,9 +69,7 @@ _BROKEN = ("." + "x" * 59) * 10
 PIECES = (
     Piece(
         "12.1", "valid_length", play_valid_length,
-        cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
-               ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
-               ("..xxxx", 2), ("." * DEEP, 4)],
+        cases=[("xxxx", 2), ("..xxxx", 2), ("." * DEEP, 4)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("steps for a long path", [("x" * DEEP, 4), (_BROKEN, 60), ("." * 500, 4), ("xxxx", 4, 1000)],
                   "start at the end, ask the map once about each slot, stop at `window` live ones in a row, and copy "

@@ -90,7 +90,7 @@ PIECES = (
         "13.2", "next_uses", _on_requests("next_uses", _rows),
         cases=[("a",), (DEEP,)],
         strategy=st.tuples(_PROMPTS),
-        cost=Cost(_BLOCKS, [(_TWICE,)], "one pass from the end is enough: no request has to be searched"),
+        cost=Cost(_BLOCKS, [(_TWICE,)], "one pass from the end is enough: no request has to be searched", 6),
     ),
     Piece(
         "13.3", "optimal_hits", _on_requests("optimal_hits"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ def traced(kind: Any) -> Any:
     """
     made = {
         "__doc__": traced.__doc__,
+        "__slots__": (),
         "__eq__": lambda a, b: kind.__eq__(a, b),
         "__hash__": lambda a: kind.__hash__(a),
     }
@@ -35,25 +37,27 @@ _KINDS: Mapping[type, type] = {int: Compared, str: traced(str)}
 
 def work_of(piece: Any, world: World) -> list[int]:
     """The steps in all calls of a piece in each of its large cases, whose numbers, lists and nodes count."""
-    own, totals = world[piece.name], list[int]()
+    own, totals, before = world[piece.name], list[int](), sys.gettrace()
     kinds = {name: world[name] for name in ("Node", "Pool") if name in world}
 
     def counted(*args: Any, **more: Any) -> Any:
+        if sys.gettrace() is not before:  # it calls itself
+            return own(*args, **more)
         given, named = _watched(args), dict(zip(more, _watched(more.values())))
         found, steps_taken = steps(lambda: own(*given, **named), *given, *named.values())
         totals[-1] += steps_taken
         return found
 
-    def pool_of(size: int) -> Any:
-        pool = kinds["Pool"](size)
-        pool.stack, pool.in_use = _watched((pool.stack, pool.in_use))
-        return pool
-
     class Node(traced(kinds.get("Node", object))):  # type: ignore[misc]
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*_watched(args), **dict(zip(more, _watched(more.values()))))
 
-    stand_ins = {"Node": Node, "Pool": pool_of}
+    class Pool(kinds.get("Pool", object)):  # type: ignore[misc]
+        def __init__(self, size: int) -> None:
+            super().__init__(size)
+            self.stack, self.in_use = _watched((self.stack, self.in_use))  # type: ignore[has-type]
+
+    stand_ins = {"Node": Node, "Pool": Pool}
     with patch.dict(world, {name: stand_ins[name] for name in kinds} | {piece.name: counted, "sum": _sum}):
         for case in piece.cost.cases:
             totals.append(0)
@@ -108,6 +112,8 @@ def _noted(name: str) -> Callable[..., Any]:
 
     def look(self: Looked, *args: Any) -> Any:
         part = args[0] if name.endswith("item__") else slice(None)
+        if name in ("pop", "insert", "__delitem__") and not isinstance(part := args[0] if args else -1, slice):
+            part = slice(part, None)  # what is moved
         if isinstance(part, slice):
             deque(islice(self.looked, len(list.__getitem__(self, part))), 0)
         return plain(self, *args)
@@ -115,9 +121,12 @@ def _noted(name: str) -> Callable[..., Any]:
     return look
 
 
-for _name in ("__getitem__", "__setitem__", "__contains__", "__add__", "index", "count", "copy", "reverse"):
+_BY_ITEM = "__getitem__", "__setitem__", "__delitem__", "insert", "pop"
+for _name in (*_BY_ITEM, "__contains__", "__add__", "index", "count", "copy", "reverse"):
     setattr(Looked, _name, _noted(_name))
 _COUNTED = list, Looked, tuple, set, frozenset, str, bytes
+_SIMPLE = {int, bool, float, type(None), Compared, FunctionType}
+_BRIEF = {vars(Compared)[name].__code__ for name in ("__eq__", "__hash__")}  # a comparison is one step
 _SILENT = {method.__code__ for method in vars(Looked).values() if isinstance(method, FunctionType)}
 
 
@@ -132,13 +141,15 @@ def steps(act: Callable[[], Any], *given: Any) -> tuple[Any, int]:
     True
     """
     before, begun, tracer = sys.gettrace(), next(Looked.looked), _Tracer()
-    tracer.total = sum(map(tracer.note, given))
+    total, is_collected = sum(map(tracer.note, given)), gc.isenabled()
+    gc.disable()  # what it calls would count
     sys.settrace(tracer)
     try:
         found = act()
     finally:
         sys.settrace(before)
-    return found, tracer.total + next(Looked.looked) - begun
+        (gc.enable if is_collected else gc.disable)()
+    return found, total + tracer.total + next(Looked.looked) - begun
 
 
 class _Tracer:
@@ -148,25 +159,34 @@ class _Tracer:
         self.total, self.known = 0, dict[int, tuple[Any, ...]]()
         self.attributes = dict[tuple[int, str], Any]()
 
-    def note(self, value: Any) -> int:
-        """The items of a collection that was not known, or has moved."""
+    def note(self, value: Any, is_new: bool = True) -> int:
+        """The items of a collection that was not known and `is_new`, or of a list that has moved."""
         if type(value) not in _COUNTED:
             return 0
         ends = (value[0], value[-1], len(value)) if type(value) is list and value else (None, None, 0)
         _, first, last, size = self.known.get(id(value), (None, None, None, -1))
         self.known[id(value)] = (value, *ends)
         is_moved = size > 0 and ends[0] is not first and ends[1] is last and ends[2] != size
-        return len(value) if size < 0 or is_moved else 0
+        return len(value) if (size < 0 and is_new) or is_moved else 0
 
     def __call__(self, frame: Any, event: str, _: object) -> Any:
         if frame.f_code in _SILENT:
             return None
         self.total += 1
-        for name in {*frame.f_locals} - {*frame.f_code.co_freevars}:
-            value = frame.f_locals[name]
-            self.total += self.note(value)
-            for key, part in getattr(value, "__dict__", {}).items():
+        if frame.f_code in _BRIEF:
+            return None
+        values = [value for value in frame.f_locals.values() if type(value) not in _SIMPLE]
+        for value in values:
+            for key, part in _held_by(value).items():
                 _, last = self.attributes.get((id(value), key), (value, part))
                 self.attributes[id(value), key] = value, part
-                self.total += self.note(part) * (part is not last)
+                self.total += self.note(part, part is not last)
+        self.total += sum(map(self.note, values))
         return self
+
+
+def _held_by(value: Any) -> dict[str, Any]:
+    try:
+        return vars(value) if type(value) not in _COUNTED else {}
+    except Exception:  # it has none, or an answer's own `__dict__` does anything
+        return {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
+from minikv.course.pieces.piece import CHAPTERS, all_pieces, exercises_of, pieces_of
 from minikv.course.pieces.worlds import session
 from minikv.course.shipped import FOLDER
 from minikv.errors import bounded
@@ -183,17 +183,18 @@ def tried_tests(record: Path | None = None) -> dict[str, str]:
     >>> remember("3.3 test", RIGHT); tried_tests()["3.3"]
     '✅'
     """
-    found = _marks(_recalled(False, record)).items()
-    return {id.removesuffix(OF_A_TEST): mark for id, mark in found if id.endswith(OF_A_TEST)}
+    marks = _marks(_recalled(False, record))
+    return {id.removesuffix(OF_A_TEST): marks[id] for id in marks if id.endswith(OF_A_TEST)}
 
 
 def good_tests(folder: Path) -> list[str]:
-    """Return the pieces of which the record in a folder has a test that catches enough.
+    """Return the ids of the pieces of which the record in a folder has a test that catches enough.
 
     >>> good_tests(Path("no_such_folder"))
     []
     """
-    return [id for id, mark in tried_tests(folder / "progress.json").items() if mark == RIGHT]
+    tried = tried_tests(folder / "progress.json")
+    return [piece.id for piece in all_pieces() if tried.get(piece.id) == RIGHT]
 
 
 def corrected() -> list[str]:
