@@ -75,9 +75,8 @@ PIECES = (
     Piece(
         "1.3", "pages_that_fit",
         _named("pages_that_fit", MemoryError, "memory percent weights activations graphs page_bytes"),
-        cases=[(100, 100, 0, 0, 0, 10), (100, 90, 40, 20, 0, 10), (100, 90, 40, 20, 5, 10),
-               (100, 100, 91, 0, 0, 10), (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1),
-               (10, 100, 0, 0, 0, 10), (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21),
+        cases=[(100, 100, 0, 0, 0, 10), (100, 90, 40, 20, 5, 10), (100, 29, 0, 0, 0, 1),
+               (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21),
                (_HUGE, 100, 0, 0, 0, 1)],
         strategy=st.tuples(
             st.one_of(st.integers(1, 1000), st.integers(1, _HUGE)), st.integers(1, 100), _BYTES, _BYTES, _BYTES,

@@ -120,9 +120,7 @@ _STEPS = st.lists(st.sampled_from(["name", "free", "take", "back"]), max_size=6)
 PIECES = (
     Piece(
         "9.1", "trie_find", play_trie_find,
-        cases=[(["123"], ["123"]), (["123"], ["129"]), (["123", "124"], ["1245"]),
-               (["12"], ["912"]), (["12"], ["192"]), (["111"], ["1111"]),
-               ([[1000, 2000]], [[1000, 2000]]), (["1" * DEEP], ["1" * DEEP])],
+        cases=[(["123"], ["123"]), (["123"], ["129"]), ([[1000, 2000]], [[1000, 2000]])],
         strategy=ASKED,
     ),
     Piece(
@@ -138,9 +136,8 @@ PIECES = (
     ),
     Piece(
         "9.4", "take_row", play_take_row,
-        cases=[("", [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"),
-               (_FORK, [], "1245"), (_FORK, [0], "1245"), (_FORK, [2], "123"),
-               (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"),
+        cases=[("", [], "1"), (_FORK, [0], "1245"), (_FORK, [0, 1, 2], "124"),
+               (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"),
                ("1 0, 12 1, 123 2, 7 0", [], "123")],
         strategy=st.tuples(_DAY, st.lists(st.integers(0, _ROWS - 1), max_size=2), PROMPT),
     ),

@@ -60,7 +60,7 @@ def built(day: str) -> tuple[Any, list[list[int]]]:
         elif verb == "append":
             numbers = range(count, count + more[0])
             with suppress(MemoryError):
-                cache.append(name, [11 + at for at in numbers], [_Value(chr(ord("A") + at)) for at in numbers])
+                cache.append(name, [11 + at * 7 % 30 for at in numbers], [_Value(chr(ord("A") + at)) for at in numbers])
                 count += len(numbers)
         elif verb == "fork":
             cache.fork(name, new)

@@ -69,11 +69,14 @@ def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = 
     """Say what of these blocks is where, whichever pages they have, who locks them, and what was found."""
     seen = {"free pages on the device": tiers.device.num_free, "free pages in host memory": tiers.host.num_free}
     for block in blocks:
-        its_bytes = None if block.host is None else tiers.bytes_in_host.get(block.host)
         seen[f"block {block.key}"] = Words(f"{block.note or 'nowhere'}, device locks: {block.locks}")
-        seen[f"the host page of {block.key} has the bytes of"] = its_bytes
+        seen[f"the host page of {block.key} has the bytes of"] = _bytes(tiers.bytes_in_host, block.host)
     loads = sorted(_named(list(tiers.moves)))
     return {**seen, "loads under way": loads, "the caller's path": _named(path), RETURNED: found}
+
+
+def _bytes(memory: Any, page: Any) -> Any:
+    return memory.get(page) if isinstance(page, int | None) else Words("what is no page")
 
 
 def _named(found: Any) -> Any:
@@ -100,7 +103,9 @@ def play_host_victim(world: World, case: Sequence[Planted]) -> Frames:
     for at, block in enumerate(tiers.in_host):
         block.hits = (2, 1, 3, 0)[at % 4]
     blocks, caption = [*tiers.blocks.values()], f"host_victim(in_host) {_setting(tiers)}"
-    state = _state(tiers, blocks, _named(world["host_victim"](tiers.in_host)))
+    found = world["host_victim"](tiers.in_host)
+    is_known = any(found is each for each in (None, *blocks)) or not hasattr(found, "host_locks")
+    state = _state(tiers, blocks, _named(found) if is_known else Words(f"a copy of {_named(found)}"))
     yield Shown(caption, {"the caller's in_host": _named([*tiers.in_host]), **state}, tiers.root)
 
 
@@ -125,7 +130,7 @@ def _on_path(name: str) -> Play:
         found = world[name](tiers, path)
         yield Shown(caption, _state(tiers, blocks, new_result(world, found, _named(found)), path), tiers.root)
         tiers.arrive([*tiers.moves])
-        on_device = {block.key: tiers.bytes_on_device[block.device] for block in tiers.on_device}
+        on_device = {block.key: _bytes(tiers.bytes_on_device, block.device) for block in tiers.on_device}
         yield Shown(f"{caption} and the loads", {"the bytes of the blocks on the device": on_device}, tiers.root)
 
     return play
