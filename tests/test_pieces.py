@@ -319,7 +319,7 @@ def test_a_cost_that_cannot_be_counted_is_the_answers_error(line, error, noteboo
     """Nothing but the large case has more than a hundred pages; what a stand-in passes on is no error of the judge."""
     looks = f"    if pool.size > 99:\n        {line}\n    seen = set()"
     notebook.answer(find_piece("2.2"), own("2.2", ("    seen = set()", looks)))
-    assert f"✗ 2.2 guard: correct, but a large case ends in {error}" in capsys.readouterr().out
+    assert f"✗ 2.2 guard: correct, but a large case fails: {error}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("id", "used"), [("3.1", True), ("3.9", False)])

@@ -90,7 +90,7 @@ The rule for handing out pages is **all or nothing**. A request with half of its
 
 #### 2.1 You write: `alloc` (10 minutes)
 
-Take `count` pages off the stack (`count` may be 0), mark them as in use, and return them in a list. The page on top of the stack comes first. A pool may have millions of pages, so copy nothing.
+Take `count` pages off the stack (`count` may be 0), mark them as in use, and return them in a list. The page on top of the stack comes first. A pool may have millions of pages, so don't copy the stack.
 """
 
 

@@ -222,7 +222,7 @@ insert = check("3.5 insert", insert)
 
 # %% [markdown]
 """
-To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree. Copy no list once per node.
+To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree. Don't copy a list at each node.
 
 #### 3.6 You write: `match` (5 minutes)
 
@@ -372,7 +372,7 @@ If slots are handed out in pages, only whole pages can be shared. This is **page
 
 #### 3.8 You write: `pages_of` (5 minutes)
 
-Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out. Don't copy the rest for each page.
+Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out. Don't copy the remaining tokens for each page.
 """
 
 

@@ -589,7 +589,7 @@ So your cache doesn't rely on counts alone. It keeps a receipt for each lock, in
 
 If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
 
-*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails. Its sentence counts, too.
+*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails. Test the error's sentence, too.
 """
 
 

@@ -233,7 +233,7 @@ Ben's `[5 6]` is locked and has no place. `[3 4]` is the least recently used. Th
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, where its first token leads to it, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and let that one list grow.
+Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring and its parent's `children`, where its first token is the key, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and extend it in place.
 
 If everything that is left is locked, the ring is empty. Then return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
 """

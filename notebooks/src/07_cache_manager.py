@@ -149,7 +149,7 @@ Freeing the duplicates is the delicate part. For every new token, the request re
 
 #### 7.1 You write: `checkpoint` (25 minutes)
 
-Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. Search nothing: a page and its duplicate have the same place. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
+Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. Don't search: a page and its duplicate are at the same index. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
 
 | call | what it returns |
 |---|---|
@@ -261,7 +261,7 @@ The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfP
 
 #### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. They are at the end, so search nothing. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. They are at the row's end: don't search. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
 
 *Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
 """

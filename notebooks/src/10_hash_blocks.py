@@ -77,7 +77,7 @@ source(sha_key)
 """
 #### 10.1 You write: `block_keys` (5 minutes)
 
-Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0. Don't copy the rest for each block.
+Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0. Don't copy the remaining tokens each time.
 """
 
 

@@ -190,7 +190,7 @@ PIECES = (
         cases=[(4, [1]), (4, [2]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (4, [2, [1, 0], 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         cost=Cost("steps for 30 of 1,000 pages", [(1000, [1] * 30)],
-                  "take pages off the top of the stack that is there: a copy takes longer, the more pages are free"),
+                  "take pages off the top of the stack itself: the more pages are free, the longer a copy takes"),
     ),
     Piece(
         "2.2", "guard", play_guard,
@@ -198,7 +198,7 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
         cost=Cost("steps for a list of pages",
                   [(300, 100, [[*range(30, 100), *map(Compared, range(30))]]), (1000, 10, [[*range(10)]])],
-                  "search and copy nothing: a mark says whether a page is in use, and a set what you have seen", 5),
+                  "search and copy no list: a mark says whether a page is in use; keep what you have seen in a set", 5),
     ),
     Piece(
         "2.3", "free", play_pool_day,
@@ -206,7 +206,7 @@ PIECES = (
                (4, [3, (2, 0)]), (4, [3, _array([0, 1, 2])])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         cost=Cost("steps for 30 of 1,000 pages", [(1000, [30, *([page] for page in range(30))])],
-                  "put pages on top of the stack that is there: a copy takes longer, the more pages are free"),
+                  "put pages on top of the stack itself: the more pages are free, the longer a copy takes"),
     ),
     Piece(
         "2.4", "cached_row", play_cached_row,

@@ -138,7 +138,7 @@ PIECES = (
                (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down 300 nodes", [(300, ["1" * 300])],
-                  "collect the slots of each node once: a list that is made new for each node is copied as often"),
+                  "add each node's slots to one list: a new list for each node copies all earlier slots again"),
     ),
     Piece(
         "3.7", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
@@ -153,7 +153,7 @@ PIECES = (
         cases=[([1, 2, 3, 4], 2)],
         strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
         cost=Cost("steps for 500 pages", [([*range(1000)], 2)],
-                  "cut each page out of `tokens` itself: the rest, as a new list for each page, is copied as often"),
+                  "cut each page out of `tokens` itself: don't copy the remaining tokens for each page"),
     ),
 )  # fmt: skip
 

@@ -174,7 +174,7 @@ PIECES = (
                (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
         cost=Cost("steps for 400 nodes", [([[number] for number in range(400)], [])],
-                  "take nodes off the end of the list: a list that is built for each node is copied as often", 5),
+                  "take nodes off the end of one list: don't build a new list for each node", 5),
     ),
     Piece(
         "4.4", "split", play_locked_split,

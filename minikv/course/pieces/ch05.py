@@ -179,7 +179,7 @@ PIECES = (
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         cost=Cost("steps in a cache of 200 leaves",
                   [(1, _MANY, [], range(200)[::-1], [1]), (1, _MANY, [], [], [150])],
-                  "the oldest node is the victim, its first token leads to it, and one list grows: look at no others"),
+                  "take the oldest node, find it by its first token, and extend one list: don't look at other nodes"),
     ),
     Piece(
         "5.5", "out_of_order", play_out_of_order,

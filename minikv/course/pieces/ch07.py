@@ -156,7 +156,7 @@ PIECES = (
           Cost(_ROWS, [
               (300, 1, f"{_LONG}, {_LONG}, advance 0 150, advance 1 150, checkpoint 0, checkpoint 1"),
               (300, 1, f"{_CROWD}start 999, advance 0, checkpoint 0")],
-               "a duplicate and the page that stays are at the same place of two rows: nothing is searched", 1.6)),
+               "a duplicate and the page that stays are at the same index in two rows: don't search", 1.6)),
     Piece("7.2", "truncate", play_manager_day, _DAYS, _DAY,
           Cost(_ROWS, [(150, 1, f"{_LONG}, truncate 0 50")],
                "the pages that go are at the end of the row: two slices are enough, and nothing is searched")),

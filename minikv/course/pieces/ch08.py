@@ -63,7 +63,7 @@ def _stays(found: Any, call: Callable[[], Any]) -> str:
     before = found.clone() if hasattr(found, "clone") else found
     call()
     is_same = before is found or found.equal(before)
-    return ALL_RIGHT if is_same else "the next call changes it: make a new tensor in each call"
+    return ALL_RIGHT if is_same else "the next call changes this result: make a new tensor in each call"
 
 
 def play_repeat_kv(world: World, case: Any) -> Frames:

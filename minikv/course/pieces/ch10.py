@@ -183,7 +183,7 @@ PIECES = (
                ([300, 7], 1, b""), ("1" * DEEP, 1, b"")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
         cost=Cost("steps for 500 blocks", [("1" * 1000, 2, b"")],
-                  "cut each block out of `tokens` itself: the rest, as a new list for each block, is copied as often"),
+                  "cut each block out of `tokens` itself: don't copy the remaining tokens for each block"),
     ),
     Piece(
         "10.2", "longest_hit", play_longest_hit,
@@ -197,7 +197,7 @@ PIECES = (
         cases=[(1, "1k 1k 1k", False)],
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
         cost=Cost("steps beside a queue of 1,000 blocks", [(1000, "1k " * 100, False), (1000, "1k", False)],
-                  "`users` says whether a block joins the queue, and `key` where: the queue is never searched"),
+                  "`users` says whether a block joins the queue, and `key` at which end: don't search the queue"),
     ),
     Piece(
         "10.4", "seed_of", play_seed_of,

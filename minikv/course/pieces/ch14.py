@@ -76,7 +76,7 @@ def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = 
 
 
 def _bytes(memory: Any, page: Any) -> Any:
-    return memory.get(page) if isinstance(page, int | None) else Words("what is no page")
+    return memory.get(page) if isinstance(page, int | None) else Words("a value that is not a page")
 
 
 def _named(found: Any) -> Any:
@@ -150,7 +150,7 @@ PIECES = (
         cases=[[("a", 0, 1, 0)]],
         strategy=_HELD,
         cost=Cost("steps for 1,000 blocks", [[(chr(number), 0, 1, 0) for number in range(300, 1300)]],
-                  "in_host has the oldest first: stop at the first, ask its own `children`, and copy nothing", 9),
+                  "`in_host` has the oldest first: stop at the first that may go, and copy nothing", 9),
     ),
     Piece(
         "14.3", "copy_out", _on_path("copy_out"),

@@ -216,7 +216,7 @@ def _too_slow(piece: Piece, world: World) -> str:
     if counted.error is not None:
         if is_judges(counted.error):
             raise counted.error
-        return f"a large case ends in {counted}"
+        return f"a large case fails: {counted}"
     ours_takes = work_of(piece, world_for(piece, ours(piece.id, world), world))
     for mine, enough in zip(counted.value, ours_takes):
         if mine > piece.cost.most * enough:
