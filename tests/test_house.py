@@ -133,7 +133,7 @@ BUDGETS = {
     # What checks any of these.
     "testing": 32_884,
     # How answers are judged.
-    "course: pieces": 60_136,
+    "course: pieces": 60_134,
     # How a cache is shown.
     "course: pictures, film, player": 27_694,
     # The playground, the chat and the class report.

@@ -75,8 +75,8 @@ def play_aged_key(world: World, case: Any) -> Frames:
     yield Shown(caption, {RETURNED: sorted(keys, key=keys.__getitem__)})
 
 
-_TWICE = "".join(f"{chr(number)}ab " for number in range(300, 400)) * 2
-_BLOCKS = "steps for 600 blocks"
+_TWICE = "".join(f"{chr(number)}ab " for number in range(300, 350)) * 2
+_BLOCKS = "steps for 300 blocks"
 
 PIECES = (
     Piece(
@@ -96,7 +96,7 @@ PIECES = (
         "13.3", "optimal_hits", _on_requests("optimal_hits"),
         cases=[("a", 1), ("ab ac a d ab d d ab", 2), (DEEP, 1)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
-        cost=Cost(_BLOCKS, [(_TWICE, 150)], "the heap has the farthest block on top: nothing has to be searched", 3),
+        cost=Cost(_BLOCKS, [(_TWICE, 75)], "the heap has the farthest block on top: nothing has to be searched", 3),
     ),
     Piece(
         "13.4", "aged_key", play_aged_key,

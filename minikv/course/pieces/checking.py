@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
+from functools import cache, partial
 from traceback import walk_tb
 from typing import Any
 
@@ -19,7 +19,7 @@ from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, reached, re
 from minikv.course.pieces.record import set_old_aside as set_old_files_aside
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Difference, Verdict, cases_tried, judge
-from minikv.course.pieces.worlds import rebound, session, world_for
+from minikv.course.pieces.worlds import rebound, reference_world, session, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
@@ -217,11 +217,16 @@ def _too_slow(piece: Piece, world: World) -> str:
         if is_judges(counted.error):
             raise counted.error
         return f"a large case fails: {counted}"
-    ours_takes = work_of(piece, world_for(piece, ours(piece.id, world), world))
-    for mine, enough in zip(counted.value, ours_takes):
+    for mine, enough in zip(counted.value, _enough(piece)):
         if mine > piece.cost.most * enough:
             return f"too slow: {mine} {piece.cost.unit} where {enough} are enough"
     return ""
+
+
+@cache
+def _enough(piece: Piece) -> list[int]:
+    """The work of our answer."""
+    return work_of(piece, reference_world(piece))
 
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Difference) -> Verdict:
