@@ -50,7 +50,7 @@ _FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*(?:\(?\d{1,2}\)?$)?")  # with the 
 
 
 class Judged(NamedTuple):
-    """The verdict on a piece: how it is marked; of a wrong one, the smallest failing case in words, and a hint."""
+    """The verdict on a piece: how it is marked; of a wrong one, a small failing case in words, and a hint."""
 
     mark: str
     words: str = ""

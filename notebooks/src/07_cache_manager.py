@@ -62,7 +62,7 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 
 # %% [markdown]
 """
-One reader leaves, and everyone who asks later gets garbage. So a page is **published**, where other requests can find it, only after its keys and values have been computed.
+One reader leaves, and all later ones get garbage. So a page is **published** only after its keys and values have been computed. From then on, other requests can find it.
 
 Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies, and take back the pages of a canceled request and each request's half-full last page, which the tree never stores. The manager does all of this.
 

@@ -205,7 +205,7 @@ How to divide the budget has large consequences. In July 2026 the operators of a
 
 #### 8.3 You write: `schedule` (10 minutes)
 
-`left[i]` is how many tokens request `i` has left to compute (perhaps none); a request with exactly one left decodes. Return for each request how many the next step computes. Decoding requests come first, then the others, in list order. Each gets as much as it can use, at once rather than token by token, until the budget is spent.
+`left[i]` is how many tokens request `i` has left to compute (perhaps none); a request with exactly one left decodes. Return for each request how many the next step computes. Decoding requests come first, then the others, in list order. Each gets as much as it can use, not token by token, until the budget is spent.
 """
 
 
@@ -289,7 +289,7 @@ run_step = check("8.4 run_step", run_step)
 
 # %% [markdown]
 """
-Your engine is complete: `generate` calls your `run_step` until all prompts are answered. Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not belong to one prefix.
+Your engine is complete: `generate` calls your `run_step` until all prompts are answered. And with little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not belong to one prefix.
 """
 
 # %%

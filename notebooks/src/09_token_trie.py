@@ -73,7 +73,7 @@ The root comes before the first token. `node.children` maps a token to the child
 
 #### 9.1 You write: `trie_find` (5 minutes)
 
-Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be deeper than Python's stack: use a loop.
+Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may exceed Python's recursion limit: use a loop.
 
 *Test it first* (optional, 5 minutes): empty, missing, long prompts?
 """

@@ -262,7 +262,7 @@ Two rules of chapters 04 and 05 still hold:
 
 For `[[1, 2], [3], [1, 2]]` the answer is `[2, 3]`.
 
-*Test it first* (optional, 10 minutes): what if it counts uses instead of blocks, or goes forward?
+*Test it first* (optional, 10 minutes): what if it counts uses, not blocks, or orders them wrongly?
 """
 
 

@@ -107,7 +107,7 @@ def name_pieces(result: Any) -> None:
 def check(label: str, answer: Any = None) -> Any:
     """Judge an answer to a piece or an exercise, named as in the notebook, and print one line; never raises.
 
-    The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns the function that the
+    The line is □ not attempted, ✗ with a small failing case, or ✓. For a piece it returns the function that the
     chapter continues with: this answer if it passes (it is then saved), the newest that did, or the package's version.
     It stops an endless answer after 3 seconds, but not a call into C (`sum(itertools.count())`): restart the kernel.
     What an answer replaces in the judge's modules is put back. An error in the judge's own code refuses no answer.
