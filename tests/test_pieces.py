@@ -76,7 +76,7 @@ def keeping(function):
     return inner
 """
 SHARE = 0.4  # of the code under "Build it", in lines
-BY_DAY = 5  # one of each so many stored answers is judged on every run, and all of them at night
+BY_DAY = 10  # one of each so many stored answers is judged on every run, and all of them at night
 each_piece = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.id)
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

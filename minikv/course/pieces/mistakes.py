@@ -45,9 +45,9 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
 
     It does the same in all of them, or else it may be one of several mistakes. Both run among the learner's own pieces.
     Cases from the first on in which the answer does not end are not compared, nor the large ones, whose paths take as
-    long as all others together and tell only whether an answer calls itself.
+    long as all others together: if `case` is one, it is the last, for those that did the same before it.
     """
-    cases = [case, *_small_cases(piece)]
+    cases = [*_small_cases(piece), case] if is_deep(case) else [case, *_small_cases(piece)]
     expected = [played_by_us(piece, each, node_of(world)) for each in cases]
     mine, alike = [*_plays(piece, world, {}, cases, expected)], list[tuple[WrongAnswer, list[_Play], Iterator[_Play]]]()
     for wrong in piece.wrong if mine else ():
@@ -61,7 +61,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
         else:
             if len(side) == len(mine):
                 return Mistake(wrong, is_all=True)
-        if side and side[0].alike == mine[0].alike:
+        if mine[0].found and side and side[0].alike == mine[0].alike:
             alike.append((wrong, side, plays))
     others = [(wrong, [*side, *islice(plays, len(mine) - len(side))]) for wrong, side, plays in alike]
     likely = _likeliest(mine, others)
