@@ -7,6 +7,7 @@ trusted as well; hiding a cell's output by its metadata is none of that. On a co
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -28,7 +29,7 @@ from minikv.course.pieces.record import (
     tried_tests,
 )
 from minikv.course.pieces.worlds import session
-from minikv.testing.attempt import agree, short_repr
+from minikv.testing.attempt import short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
@@ -69,7 +70,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
         print(f"{_NO_GUESS} {name}: a {type(value).__name__} can't be a guess. {instead}")
     elif isinstance(value, str) and (offered := _options(str(question))) and _chosen(value, offered) is None:
         print(f"{_NO_GUESS} {name}: {short_repr(value)} is not one of the answers to choose from: {_listed(offered)}.")
-    elif (form := _form_in(str(question))) and (has := _entries(value)) != (asked := form.count(",") + 1):
+    elif (form := _form_in(str(question))) and (has := len(_meaning(value, []))) != (asked := form.count(",") + 1):
         said = f"{asked} values are asked for, {form}, and your guess has {has}"
         print(f"{_NO_GUESS} {name}: {said}. It doesn't count: change it and run this cell again.")
     else:
@@ -89,12 +90,6 @@ def _form_in(question: str) -> str:
     """Return the form at the end of a question, if it says how many values are asked for."""
     found = _FORM.search(question)
     return found[0] if found and "..." not in found[0] else ""
-
-
-def _entries(value: Any) -> int:
-    """How many values a guess has; in text, how many numbers."""
-    value = _numbers_in(value, []) if isinstance(value, str) else value
-    return np.size(value) if isinstance(value, np.ndarray) else len(value) if isinstance(value, (list, tuple)) else 1
 
 
 def _options(question: str) -> list[str]:
@@ -178,12 +173,9 @@ class Folded:
         self.verdict = "" if prediction is None or prediction.said is None else self._compared(prediction)
 
     def _compared(self, prediction: Guess) -> str:
-        guessed = _one_number(prediction.said, self.answer)
-        said = [_whole(each) for each in (guessed, _as_value(guessed), _numbers_in(guessed, self.answer))]
-        answer = _whole(self.answer)
-        if isinstance(guessed, str) and (offered := _options(prediction.question)):
-            said.append(_chosen(guessed, offered))
-        right = any(agree(value, answer) or _as_text(value) == _as_text(self.answer) for value in said)
+        guessed, offered = _one_number(prediction.said, self.answer), _options(prediction.question)
+        means = (isinstance(guessed, str) and _chosen(guessed, offered)) or guessed
+        right = _meaning(means, self.answer) == _meaning(self.answer, self.answer)
         prediction.said, prediction.is_right = guessed, right
         remember(self.label, RIGHT if right else prediction.miss)
         if right:
@@ -212,43 +204,26 @@ def _one_number(guessed: Any, answer: Any) -> Any:
     return int(text.replace(",", "")) if re.fullmatch(r"-?\d{1,3}(,\d{3})+", text) else guessed
 
 
-def _as_value(guessed: Any) -> Any:
-    """Return the value that a guess means if it was written as text."""
-    try:
-        return ast.literal_eval(guessed) if isinstance(guessed, str) else guessed
-    except Exception:  # it is no value: braces around a list, or a thousand brackets
-        return guessed
+def _meaning(value: Any, answer: Any) -> Any:
+    """What is compared of a guess, or of the answer: the letters of a text, or a list of numbers, which text may hold.
 
-
-def _numbers_in(guessed: Any, answer: Any) -> Any:
-    """The numbers in a guess that was written as text, where the answer is a number or some: "3 and 1" is [3, 1]."""
+    >>> _meaning("3 and 1", [3, 1]), _meaning("16,000", 9), _meaning("C, a", "C A")
+    ([3.0, 1.0], [16000], 'ca')
+    """
     if isinstance(answer, str):
-        return guessed
-    if isinstance(guessed, str):
-        word = guessed.strip().lower()
-        numbers = [_WORDS[word]] if word in _WORDS else _NUMBER.findall(guessed[:MOST_LETTERS])
-        guessed = [float(str(number).replace(",", "")) for number in numbers]
-    is_one = isinstance(guessed, (list, tuple)) and len(guessed) == 1 and not isinstance(answer, list)
-    return guessed[0] if is_one else guessed
+        return _letters(value if isinstance(value, str) else short_repr(value)).replace(" ", "")
+    if isinstance(value, str):
+        word, found = value.strip().lower(), _NUMBER.findall(value[:MOST_LETTERS])
+        value = [_WORDS[word]] if word in _WORDS else [float(number.replace(",", "")) for number in found]
+        with contextlib.suppress(Exception):  # it is no value: a thousand brackets, say
+            if isinstance(said := ast.literal_eval(word), (int, float, list, tuple)):
+                value = _one_number(said, answer)
+    return _as_list(value)
 
 
-def _whole(value: Any) -> Any:
-    """4 for 4.0, in a list as well: a prediction may be either."""
-    if isinstance(value, (list, tuple)):
-        return [_whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _as_text(value: Any) -> str:
-    """Return a value in the form that is compared: of a text the words alone, and "20%" is 20."""
-    try:
-        if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
-            value = " ".join(value)
-        if isinstance(value, str) and not _NUMBER.fullmatch(value.strip(" .%")):
-            return _letters(value).replace(" ", "")
-        return str(value).strip().rstrip(" .%").lower()
-    except Exception:  # a number of too many digits, or a learner's own `__str__`
-        return short_repr(value)
+def _as_list(value: Any) -> list[Any]:
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _text(thing: Any) -> str:
