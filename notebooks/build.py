@@ -139,7 +139,7 @@ def setup_code(address: dict[str, str], chapter: int | None) -> str:
     if chapter is None:
         return f"{install_code(address)}\nfrom minikv import fold, guess"
     verbs = "from minikv import catch, check, fold, guess, hint, mine, progress, solution, source"
-    return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin\n\nbegin({chapter}, globals())"
+    return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin, careless\n\nbegin({chapter}, globals())"
 
 
 def install_code(address: dict[str, str]) -> str:

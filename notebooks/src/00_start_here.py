@@ -338,8 +338,6 @@ A colleague wants to know how many tokens an engine that never forgets would hav
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("0.3")
 
 

@@ -311,8 +311,7 @@ for name in names:
     shape = KVShape.from_config(name)
     sizes[name] = n = minikv.bytes_per_token(shape)
     lines.append(f"{name:16} {shape.attention}  {n:7,} bytes  {'■' * round(n / 2**14)}")
-times = sizes["llama-2-7b"] / sizes["deepseek-v3"]
-fold("1.c", round(times), *lines)
+fold("1.c", round(sizes["llama-2-7b"] / sizes["deepseek-v3"]), *lines)
 
 # %% [markdown]
 """
@@ -527,7 +526,6 @@ The open question has no single answer. A request wastes about half a page: with
 """
 
 # %%
-from minikv.course.pieces import careless
 from minikv.course.pieces.ch01 import pages
 
 source(pages, careless("1.7"))
@@ -564,9 +562,8 @@ Pages make *sharing* coarser. Two prompts can share a page only if they agree on
 """
 
 # %%
-alike = 255
 for size in (1, 16, 64, 256):
-    print(f"pages of {size:3}: {alike // size * size:3} of {alike} tokens are shared")
+    print(f"pages of {size:3}: {255 // size * size:3} of 255 tokens are shared")
 
 # %% [markdown]
 """

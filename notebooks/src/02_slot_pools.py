@@ -464,8 +464,6 @@ def audit(size, free, rows):
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("2.8")
 
 

@@ -46,8 +46,7 @@ def serve_carelessly(cache, pool, prompt):
 
 
 def desk_prompt(name):
-    text = f"You are the help desk of a library. Reader {name} asks: when do you open?"
-    return list(text.encode())
+    return list(f"A library's help desk. Reader {name} asks: are you open?".encode())
 
 
 # %% [markdown]
@@ -505,8 +504,6 @@ This cache keeps no receipt. To unlock, it looks the prompt up again, as AstrAI'
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("4.10")
 
 

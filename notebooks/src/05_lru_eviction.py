@@ -504,15 +504,12 @@ Your function is given a cache whose `unlock` walks down from the root instead o
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("5.8")
 
 
 # %%
 def calls_that_expose_it(cache):
     raise NotImplementedError  # delete this line, and add more calls
-    cache.insert([1], [0])
     cache.insert([1, 2], [0, 1])
     cache.evict(1)
 

@@ -21,9 +21,8 @@ ATTENTION = 2 * llama.num_layers * llama.num_heads * llama.head_dim
 NETWORK = 3e9  # bytes per second: 25 Gbit Ethernet
 
 counts = [1000, 4000, 8000, 16000, 32000]
-load = 1e6 * TOKEN_BYTES / NETWORK  # milliseconds for 1,000 tokens
-compute = [1e6 * (TOKEN_FLOPS + n * ATTENTION) / SPEED for n in counts]
-lines = {"load": [load] * len(counts), "compute again": compute}
+compute = [1e6 * (TOKEN_FLOPS + n * ATTENTION) / SPEED for n in counts]  # milliseconds
+lines = {"load": [1e6 * TOKEN_BYTES / NETWORK] * len(counts), "compute again": compute}
 plot("To bring evicted tokens back", {"tokens": counts}, lines, "ms for 1,000 tokens")
 
 # %% [markdown]
@@ -64,8 +63,7 @@ guess("6.a", "which four tokens are in row 1 now? [., ., ., .]", None)
 compute_prompt(0, [1, 2, 3, 4])  # Anna's
 compute_prompt(0, [7, 7, 8, 9])  # Ben's: Anna has left, and he is given her row
 copy_prompt([1, 2, 3, 4], 1)  # Clara's
-megabytes = 1000 * TOKEN_BYTES / 1e6
-price = f"a hit of 1,000 tokens in Llama 3.1 8B copies {megabytes:.0f} MB"
+price = f"a hit of 1,000 tokens in Llama 3.1 8B copies {TOKEN_BYTES / 1000:.0f} MB"
 fold("6.a", keys[1, :4].int().tolist(), price)
 
 # %% [markdown]
@@ -318,11 +316,9 @@ from minikv import break_even_tokens
 
 for name, rate in LINKS.items():
     for cached in (0, 4000):
-        flops = TOKEN_FLOPS + 2 * cached * ATTENTION
-        n = break_even_tokens(
-            TOKEN_BYTES, rate, flops, SPEED, attention_flops=ATTENTION
-        )
-        rest = TOKEN_BYTES, rate, flops, ATTENTION, SPEED
+        cost = TOKEN_FLOPS + 2 * cached * ATTENTION
+        n = break_even_tokens(TOKEN_BYTES, rate, cost, SPEED, attention_flops=ATTENTION)
+        rest = TOKEN_BYTES, rate, cost, ATTENTION, SPEED
         said = [load_or_compute(at, *rest) for at in (n - 1, n)]
         print(f"{name:20} after {cached:5,}: {n:>7,} tokens, yours says {said}")
 
@@ -483,8 +479,6 @@ This function splits a copy into runs, as in 6.6, and reads each run as a whole 
 """
 
 # %%
-from minikv.course.pieces import careless
-
 source(careless("6.7"))
 
 
@@ -519,13 +513,10 @@ A layout that makes one thing cheap makes another expensive. Attention reads one
 """
 
 # %%
-row = llama.num_kv_heads * llama.head_dim * 2  # bytes
-for layout, to_read in (("layer", 1), ("page", 16)):
-    to_copy = len(runs(boxes(layout, range(16), llama.num_layers, num_slots=64)))
-    print(
-        f"{layout:5} layout: runs to copy {to_copy:2}, runs to read {to_read:2}", end=""
-    )
-    print(f" of {row * 16 // to_read:,} bytes")
+size = 16 * llama.num_kv_heads * llama.head_dim * 2  # bytes
+for layout, reads in (("layer", 1), ("page", 16)):
+    n = len(runs(boxes(layout, range(16), llama.num_layers, num_slots=64)))
+    print(f"{layout:5} copies {n:2} runs, reads {reads:2} of {size // reads:,} bytes")
 
 # %% [markdown]
 """

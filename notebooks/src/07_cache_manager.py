@@ -501,8 +501,6 @@ Here `abort` uses the wrong attribute, and on most days nobody notices. Your fun
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("7.5")
 
 
@@ -510,7 +508,6 @@ careless("7.5")
 def calls_that_expose_it(manager):
     raise NotImplementedError  # delete this line, and add more calls
     anna = manager.start([1, 2, 3])
-    manager.advance(anna)
     manager.abort(anna)
 
 

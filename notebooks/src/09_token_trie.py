@@ -544,8 +544,6 @@ This `take_row` forgets one thing. Your function receives a `RowTrie` that uses 
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("9.6")
 
 

@@ -490,8 +490,6 @@ Here are three versions of `drop_pages`. Two of them work. One of them leaves so
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("11.6")
 
 

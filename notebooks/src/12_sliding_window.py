@@ -411,8 +411,6 @@ This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sgl
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("12.6")
 
 

@@ -575,7 +575,6 @@ Both winners lose to *lru*, and chance is worse. LRU is hard to beat here, and t
 """
 
 # %%
-from minikv.course.pieces import careless
 from minikv.course.pieces.ch13 import best_hits
 
 source(best_hits, careless("13.6"))

@@ -529,8 +529,6 @@ This `load_back` locks nothing, as in SGLang until {{engines sglang-27444}}. You
 """
 
 # %%
-from minikv.course.pieces import careless
-
 careless("14.7")
 
 

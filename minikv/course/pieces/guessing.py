@@ -205,7 +205,7 @@ def _one_number(guessed: Any, answer: Any) -> Any:
 
 
 def _meaning(value: Any, answer: Any) -> Any:
-    """What is compared of a guess, or of the answer: the letters of a text, or a list of numbers, which text may hold.
+    """The part of a guess, or of an answer, that is compared: letters of a text, or numbers, which a text may hold.
 
     >>> _meaning("3 and 1", [3, 1]), _meaning("16,000", 9), _meaning("C, a", "C A")
     ([3.0, 1.0], [16000], 'ca')
