@@ -139,7 +139,8 @@ def setup_code(address: dict[str, str], chapter: int | None) -> str:
     if chapter is None:
         return f"{install_code(address)}\nfrom minikv import fold, guess"
     verbs = "from minikv import catch, check, fold, guess, hint, mine, progress, solution, source"
-    return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin, careless\n\nbegin({chapter}, globals())"
+    more = "from minikv.course.pieces import begin, careless"
+    return f"{install_code(address)}\n{verbs}\n{more}\n\nbegin({chapter}, globals())"
 
 
 def install_code(address: dict[str, str]) -> str:
