@@ -348,11 +348,11 @@ def test_pictures_stand_side_by_side():
 
 
 @needs_graphviz
-def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
+def test_a_player_has_all_frames_on_one_canvas_and_the_captions_so_far_as_text():
     small, large = draw(FreeListPool(2)), draw(a_cache())
     player = play([("first", small), ("then", large)])
     assert len({svg_size(frame) for frame in frames_of(player.reel)}) == 1
-    assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{small.text}"
+    assert repr(player) == f"Player with 2 steps\n1. first\n\n{small.text}"
     assert player.still.alt == f"1. first (the first of 2 steps)\n{small.text}"
     at_the_end = play([("first", small), ("then", large)], at=-1)
     assert at_the_end.index == 1

@@ -61,19 +61,23 @@ def marks(frame):
 # -- what is recorded, and in which words ---------------------------------------------------------------------------
 
 
-def test_a_reader_that_changes_nothing_is_no_frame():
-    cache = RadixCache()
-    with record(cache) as film:
+def test_a_call_that_changes_nothing_is_no_frame():
+    """Neither is one with nothing to do; but one that looks for something is, whatever it finds."""
+    cache, pool = RadixCache(), FreeListPool(4)
+    with record(cache, pool) as film:
         cache.match_prefix([1, 2])
         cache.check()
-    assert len(film) == 2
+        pool.free(cache.evict(0))
+        pool.alloc(0)
+        cache.evict(1)
+    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the tree"]
 
 
 def test_what_was_written_into_a_row_is_marked():
     film = pools_and_tables()
-    assert [[box.event for box in rows.boxes][:2] for rows in film.at(5).rows] == [["new", "new"]]
-    assert [[box.event for box in rows.boxes][:3] for rows in film.at(6).rows] == [["", "", "new"]]
-    assert film.at(5).pools[0].boxes[2].word == "row 0"
+    assert [[box.event for box in rows.boxes][:2] for rows in film.at(4).rows] == [["new", "new"]]
+    assert [[box.event for box in rows.boxes][:3] for rows in film.at(5).rows] == [["", "", "new"]]
+    assert film.at(4).pools[0].boxes[2].word == "row 0"
 
 
 def test_the_sizes_of_several_pools_are_added_and_a_name_that_is_there_once_has_no_number():
@@ -614,13 +618,12 @@ def test_the_player_knows_what_each_step_is_about_and_what_is_gone():
 
 
 @needs_graphviz
-def test_where_widgets_do_not_run_the_first_picture_and_all_words_stand_in():
+def test_where_widgets_do_not_run_a_picture_and_the_words_up_to_it_stand_in():
     film = a_film()
     data, _ = film.player()._repr_mimebundle_()
     assert {"image/png", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(data)
     assert data["text/plain"] == repr(film.player())
-    for frame in film:
-        assert frame.caption in data["text/plain"]
+    assert [frame.step for frame in film if frame.caption in data["text/plain"]] == [0, 1, 2]
     assert data["text/plain"].endswith(film.at(2).text)  # the first in which there is something
     assert film.player().still.alt == f"Film of RadixCache and FreeListPool: 12 frames\n{film.at(2).text}"
 

@@ -476,14 +476,14 @@ def test_the_still_of_a_film_is_the_first_frame_in_which_there_is_something():
     with record(cache, pool) as film:
         cache.insert([1, 2], pool.alloc(2))
         pool.free(cache.evict(2))
-    assert film.still.text.split("\n\n")[1].startswith("2. insert [1 2]")
-    assert "evict 2" not in film.still.alt
+    assert film.player().still.text.split("\n\n")[1].startswith("2. insert [1 2]")
+    assert "evict 2" not in film.player().still.alt
     with record(pool) as film:
         pool.free(pool.alloc(2))
-    assert "1. alloc 2" in film.still.text.split("\n\n")[1]
+    assert "1. alloc 2" in film.player().still.text.split("\n\n")[1]
     with record(FreeListPool(1)) as film:
         pass
-    assert "FreeListPool: 1 of 1 free" in film.still.text
+    assert "FreeListPool: 1 of 1 free" in film.player().still.text
 
 
 def test_the_still_of_a_player_may_be_chosen_and_the_player_begins_at_the_start():

@@ -169,7 +169,8 @@ def test_another_speed_is_taken_up_at_once(tab, film):
     page.wait_for_function("document.querySelector('.minikv-player').dataset.step > 1", timeout=1800)
 
 
-def test_the_keyboard_does_all_of_it(tab, film):
+@pytest.mark.parametrize("choose", ["Enter", " "])
+def test_the_keyboard_does_all_of_it(tab, film, choose):
     page = tab().page
     page.locator(".minikv-player").focus()
     for key, wanted in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(film) - 1), ("Home", 0)):
@@ -185,7 +186,7 @@ def test_the_keyboard_does_all_of_it(tab, film):
     assert page.evaluate(focused).startswith("node root")
     page.keyboard.press("Tab")
     assert page.evaluate(focused) == "node [1 2], n2 · slots 0-1, locked ×1"
-    page.keyboard.press("Enter")
+    page.keyboard.press(choose)
     assert page.locator(".minikv-facts .minikv-story").text_content().startswith("node 2")
     page.keyboard.press("ArrowRight")
     assert step(page) == 6
@@ -340,10 +341,12 @@ def test_a_ghost_tells_the_story_of_the_node_that_it_was(tab, film):
     assert "evicted by step" in page.locator(".minikv-events li").last.text_content()
 
 
-def test_the_log_has_every_step_marks_this_one_and_leads_there(tab, film):
+def test_the_log_has_the_steps_so_far_marks_this_one_and_leads_there(tab, film):
     page = tab().page
     lines = page.locator(".minikv-line")
-    assert lines.all_text_contents() == [frame.caption for frame in film]
+    assert lines.all_text_contents() == ["0. start"]
+    go_to(page, 8)
+    assert lines.all_text_contents() == [frame.caption for frame in film][:9]
     lines.nth(6).click()
     assert step(page) == 6
     assert page.locator(".minikv-line[aria-current]").text_content() == film.at(6).caption
@@ -743,26 +746,49 @@ def test_axe_finds_nothing_serious(tab, film, width, dark):
 
 
 @pytest.mark.parametrize(("width", "dark"), [*SCREENS[:2], *BY_NIGHT])
-def test_a_film_opens_on_a_frame_with_something_in_it_and_play_before_it(tab, width, dark):
+def test_a_film_opens_on_a_frame_with_something_in_it_and_play_beside_it(tab, width, dark):
     page = tab(width=width, dark=dark).page
-    cover = page.locator(".minikv-cover")
+    play, scene = page.locator("[data-testid=play]"), page.locator(".minikv-scene")
     assert page.locator("g.node").count() > 1
-    assert page.locator(".minikv-scene").evaluate("e => e.inert && getComputedStyle(e).opacity < 0.5")
+    assert scene.evaluate("e => e.inert && getComputedStyle(e).opacity < 0.5")
     assert serious_findings(page) == []
-    room, button = page.locator(".minikv-stage").bounding_box(), cover.bounding_box()
-    assert room["x"] <= button["x"]
-    assert button["x"] + button["width"] <= room["x"] + room["width"]
-    cover.click()
-    assert (step(page), cover.count(), page.locator("g.node").count()) == (0, 0, 1)
+    button, room = play.bounding_box(), scene.bounding_box()
+    assert button["y"] + button["height"] <= room["y"], "no node is below it"
+    play.click()
+    assert (step(page), page.locator("g.node").count()) == (0, 1)
+    assert not scene.evaluate("e => e.inert")
     page.wait_for_function("document.querySelector('.minikv-player').dataset.step === '1'")
 
 
-def test_the_cover_is_gone_after_the_first_step(widget):
+def test_nothing_of_a_later_step_is_on_the_page(tab, film):
+    page = tab().page
+    go_to(page, 2)
+    shown = page.locator(".minikv-player").evaluate("e => e.outerHTML")
+    assert film.at(2).words in shown
+    assert not [frame.words for frame in film if frame.step > 2 and frame.words in shown]
+
+
+def test_a_film_that_plays_by_itself_is_silent_and_sends_no_messages(widget, film):
+    tab = widget(film.player().reel)
+    page, one = tab.page, tab.page.locator("#one")
+    one.locator("[data-testid=speed]").select_option("240")
+    one.locator("[data-testid=play]").click()
+    page.wait_for_function("document.querySelector('#one').dataset.step === '3'")
+    assert one.locator(".minikv-caption").get_attribute("aria-live") == "off"
+    assert page.evaluate("told.filter(([name]) => name === 'one').length") == 1  # at the start
+    one.locator("[data-testid=play]").click()
+    now = int(one.get_attribute("data-step"))
+    assert page.evaluate("told.at(-1)") == ["one", "index", now]
+    one.locator("[data-testid=next]").click()
+    assert one.locator(".minikv-caption").get_attribute("aria-live") == "polite"
+
+
+def test_the_faint_frame_is_gone_after_the_first_step(widget):
     cache = RadixCache()
     with record(cache) as film:
         cache.insert([1, 2, 3, 4], range(4))
         cache.match_prefix([1, 2, 9])
-    assert (film.player().poster, film.player(still=2).poster) == (None, 2)
+    assert (film.player().poster, film.player(still=1).poster) == (1, 1)
     tab = widget(film.player().reel)
     assert tab.page.locator("#one g.node").count() == 2
     tab.page.locator("#one [data-testid=next]").click()

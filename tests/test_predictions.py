@@ -194,3 +194,30 @@ ABOVE = Asked("9.z", "how many pages does it free?", None, "fold('9.z', n)", "",
 )
 def test_the_rule_finds_an_answer_however_it_is_written(answer, above, stands):
     assert bool(faults(ABOVE._replace(answer=answer, **above))) == stands
+
+
+# -- films that ask --------------------------------------------------------------------------------------------------
+
+ASKS = re.compile(r"\b(say (what|which|how)|predict whether|point to|asks you|will each pool hand out)\b")
+# The last step that a stored page may show of each film whose text asks: the questions are about later ones.
+MAY_SHOW = {"01": 1, "02": 9, "05": 6, "06": 1, "09": 3, "10": 9, "11": 1, "12": 6, "14": 1}
+
+
+def films_that_ask():
+    """Each with its chapter, and the last step that is on its stored page, in words or as a picture."""
+    for path in NOTEBOOKS:
+        text = ""
+        for cell in load(path).cells:
+            text += cell.source if cell.cell_type == "markdown" else ""
+            for output in cell.get("outputs", []) if ASKS.search(text) else []:
+                data = output.get("data", {})
+                if re.match(r"(Film of|Player with)", said := data.get("text/plain", "")):
+                    steps = re.findall(r"^(\d+)\. ", said + data.get("text/html", ""), re.MULTILINE)
+                    yield path.stem[:2], max(map(int, steps))
+            text = "" if cell.get("outputs") else text
+
+
+def test_a_stored_page_shows_no_step_that_its_text_asks_about():
+    found = dict(films_that_ask())
+    assert found.keys() == MAY_SHOW.keys()
+    assert all(last <= MAY_SHOW[chapter] for chapter, last in found.items()), found

@@ -31,7 +31,7 @@ function steady(texts) {
   const lines = {};
   for (const [name, all] of Object.entries(texts)) {
     const longest = all.reduce((a, b) => (b.length > a.length ? b : a), "");
-    room.append(make("div", `minikv-as-${name}`, unbroken(longest)));
+    room.append(make("div", `minikv-as-${name}`, longest.replace(/\S/g, "x")));   // what it says is a secret yet
     lines[name] = make("div", `minikv-${name} minikv-as-${name}`);
     shown.append(lines[name]);
   }
@@ -158,12 +158,11 @@ function render({ model, el }) {
   el.tabIndex = 0;
   el.setAttribute("role", "group");
   el.setAttribute("aria-label", "step player: arrow keys step, space plays");
-  const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene"), stage = make("div", "minikv-stage");
+  const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene");
   bar.innerHTML = BAR;
   const part = (name) => bar.querySelector(`[data-testid=${name}]`);
   part("slider").max = last;
   const { box: words, caption, notes } = steady(film ? { caption: captions, notes: film.notes } : { caption: captions });
-  caption.setAttribute("aria-live", "polite");
   el.replaceChildren(bar, words);
   let at = -1, timer = null, chosen = null;
 
@@ -181,8 +180,7 @@ function render({ model, el }) {
   });
   if (right.childElementCount) scene.append(right);
   if (!left.childElementCount) left.remove();
-  stage.append(scene);
-  el.append(stage);
+  el.append(scene);
 
   const fill = (panel, step) => {
     const picture = pictureAt(reel, panel, step);
@@ -242,7 +240,7 @@ function render({ model, el }) {
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
     log.setAttribute("role", "group");
-    log.setAttribute("aria-label", "all steps");
+    log.setAttribute("aria-label", "the steps so far");
     const inside = insideOf(film);
     if (inside) words.after(inside.box);
     scene.append(sizes.box);
@@ -250,15 +248,16 @@ function render({ model, el }) {
     below.append(log, facts);
     el.append(below);
     measure = (now) => sizes.show(film.sizes.values[now]);
-    const lines = captions.map((words, i) => {
-      const line = make("button", "minikv-line", words);
-      line.title = words;
-      line.tabIndex = -1;
-      line.onclick = () => { stop(); go(i); };
-      log.append(line);
-      return line;
-    });
+    const lines = [];
     mark = (was, now) => {
+      while (lines.length <= now) {   // up to the step that was reached
+        const i = lines.length, line = make("button", "minikv-line", captions[i]);
+        line.title = captions[i];
+        line.tabIndex = -1;
+        line.onclick = () => { stop(); go(i); };
+        log.append(line);
+        lines.push(line);
+      }
       notes.textContent = unbroken(film.notes[now]);
       if (inside) inside.show(now);
       measure(now);
@@ -295,26 +294,25 @@ function render({ model, el }) {
     try { model.set(name, value); model.save_changes(); } catch { /* the kernel is gone */ }
   };
 
-  // -- before the first step: the frame that shows the point, faintly, and a button in front of it
-  const poster = film ? model.get("poster") ?? film.poster : 0, cover = make("button", "minikv-cover", "▶ play");
-  cover.setAttribute("aria-label", "play from the start");
+  // -- before the first step: a frame that answers nothing, faintly; "play" is in the bar above
+  const poster = film ? model.get("poster") ?? film.poster : 0;
   const faint = (is) => {
     scene.inert = is;
-    stage.classList.toggle("minikv-covered", is);
+    el.classList.toggle("minikv-covered", is);
     for (const panel of panels) { panel.box.replaceChildren(); panel.shown = null; }
-    if (!is) return cover.remove();
-    stage.append(cover);
+    if (!is) return;
     for (const panel of panels) fill(panel, poster);
     measure(poster);
   };
 
   // -- going from step to step
   const draw = (i) => {
-    if (i === at && !cover.isConnected) return;
-    if (cover.isConnected) faint(false);
+    if (i === at && !scene.inert) return;
+    if (scene.inert) faint(false);
     const was = at;
     at = i;
     for (const panel of panels) fill(panel, i);
+    caption.setAttribute("aria-live", timer ? "off" : "polite");
     caption.textContent = unbroken(captions[i]);
     part("slider").value = i;
     part("slider").setAttribute("aria-valuetext", captions[i]);
@@ -323,15 +321,16 @@ function render({ model, el }) {
     mark(was, i);
     tell(false);
   };
-  const go = (i) => { draw(Math.max(0, Math.min(last, i))); report("index", at); };
+  const go = (i) => { draw(Math.max(0, Math.min(last, i))); if (!timer) report("index", at); };
   const stop = () => {
+    if (timer) report("index", at);   // and none for each step of a film that plays by itself
     clearInterval(timer);
     timer = null;
     part("play").textContent = "▶ play";
     part("play").setAttribute("aria-label", "play");
   };
   const start = () => {
-    if (at === last || cover.isConnected) go(0);
+    if (at === last || scene.inert) go(0);
     timer = setInterval(() => (at >= last ? stop() : go(at + 1)), +part("speed").value);
     part("play").textContent = "▮▮ pause";
     part("play").setAttribute("aria-label", "pause");
@@ -341,7 +340,6 @@ function render({ model, el }) {
     play: () => (timer ? stop() : start()),
   };
   for (const name in acts) part(name).onclick = acts[name];
-  cover.onclick = () => { start(); el.focus({ preventScroll: true }); };
   part("slider").oninput = (e) => { stop(); go(+e.target.value); };
   part("speed").onchange = () => { if (timer) { stop(); start(); } };
   const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play,
@@ -351,8 +349,9 @@ function render({ model, el }) {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
     const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
-    if (film && node && e.key === "Enter") choose({ node: +node.dataset.part });
-    else if (film && pool && e.key === "Enter") choose({ slot: +Object.keys(film.slots)[0] });
+    const chooses = film && (e.key === "Enter" || e.key === " ");
+    if (chooses && node) choose({ node: +node.dataset.part });
+    else if (chooses && pool) choose({ slot: +Object.keys(film.slots)[0] });
     else if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
     else keys[e.key]();
     e.preventDefault();

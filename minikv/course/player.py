@@ -1,7 +1,7 @@
 """A player for a row of pictures: play, pause, step, slide, with buttons or keys.
 
-Where widgets do not run, the stored picture and the text of every step are shown instead, so nothing is in a player
-only.
+Where widgets do not run, the picture that it begins with is shown instead, with the text of the steps up to it: later
+ones may be the answer to a question.
 """
 
 from __future__ import annotations
@@ -48,13 +48,8 @@ class Player(anywidget.AnyWidget):
             raise traitlets.TraitError(f"index is {index}: this player has steps 0 to {last}")
         return index
 
-    @property
-    def text(self) -> str:
-        """The caption of every step, and the text twin of the picture that it begins with."""
-        return self.still.text
-
     def __repr__(self) -> str:
-        return self.text
+        return self.still.text
 
     def _repr_mimebundle_(self, **options: Any) -> MimeBundle:
         still, size = self.still._repr_mimebundle_()
@@ -62,11 +57,13 @@ class Player(anywidget.AnyWidget):
             still["text/html"] += RUN_IT
         live = super()._repr_mimebundle_(**options)
         data, metadata = live if isinstance(live, tuple) else (live or {}, {})
-        return {**data, **still, "text/plain": self.text}, {**metadata, **size}
+        return {**data, **still, "text/plain": self.still.text}, {**metadata, **size}
 
 
 def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
     """A player for steps, each a caption and its picture, that begins at step `at`; without widgets, its picture.
+
+    What later steps say is not on the page before they are reached.
 
     >>> from minikv import FreeListPool, draw
     >>> pool, steps = FreeListPool(3), []
@@ -75,7 +72,6 @@ def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
     >>> play(steps)
     Player with 2 steps
     1. alloc(1)
-    2. alloc(2)
     <BLANKLINE>
     FreeListPool: 2 of 3 free
      0  n..    . free  n new
@@ -88,7 +84,7 @@ def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
         raise ValueError("there are no steps to play")
     captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]
     at, shown = range(len(found))[at], found[at][1]
-    text = "\n".join([f"Player with {len(found)} steps", *captions, "", shown.text])
+    text = "\n".join([f"Player with {len(found)} steps", *captions[: at + 1], "", shown.text])
     reel = Reel(1, captions)
     _on_one_canvas(reel, [picture for _, picture in found])
     words = f"{captions[at]} ({'the first of' if at == 0 else 'of'} {len(found)} steps)"

@@ -71,7 +71,7 @@ class Reel:
     def __init__(self, first: int, captions: list[str]):
         self.first, self.captions = first, captions
         self.panels: list[dict[str, Any]] = []
-        self.film: dict[str, Any] | None = None
+        self.film: dict[str, Any] = {}
         self._numbers: dict[Drawing, int] = {}
 
     @property
@@ -114,7 +114,7 @@ class Reel:
             "drawings": self.drawings,
             "reaches": reaches if any(reaches) else [],
             "panels": self.panels,
-            "film": self.film,
+            "film": self.film or None,
         }
 
 

@@ -21,13 +21,13 @@ def show_films() -> None:
 
 def player_page(player: Player, below: str = "") -> tuple[dict[str, str], dict[str, Any]]:
     """A player's data, and the still in the place where the page's script plays it."""
-    still = player.still._repr_mimebundle_()[0].get("text/html", f"<pre>{escape(player.text)}</pre>")
+    still = player.still._repr_mimebundle_()[0].get("text/html", f"<pre>{escape(player.still.text)}</pre>")
     reel = json.dumps(player.reel, separators=(",", ":"), ensure_ascii=False)
     reel = reel.replace("</", "<\\/").replace("<!", "\\u003c!")
     poster = "" if player.poster is None else f' data-poster="{player.poster}"'
     data = f'<script type="application/json" data-index="{player.index}"{poster}>{reel}</script>'
     html = f'<div class="minikv-film">{data}<div class="minikv-film-stage">{still}</div>{below}</div>'
-    return {"text/html": html, "text/plain": player.text}, {}
+    return {"text/html": html, "text/plain": player.still.text}, {}
 
 
 def playground_page(room: Playground) -> tuple[dict[str, str], dict[str, Any]]:

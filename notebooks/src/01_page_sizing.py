@@ -449,7 +449,7 @@ with record(pool, table, page_size=4) as film:
         if count % 4 == 0:
             page = page_slots(pool.alloc(1), 4)
         table.append(row, page[count % 4 : count % 4 + 1])
-film.player(still=5)
+film.player()
 
 # %% [markdown]
 """

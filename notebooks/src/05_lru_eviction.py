@@ -23,7 +23,7 @@ with record(cache, pool) as film:
     cache.lock(ben)
     for _ in range(3):
         pool.free(cache.evict(1))
-film.player(still=8)
+film.player(still=6)
 
 # %% [markdown]
 """

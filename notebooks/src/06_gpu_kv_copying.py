@@ -367,21 +367,19 @@ On the CPU, with few tokens, all of them take two to four times as long as a mem
 
 ## Play
 
-Both layouts go through the same three copies. Slots that are read are marked *matched*, and slots that were written are marked *new*. Before each step: how many runs of boxes will be marked, in the page layout and in the layer layout?
+Both layouts go through the same three copies. Slots that are read are marked *matched*, and slots that were written are marked *new*. Every other step asks you: how many runs of boxes will be marked, in the page layout and in the layer layout?
 """
 
 # %%
-COPIES = {
-    "a page": ([2, 3], [6, 7]),
-    "two slots of two pages": ([1, 4], [3, 6]),
-    "three slots up by one": ([0, 1, 2], [1, 2, 3]),
-}
-steps = []
+COPIES = {"a page": ([2, 3], [6, 7]), "two slots of two pages": ([1, 4], [3, 6])}
+COPIES["three slots up by one"] = [0, 1, 2], [1, 2, 3]
+steps, plain = [], beside(*map(draw, stores))
 for what, both in COPIES.items():
     for verb, slots, mark in zip(("read", "written"), both, ("matched", "new")):
         counts = [len(runs(boxes(name, slots, 2, 8))) for name in ("page", "layer")]
         drawn = beside(*(draw(store, **{mark: slots}) for store in stores))
-        steps.append((f"{what}: slots {slots} are {verb}, runs: {counts}", drawn))
+        steps.append((f"{what}: slots {slots} are {verb}. In how many runs?", plain))
+        steps.append((f"{what}: slots {slots} are {verb}, in {counts} runs", drawn))
 play(steps)
 
 # %% [markdown]

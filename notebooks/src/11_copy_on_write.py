@@ -444,8 +444,10 @@ acts = [("fork", "a", "b"), ("fork", "a", "c"), ("append", "b", [7, 8], "no"),
         ("append", "c", [7, 8, 9], "yes"), ("draft", "a", [7, 8, 9, 10, 11], "maybe"),
         ("detach", "c"), ("settle", "a", 1), ("detach", "a")]  # fmt: skip
 for verb, *given in acts:
+    words = " ".join(map(str, (verb, *given)))
+    steps.append((f"before {words}", draw(cache)))
     getattr(cache, verb)(*given)
-    steps.append((f"{verb} {' '.join(map(str, given))}", draw(cache)))
+    steps.append((f"after {words}", draw(cache)))
 play(steps)
 
 # %% [markdown]

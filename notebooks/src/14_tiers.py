@@ -475,12 +475,13 @@ With host memory, far more tokens are cached, and the answers are the same.
 
 ## Play
 
-Four device pages, four host pages, write_back. Before each step, say what every block will be: `D`, `H`, `DH` or gone.
+Four device pages, four host pages, write_back. Before each prompt, say what every block will be: `D`, `H`, `DH` or gone.
 """
 
 # %%
 tiers, steps = Tiers(device_pages=4, host_pages=4), []
 for prompt in ("abc", "xy", "abcd", "xyz", "abcd", "mn"):
+    steps.append((f"before {prompt}", draw(tiers.root)))
     found, loaded, computed = tiers.serve(prefixes(prompt))
     words = f"{prompt}: found {found}, loaded {loaded}, computed {computed}"
     steps.append((words, draw(tiers.root)))

@@ -69,6 +69,11 @@ def _methods(thing: Any) -> list[tuple[str, str]]:
     return [(name, method.__code__.co_filename) for name, method in found]
 
 
+def _asks_nothing(call: Call) -> bool:
+    """Return whether a call gives nothing to do, as `pool.free([])` does: a film leaves it out if nothing changed."""
+    return not any(len(value) if hasattr(value, "__len__") else value for value in call.arguments.values())
+
+
 class Recording:
     """The `frames` of `things`, taken from `start` to `finish`; made by `record`."""
 
@@ -143,8 +148,9 @@ class Recording:
             return
         with self._looking():
             state = self._reader.read()
-            known = call.verb in VERBS[thing_kind(call.thing)] or call.error is not None
-            if known or self.frames[-1].began > call.began or state != self.frames[-1].state:
+            is_changed = self.frames[-1].began > call.began or state != self.frames[-1].state
+            is_asked = call.verb in VERBS[thing_kind(call.thing)] and not _asks_nothing(call)
+            if is_changed or is_asked or call.error is not None:
                 is_pool = thing_kind(call.thing) == "pool"
                 unit = "page" if is_pool and self._reader.page_size > 1 else "slot"
                 op, name = operation(call, self._label, unit, self._reader.name_of), self._reader.name_among(call.thing)

@@ -96,17 +96,18 @@ class Film(Recording):
     def player(self, still: int | None = None) -> Player:
         """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
 
-        Until the first step it shows the step `still` faintly, and where widgets do not run that step is the picture;
-        by default it is the first one in which there is something. `ValueError` for a step that the film does not have.
+        Until the first step it shows the step `still` faintly, and where widgets do not run that step is the picture,
+        with the text up to it, so that a reader can still predict the later ones; by default it is the first one in
+        which there is something. `ValueError` for a step that the film does not have.
         The film keeps playing when the kernel is gone.
         For HTML that is opened offline, `save` carries its own player. `ImportError` without the extra `course`.
         """
         from minikv.course.player import Player
 
-        if still is None:
-            return Player(self.reel, self.still)
-        frame = self.at(still)
-        return Player(self.reel, self._still_of(frame), poster=frame.step)
+        frame = self.at(self.reel.film["poster"] if still is None else still)
+        text = f"{self._text(self.frames[: frame.step + 1])}\n\n{frame.text}"
+        picture = Picture(text, lambda: frame.picture.svg, f"{self._title}\n{frame.text}")
+        return Player(self.reel, picture, poster=frame.step)
 
     @property
     def reel(self) -> Reel:
@@ -124,21 +125,8 @@ class Film(Recording):
         replace(place, page_of(self._title, self.reel))
         return place
 
-    @property
-    def text(self) -> str:
-        """Every operation in words."""
-        return "\n".join([self._title, *first_and_last([frame.caption for frame in self.frames], _MOST_LINES)])
-
-    @property
-    def still(self) -> Picture:
-        """The first frame in which there is something, with the text of all operations, for where widgets do not run.
-
-        The results of the operations are not in the picture, so a reader can still predict them.
-        """
-        return self._still_of(next((frame for frame in self.frames if frame.shows_something), self.at(0)))
-
-    def _still_of(self, frame: Frame) -> Picture:
-        return Picture(f"{self.text}\n\n{frame.text}", lambda: frame.picture.svg, f"{self._title}\n{frame.text}")
+    def _text(self, frames: list[Frame]) -> str:
+        return "\n".join([self._title, *first_and_last([frame.caption for frame in frames], _MOST_LINES)])
 
     @property
     def _title(self) -> str:
@@ -146,7 +134,7 @@ class Film(Recording):
         return f"Film of {names}: {len(self.frames)} frames"
 
     def __repr__(self) -> str:
-        return self.text
+        return self._text(self.frames)
 
 
 def record(*things: Any, label: Label | None = None, page_size: int | None = None) -> Film:
