@@ -7,6 +7,8 @@ from browser import Page
 from chapters import NOTEBOOKS
 from nightly import by_day
 
+from minikv.cli.lab import OURS
+
 pytestmark = pytest.mark.browser
 
 
@@ -35,6 +37,14 @@ def test_a_chapter_runs_in_a_browser(path, lab, chromium):
     assert not tab.errors
     page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.shutdown(); }")
     _use(player, page)
+    tab.context.close()
+
+
+def test_a_phone_shows_the_chapter_and_not_the_side_bar(lab, chromium):
+    tab = Page(chromium, 390, 800)
+    tab.page.goto(f"{lab.base}{OURS}/04_locking.ipynb?token={lab.token}")
+    tab.page.wait_for_selector(".jp-Notebook")
+    assert tab.page.locator(".jp-Notebook").evaluate("e => e.clientWidth") > 300
     tab.context.close()
 
 

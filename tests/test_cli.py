@@ -347,10 +347,10 @@ def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     assert cli.main(["lab", "--no-browser", "--port=9999"]) == 0
     (command,) = called
     assert command[1:4] == ["-m", "jupyter", "lab"]
-    assert "--LabApp.default_url=/doc/tree/00_start_here.ipynb" in command
+    assert "--LabApp.default_url=/doc/workspaces/minikv/tree/00_start_here.ipynb" in command
     assert command[-2:] == ["--no-browser", "--port=9999"]
     assert cli.main(["lab", "3", "--no-browser"]) == 0
-    assert "--LabApp.default_url=/doc/tree/03_radix_splitting.ipynb" in called[1]
+    assert "--LabApp.default_url=/doc/workspaces/minikv/tree/03_radix_splitting.ipynb" in called[1]
     assert called[1][-1] == "--no-browser"
 
 
@@ -378,13 +378,13 @@ def test_lab_finds_the_chapter_wherever_it_stands_among_the_options(monkeypatch,
     monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
     assert cli.main(["lab", *words.split(), "--ip", ""]) == 0
     (command,) = called
-    assert command[5].startswith(f"--LabApp.default_url=/doc/tree/{chapter}")
+    assert command[5].startswith(f"--LabApp.default_url=/doc/workspaces/minikv/tree/{chapter}")
     assert [word for word in command[6:] if word != "--allow-root"] == [*rest.split(), "--ip", ""]
 
 
 def test_lab_refuses_a_first_word_that_is_no_chapter(capsys):
     assert cli.main(["lab", "99", "--no-browser"]) == 2
-    assert "there is no chapter '99'; the chapters are 00_start_here, " in capsys.readouterr().err
+    assert "there is no chapter '99'; the chapters are 00_start_here.ipynb, " in capsys.readouterr().err
 
 
 def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(tmp_path, monkeypatch):
@@ -398,7 +398,7 @@ def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(
     called = []
     monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
     assert cli.main(["lab", "my"]) == 0
-    assert "--LabApp.default_url=/doc/tree/my%20notes%20%231.ipynb" in called[0]
+    assert "--LabApp.default_url=/doc/workspaces/minikv/tree/my%20notes%20%231.ipynb" in called[0]
 
 
 def test_lab_leaves_what_the_learner_set_in_jupyter(monkeypatch, tmp_path):
@@ -424,7 +424,7 @@ def test_lab_finds_the_course_from_a_folder_that_is_gone(monkeypatch, tmp_path):
 def test_lab_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["lab"]) == 2
-    assert "JupyterLab is not installed" in capsys.readouterr().err
+    assert "needs jupyterlab, which is not installed" in capsys.readouterr().err
 
 
 # -- commands of another package --------------------------------------------------------------------------------------

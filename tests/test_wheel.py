@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from minikv.cli.lab import _load_jupyter_server_extension
 from minikv.course import shipped
 from minikv.course.shipped import RECORD, sources_hash
 
@@ -116,7 +117,7 @@ def test_a_folder_that_was_copied_without_its_record_is_the_course(wheel, tmp_pa
 def test_where_takes_nothing_else(wheel, tmp_path, further):
     done = lab(wheel, tmp_path, "--where", further)
     assert (done.stdout, done.returncode) == ("", 2)
-    assert done.stderr == f"minikv: --where opens nothing, so it takes no chapter and no option: {further}\n"
+    assert done.stderr.endswith(f"minikv: error: unknown arguments: {further}\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -131,7 +132,7 @@ def test_a_folder_where_the_course_cannot_go_is_named_in_one_line(wheel, tmp_pat
 def test_a_chapter_that_does_not_exist_is_named_beside_those_that_do(wheel, tmp_path):
     done = lab(wheel, tmp_path, "77")
     assert done.returncode == 2
-    assert done.stderr.startswith("minikv: there is no chapter '77'; the chapters are 00_start_here, 01_page_sizing, ")
+    assert done.stderr.startswith("minikv: there is no chapter '77'; the chapters are 00_start_here.ipynb, 01_page_sizing.ipynb, ")
 
 
 # -- what is the learner's --------------------------------------------------------------------------------------------
@@ -321,8 +322,9 @@ def test_the_files_of_the_builder_do_not_stand_between_the_chapters():
     assert {name for name in names if not any(fnmatch(name, glob) for glob in hidden)} <= CHAPTERS
 
 
-def test_the_address_is_the_last_line_that_is_printed(capsys):
+def test_the_address_is_the_last_line_that_is_printed(capsys, monkeypatch, tmp_path):
     """JupyterLab loads the module that its settings name, and it waits until the server runs."""
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path))
     (module,) = SETTINGS["ServerApp"]["jpserver_extensions"]
     waiting = []
     server = SimpleNamespace(
@@ -332,3 +334,16 @@ def test_the_address_is_the_last_line_that_is_printed(capsys):
     assert capsys.readouterr().err == ""
     waiting[0]()
     assert capsys.readouterr().err.endswith("The course: http://localhost:8888/doc/tree/03.ipynb\n")
+
+
+def test_jupyterlab_opens_with_its_side_bar_closed_and_is_left_as_the_learner_has_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path))
+    server = SimpleNamespace(io_loop=SimpleNamespace(add_callback=lambda call: None))
+    _load_jupyter_server_extension(server)
+    (made,) = tmp_path.iterdir()
+    assert json.loads(made.read_text("utf-8"))["data"]["layout-restorer:data"]["left"]["collapsed"]
+    made.write_text(theirs := made.read_text("utf-8").replace("true", "false"), "utf-8")
+    _load_jupyter_server_extension(server)
+    assert made.read_text("utf-8") == theirs
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(made))  # a file: nothing can be made in it
+    _load_jupyter_server_extension(server)

@@ -60,7 +60,7 @@ def run(argv: Sequence[str] | None = None, program: str = "minikv") -> int:
         parser = _parser(sys.argv[1:] if argv is None else argv, program)
         options, rest = parser.parse_known_args(argv)
         name = options.command
-        if rest and name != "lab":
+        if rest and (name != "lab" or options.where):
             parser.error(f"unknown arguments: {' '.join(rest)}")
         options.rest = rest
         if sys.stdout is None and name != "lab":

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from minikv.cli.command import RefusedError, flush, mention, say
+from minikv.cli.command import RefusedError, flush, mention, require_packages, say
 from minikv.course.shipped import FOLDER, RECORD, SHIPPED, renew
 from minikv.errors import bounded
 from minikv.files import asset
 
 FIRST = "00_start_here.ipynb"
+WORKSPACE = "minikv"  # of JupyterLab: how its bars and tabs are arranged
+OURS = f"/doc/workspaces/{WORKSPACE}/tree"
 
 
 def add_lab(lab: argparse.ArgumentParser) -> None:
@@ -62,57 +64,59 @@ def find_chapter(notebooks: Path, wanted: str) -> str:
     names = [path.name for path in notebooks.glob("*.ipynb")]
     if found := [name for name in names if name.startswith(begins)]:
         return min(found, key=lambda name: (not (SHIPPED / name).exists(), len(name), name))
-    there = ", ".join(sorted(name.removesuffix(".ipynb") for name in names))
-    raise RefusedError(f"there is no chapter {bounded(wanted)}; the chapters are {there}")
+    raise RefusedError(f"there is no chapter {bounded(wanted)}; the chapters are {', '.join(sorted(names))}")
 
 
 def _take_chapter(notebooks: Path, words: list[str]) -> str:
     """Take the first word that names a chapter out of `words`: others are options of JupyterLab, or values of them."""
-    for word in filter(None, words):
-        if not word.startswith("-"):
-            try:
-                chapter = find_chapter(notebooks, word)
-            except RefusedError:
-                if word is words[0]:
-                    raise
-            else:
-                words.remove(word)
-                return chapter
+    for word in [word for word in words if word and not word.startswith("-")]:
+        with suppress(*[RefusedError] * (word is not words[0])):
+            chapter = find_chapter(notebooks, word)
+            words.remove(word)
+            return chapter
     return find_chapter(notebooks, "00")
 
 
 def run_lab(options: argparse.Namespace) -> int:
     """Open JupyterLab at a chapter, with the further options of `options.rest`; returns the exit status."""
-    if importlib.util.find_spec("jupyterlab") is None and not options.where:
-        raise RefusedError("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`")
-    rest = options.rest
-    if options.where and rest:
-        raise RefusedError(f"--where opens nothing, so it takes no chapter and no option: {' '.join(rest)}")
+    if not options.where:
+        require_packages("minikv lab", "jupyterlab")
     notebooks = find_notebooks()
     if options.where:
         say(str(notebooks))
         return 0
-    chapter = _take_chapter(notebooks, rest)
+    chapter = _take_chapter(notebooks, options.rest)
     # What `assets/jupyter` sets: few log lines, no pop-up that asks for news in the middle of a lesson, no builder's
     # files between the chapters, and the address as the last line. What the learner set in this way goes before it.
-    paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(asset("jupyter"))]
-    quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
-    where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url=/doc/tree/{quote(chapter)}"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in rest:
+    paths = filter(None, [os.environ.get("JUPYTER_CONFIG_PATH"), str(asset("jupyter"))])
+    where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url={OURS}/{quote(chapter)}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
         where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
-    return _become([sys.executable, "-m", "jupyter", "lab", *where, *rest], quiet)
+    return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], {"JUPYTER_CONFIG_PATH": os.pathsep.join(paths)})
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    """Have JupyterLab's server print the chapter's address once it runs, as the last line."""
+    """Have JupyterLab's server print the chapter's address once it runs, as the last line.
+
+    JupyterLab opens with the side bar closed, which would take a quarter of the page, and of a phone all; our workspace
+    is made once, and from then on it is as the learner left it.
+    """
+    from jupyterlab.commands import get_workspaces_dir
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+    manager = WorkspacesManager(get_workspaces_dir())
+    with suppress(OSError):
+        if not manager.load(WORKSPACE)["data"]:
+            manager.save(WORKSPACE, asset("jupyter/workspace.json").read_text("utf-8"))
     server.io_loop.add_callback(lambda: print(f"\nThe course: {server.public_url}", file=sys.stderr, flush=True))
 
 
-def _become(command: list[str], environment: dict[str, str]) -> int:
+def _become(command: list[str], more: dict[str, str]) -> int:
     """Run `command` in place of this process, so that Ctrl-C and a stop signal reach it and not us."""
+    os.environ.update(more)
     if os.name == "posix":
         flush()
-        os.execve(command[0], command, environment)
-    process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
+        os.execv(command[0], command)
+    process = subprocess.Popen(command)  # Windows has no exec that waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return process.wait()

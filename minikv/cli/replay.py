@@ -79,15 +79,13 @@ def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: flo
     if options.csv:
         say(replay_csv(rows).rstrip("\n"))
         return
-    speed = results[0].requests / seconds
     if len(rows) == 1:
         del rows[0]["capacity"]
+    if options.json or len(rows) == 1:
+        rows = [{**row, "requests_per_second": round(results[0].requests / seconds)} for row in rows]
     if options.json:
-        found = [{**row, "requests_per_second": round(speed, 1)} for row in rows]
-        say(json.dumps(found if len(found) > 1 else found[0]))
+        say(json.dumps(rows if len(rows) > 1 else rows[0]))
         return
-    if len(rows) == 1:
-        rows[0]["requests_per_second"] = round(speed)
     for line in replay_lines(rows):
         say(line)
 
@@ -111,8 +109,8 @@ def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traff
     rates = {capacity: result.hit_rate for capacity, result in zip(options.capacity, results)}
     unlimited = rates.pop(None, None)
     sizes = sorted(rates)
-    how = [options.index, options.policy, f"by {options.evict_by}" if options.evict_by else None]
-    series = {" ".join(filter(None, how)): [rates[size] for size in sizes]}
+    how = filter(None, (options.index, options.policy, options.evict_by))
+    series = {" ".join(how): [rates[size] for size in sizes]}
     if unlimited is not None:
         series["unlimited"] = [unlimited] * len(sizes)
     log = "x" if sizes[-1] >= _DECADES * sizes[0] else ""
