@@ -327,6 +327,15 @@ def test_buttons_do_what_they_say():
     assert "(undone)" in room.view.value
 
 
+@pytest.mark.parametrize("goal", GOALS)
+def test_no_playground_opens_with_its_own_solution(goal):
+    """Whatever one presses first."""
+    for name in playground(goal=goal).buttons:
+        room = playground(goal=goal)
+        room.buttons[name].click()
+        assert not room._aim()[0], name
+
+
 def test_the_view_shows_tree_pool_sizes_locks_and_history():
     room = playground(capacity=8)
     press(room, "insert", "1 2 3")
@@ -538,7 +547,9 @@ def test_a_locked_slot_that_was_matched_shows_both():
     press(room, "insert", "1 2")
     press(room, "lock", "1 2")
     press(room, "match", "1 2")
-    assert [(cell.state, cell.event) for cell in room.film.at(-1).pools[0].boxes[:2]] == [("locked", "matched")] * 2
+    assert [(cell.state, cell.event) for cell in room.history.live.film.at(-1).pools[0].boxes[:2]] == [
+        ("locked", "matched")
+    ] * 2
     for word in ("locked 2 (protected)", "matched", "free 2"):
         assert f">{word}</text>" in room.view.value
 
@@ -548,8 +559,8 @@ def test_its_film_has_a_frame_for_each_step_and_can_be_played():
     for typed in ("1 2 3", "1 2 4"):
         press(room, "insert", typed)
     press(room, "undo")
-    assert [frame.words for frame in room.film] == ["start", "insert [1 2 3]"]
-    assert room.film.player().reel["captions"] == ["0. start", "1. insert [1 2 3]"]
+    assert [frame.words for frame in room.history.live.film] == ["start", "insert [1 2 3]"]
+    assert room.history.live.film.player().reel["captions"] == ["0. start", "1. insert [1 2 3]"]
 
 
 def test_requests_run_publish_and_end():

@@ -56,6 +56,12 @@ def room(tab):
     assert not tab.errors
 
 
+def test_enter_inserts_what_was_typed(room):
+    room.type("prompt", "1 2 3 4")
+    room.box.get_by_label("prompt", exact=True).press("Enter")
+    room.shows("[1 2 3 4]")
+
+
 def test_a_class_plays(room, tab):
     room.type("prompt", "1 2 3 4")
     room.press("insert")

@@ -203,7 +203,7 @@ def test_the_playground_says_what_comes_from_host_memory():
         "3 of 4 cached, 2 of them from host memory, 1 new in slot 1, evicted 3 pages for it; joined nodes",
         "2 of 5 cached in slots 3 2, 3 more in host memory",
     ]
-    assert "to host: slot 1 to host page 7" in room.film.at(-1).inner
+    assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
     assert "│     └─ [9] · n4 · slot 1 · H · evicted" in room.text
     assert "host memory: 0 of 8 free\n 0  cccccccn" in room.text
     room.prompt.value = "5 6 7 8"
@@ -233,6 +233,6 @@ def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
     room = playground(capacity=3, host_pages=4)
     for prompt in "1 2 3", "5 6 7":
         room.history.do(prompt_step("insert", prompt, namespace="B"))
-    frame = room.film.at(-1)
+    frame = room.history.live.film.at(-1)
     assert {"[1 2 3]", "[5 6 7]"} <= {node.label for node in frame.nodes}
     assert "nnn" in str(frame)

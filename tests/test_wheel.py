@@ -132,7 +132,9 @@ def test_a_folder_where_the_course_cannot_go_is_named_in_one_line(wheel, tmp_pat
 def test_a_chapter_that_does_not_exist_is_named_beside_those_that_do(wheel, tmp_path):
     done = lab(wheel, tmp_path, "77")
     assert done.returncode == 2
-    assert done.stderr.startswith("minikv: there is no chapter '77'; the chapters are 00_start_here.ipynb, 01_page_sizing.ipynb, ")
+    assert done.stderr.startswith(
+        "minikv: there is no chapter '77'; the chapters are 00_start_here.ipynb, 01_page_sizing.ipynb, "
+    )
 
 
 # -- what is the learner's --------------------------------------------------------------------------------------------

@@ -92,7 +92,9 @@ def run_lab(options: argparse.Namespace) -> int:
     where = [f"--ServerApp.root_dir={notebooks}", f"--LabApp.default_url={OURS}/{quote(chapter)}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
-    return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], {"JUPYTER_CONFIG_PATH": os.pathsep.join(paths)})
+    return _become(
+        [sys.executable, "-m", "jupyter", "lab", *where, *options.rest], {"JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+    )
 
 
 def _load_jupyter_server_extension(server: Any) -> None:

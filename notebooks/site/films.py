@@ -39,4 +39,4 @@ def playground_page(room: Playground) -> tuple[dict[str, str], dict[str, Any]]:
     for button in ("match", "insert"):
         room.buttons[button].click()
     note = f"{goal}A recording: in the notebook, you type the prompts and press the buttons."
-    return player_page(room.film.player(), f'<p class="minikv-film-note">{note}</p>')
+    return player_page(room.history.live.film.player(), f'<p class="minikv-film-note">{note}</p>')

@@ -178,7 +178,7 @@ def _publish(history: History, own: StepsPlayed) -> str:
 
 _GOALS = (
     Goal("cut an edge in one step", Scene(
-        "cut", "One prompt, one edge. Which prompt cuts it?", "insert 1 2 3 4 5 6", "1 2 3 9"), _cut),
+        "cut", "One prompt, one edge. Which prompt cuts it?", "insert 1 2 3 4 5 6", "1 2 3 4 5 6"), _cut),
     Goal("make a prompt hit 8 tokens", Scene(
         "hit", "Each letter is a token. Type a prompt that finds exactly 8 of them.",
         "insert the cat sat, insert a dog", "the dog", text=True), _hit),

@@ -17,7 +17,6 @@ from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 
-NONE = 0  # locks and requests are numbered from 1
 _TIPS = {
     "match": "how much of the prompt is cached?",
     "insert": "serve the prompt: match, lock, make room, insert, unlock",
@@ -49,11 +48,7 @@ class Controls:
         self.runs = _field(widgets.Dropdown, "running", "220px")
         self.scene = _field(widgets.Dropdown, "scene", "260px", options=["(none)", *SCENES])
         self._fields = self.prompt, self.namespace, self.amount, self.held, self.runs
-        self.more = widgets.ToggleButton(
-            description="settings",
-            tooltip="pages, policy",
-            layout=_place("84px"),
-        )
+        self.more = widgets.ToggleButton(description="settings", layout=_place("84px"))
         self.buttons = {name: _button(name, tip) for name, tip in _TIPS.items()}
         choices = {"policy": [*POLICIES], "evict_by": [*EVICT_BY], "index": [*INDEXES]}
         self.settings = {}
@@ -139,7 +134,7 @@ def _row(words: str, *controls: Any) -> Any:
 def _choices(field: Any, found: list[tuple[str, int]], nothing: str) -> None:
     """Set the options of a field; the chosen one stays chosen while it is there."""
     chosen = field.value
-    field.options = found or [(nothing, NONE)]
+    field.options = found or [(nothing, 0)]  # locks and requests are numbered from 1
     field.value = chosen if chosen in [number for _, number in found] else field.options[0][1]
 
 

@@ -8,20 +8,19 @@ and show the outcome. Every error is shown in the message box; none is raised.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from threading import RLock
 from typing import Any
 
-from minikv.course.film import Film
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.playground.lessons import GOALS, SCENES, Goal, Scene, goal_of
 from minikv.course.playground.live import History
-from minikv.course.playground.page import NONE, Controls, message_html, page_html, playground_text, view_of
+from minikv.course.playground.page import Controls, message_html, page_html, playground_text, view_of
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
-from minikv.errors import LockError
 
-_WELCOME = "Type a prompt, text or token ids, and press insert; or choose a scene."
+_WELCOME = "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene."
 _OF_A_PROMPT, _OF_A_REQUEST = ("match", "insert", "lock", "start"), ("publish", "finish", "abort")
 
 
@@ -42,7 +41,7 @@ class Playground(Controls):
         requests: bool = False,
     ):  # fmt: skip
         self.history, self.said, self._turn, self._is_loading = History(settings), _WELCOME, RLock(), False
-        self.goal = None if goal is None else goal_of(goal)
+        self.goal: Any = None if goal is None else goal_of(goal)
         super().__init__(self.history.settings)
         self._listen()
         self.box = self._rows(self.goal is not None, requests or self.goal is GOALS["publish, hit, and abort"])
@@ -59,11 +58,6 @@ class Playground(Controls):
     def text(self) -> str:
         """The page as text."""
         return "\n".join([*([self._aim()[1]] if self.goal else []), playground_text(self.history)])
-
-    @property
-    def film(self) -> Film:
-        """The film of the steps since the scene, or the reset, that it began with."""
-        return self.history.live.film
 
     @property
     def picture(self) -> Picture:
@@ -84,7 +78,6 @@ class Playground(Controls):
 
     def _aim(self) -> tuple[bool, str]:
         """Return whether the goal is reached, and in words."""
-        assert self.goal is not None
         done, words = self.goal.state(self.history)
         return done, f"goal: {self.goal.name} ({words})"
 
@@ -98,6 +91,12 @@ class Playground(Controls):
         self.scene.observe(lambda _: self._choose_scene(), "value")
         for field in self._fields:
             field.observe(lambda _: self._refresh(), "value")
+        self.prompt.on_msg(self._enter)
+
+    def _enter(self, _: Any, said: dict[str, Any], __: Any) -> None:
+        """Enter inserts, a moment later: JupyterLab sends it before what was typed."""
+        if said.get("event") == "submit":
+            asyncio.get_running_loop().call_later(0.1, self._press, "insert")
 
     def _press(self, name: str) -> None:
         special: dict[str, Callable[[], None]] = {
@@ -110,8 +109,6 @@ class Playground(Controls):
     def _step(self, verb: str) -> Step:
         if verb in _OF_A_PROMPT:
             return prompt_step(verb, self.prompt.value, namespace=self.namespace.value.strip() or None)
-        if verb == "unlock" and self.held.value == NONE:
-            raise LockError("no lock is held")
         if verb in _OF_A_REQUEST:
             return Step(verb, f"r{self.runs.value}", number=self.runs.value)
         numbers = {"unlock": self.held.value, "evict": self.amount.value}
