@@ -90,6 +90,22 @@ def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhe
     assert loaded == []
 
 
+def test_a_link_to_any_page_shows_what_it_is(site):
+    for path in [*site.glob("*.html"), *site.glob("reference/*.html")]:
+        page = path.read_text("utf-8")
+        found = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page))
+        assert "1,036 tokens" in found["description"], path
+        assert found["og:title"].endswith("minikv")
+        assert (path.parent / found["og:image"]).exists(), path
+        assert 'rel="icon"' in page
+
+
+def test_a_page_that_was_run_says_press_play(site):
+    page = (site / "03_radix_splitting.html").read_text("utf-8")
+    assert "Press play to step through it." in page
+    assert "Run the cell to step" not in page
+
+
 def test_every_page_names_its_license_and_no_table_has_nameless_columns(site):
     for path in site.glob("*.html"):
         text = path.read_text("utf-8")

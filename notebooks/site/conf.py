@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,32 @@ html_theme_options = {
 html_sidebars = {name: [] for name in ("index", "start", "caches", "teachers", "search")}  # they have no neighbors
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 suppress_warnings = ["mystnb.unknown_mime_type"]
 linkcheck_timeout, linkcheck_retries = 20, 2
 linkcheck_anchors = False  # of a page, a part that a script adds later would count as missing
+
+
+# -- what a link to a page shows -------------------------------------------------------------------------------------
+
+ABOUT = (
+    "Build the KV cache of an LLM serving engine, in short functions. A three-turn chat computes 1,036 tokens without "
+    "a cache and 298 with one, and the answers are the same."
+)
+CARD = "_images/chapter_00.png"  # the picture of the page on the course
+
+
+def add_card(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give each page a description, and the title, the words and the picture of a card."""
+    title = unescape(re.sub("<[^>]*>", "", context.get("title") or project))
+    tags = {"name": {"description": ABOUT, "twitter:card": "summary_large_image"},
+            "property": {"og:title": title if title == project else f"{title} · {project}", "og:description": ABOUT,
+                         "og:type": "website", "og:image": context["pathto"](CARD, 1)}}  # fmt: skip
+    lines = [f'<meta {kind}="{name}" content="{escape(said)}" />'
+             for kind, names in tags.items() for name, said in names.items()]  # fmt: skip
+    context["metatags"] = "\n".join([context.get("metatags", ""), *lines])
 
 
 # -- films ------------------------------------------------------------------------------------------------------------
@@ -117,6 +139,7 @@ def sign(app: Any, what: str, name: str, found: Any, options: Any, signature: st
 def setup(app: Any) -> None:
     """Connect them to Sphinx."""
     app.connect("html-page-context", add_player)
+    app.connect("html-page-context", add_card)
     app.connect("autodoc-process-docstring", convert)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-signature", sign)

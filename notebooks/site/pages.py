@@ -45,6 +45,7 @@ GROUPS = {
 }
 # Where a link leads in the checkout, and on the site.
 ELSEWHERE = {"../../assets/readme/": "pictures/", "../../notebooks/site/": "", "../../tools/site/": "", "../": ""}
+RUN_IT = re.compile(r"Run the cell (to|and) step")  # here it has been run
 HEADING = re.compile(r"^(#+)(?= )", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -61,7 +62,8 @@ def page_of(notebook: Path, is_executed: bool = True) -> Any:
     level = 0
     for cell in page.cells:
         if cell.cell_type == "markdown":
-            cell.source, level = without_gaps(cell.source, level)
+            source = cell.source if not is_executed else RUN_IT.sub("Press play to step", cell.source)
+            cell.source, level = without_gaps(source, level)
     return page
 
 
