@@ -14,7 +14,7 @@ Here is where we are going. Three prompts come in, in blocks of two tokens. Each
 """
 
 # %%
-from minikv import FreeListPool, HashBlockCache, RadixCache, draw, record
+from minikv import FreeListPool, HashBlockCache, RadixCache, beside, draw, record
 
 cache, pool = HashBlockCache(page_size=2), FreeListPool(8)
 with record(cache, pool) as film:
@@ -225,23 +225,34 @@ def give_back(pool, blocks):
 give_back = check("10.3 give_back", give_back)
 
 # %%
+from minikv.course.pictures.cells import word_rows
+
+
+def dictionary_and_queue(pool):
+    """Each key with its page; and the pages in the queue, the next to go first."""
+    table = [f"{key.hex()[:4]}: {block.page}" for key, block in pool.table.items()]
+    queue = [str(block.page) for block in pool.queue]
+    return word_rows([("dictionary", table), ("queue", queue)])
+
+
+# %%
 pool = BlockPool(6)
 first, _ = open_request(pool, [1, 2, 3, 4, 5], 2)
 pool.give_back(first)
-print("next to be taken:", [block.page for block in pool.queue])
+before = dictionary_and_queue(pool)
 second, hits = open_request(pool, [1, 2, 3, 4, 7, 8, 9], 2)
 print(f"{hits} hits; the request has the pages", [block.page for block in second])
-draw(pool, cached=[block.page for block in pool.table.values()])
+beside(before, dictionary_and_queue(pool))
 
 # %% [markdown]
 """
-Page 2 held the half-full block. It was at the front of the queue, so it was the first to be taken. Pages 0 and 1 were hits and left the queue from its end.
+Left: after the first request. Right: during the second. Page 2, with the half-full block, was at the front of the queue, so it was taken first. Pages 0 and 1 were hits and left the queue from its end.
 
-Two requests may compute the same block at the same time. Then `publish` gives the key to the first block. The second block gets no key, so it is taken soon after its request has ended. In vLLM {{engines vllm-no-dedup}} cached.
+Two requests may compute the same block at the same time. Then `publish` gives the key to the first block; the second gets none, so it is taken soon after its request ends. In vLLM {{engines vllm-no-dedup}} cached.
 
 ### Step 4: whose prompt is it?
 
-Anna and Ben are customers of the same server. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. A leak of this kind is called a **side channel**. In the next cell, `is_fast` plays the stopwatch.
+Anna and Ben are customers of the same server. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. Such a leak is called a **side channel**. In the next cell, `is_fast` plays the stopwatch.
 """
 
 

@@ -32,15 +32,15 @@ _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of 
 
 
 def draw(
-    *things: Any, matched: Any = None, locked: Any = None, new: Any = None, evicted: Any = None, cached: Any = None,
+    *things: Any, matched: Any = None, locked: Any = None, new: Any = None, evicted: Any = None,
     owners: Mapping[str, Any] | None = None, label: Label | None = None,
 ) -> Picture:  # fmt: skip
     """Draw a prefix cache, a tree of your own nodes, a pool, a page table, a store or shared pages, as it is now.
 
     In a tree, the marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes are
-    marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
-    `owners` (`{"Anna": pages}`), which say whose the pages of a pool are. `label` turns the tokens of a node into what
-    is written on it. Of a large tree a part is drawn. Your own nodes need `children`, and may have `tokens`, `slots`,
+    marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so does `owners`
+    (`{"Anna": pages}`), which says whose the pages of a pool are. `label` turns the tokens of a node into what is
+    written on it. Of a large tree a part is drawn. Your own nodes need `children`, and may have `tokens`, `slots`,
     `ref_count` (or `locks`), and words in `note`.
 
     Over host memory each node says where it is: D on the device, H in host memory, DH in both, and what moves. A cache
@@ -59,10 +59,10 @@ def draw(
     if len(things) == 1 and (found := _own_picture(things[0], marked, label, owners)) is not None:
         return found
     if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
-        return _draw_all(things, label, {**marked, "cached": cached, "owners": owners})
+        return _draw_all(things, label, {**marked, "owners": owners})
     (thing,) = things
     if _has(thing, "is_free", "size"):
-        return _draw_pool(thing, marked, cached, owners or {})
+        return _draw_pool(thing, marked, owners or {})
     if _has(thing, "is_open", "num_rows"):
         return _draw_table(thing, marked)
     if _has(thing, "pieces", "layout"):
@@ -104,17 +104,15 @@ def _tree_picture(views: list[NodeView]) -> Picture:
     return Picture(tree_text(shown), svg)
 
 
-def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
-    marks, tree = marks_of(marked), set(marks_of({"matched": cached}))
-    names, whose = {}, []
+def _draw_pool(pool: Any, marked: Mapping[str, Any], owners: Mapping[str, Any]) -> Picture:
+    marks, names, whose = marks_of(marked), dict[int, str](), []
     for name, pages in owners.items():
         names.update(dict.fromkeys(marks_of({"matched": pages}), legible(str(name))))
         whose.append(f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}")
     all_free = [bool(pool.is_free(page)) for page in range(pool.size)]
     cells = list[Box]()
     for page, free in enumerate(all_free[:MOST_CELLS]):
-        state = "cached" if page in tree else "in hand"
-        cell = marked_box(names.get(page, ""), marks.get(page, ""), state)
+        cell = marked_box(names.get(page, ""), marks.get(page, ""), "in hand")
         cells.append(cell._replace(state="free") if free else cell)
     shown = pool_rows(type(pool).__name__, all_free, cells)
     return replace(shown, said="\n".join([shown.text, *whose])).picture
