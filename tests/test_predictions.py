@@ -198,7 +198,7 @@ def test_the_rule_finds_an_answer_however_it_is_written(answer, above, stands):
 
 # -- films that ask --------------------------------------------------------------------------------------------------
 
-ASKS = re.compile(r"\b(say (what|which|how)|predict whether|point to|asks you|will each pool hand out)\b")
+ASKS = re.compile(r"\b(say (what|which|where|how)|predict whether|point to|asks you|will each pool hand out)\b")
 # The last step that a stored page may show of each film whose text asks: the questions are about later ones.
 MAY_SHOW = {"01": 1, "02": 9, "05": 6, "06": 1, "09": 3, "10": 9, "11": 1, "12": 6, "14": 1}
 

@@ -14,7 +14,8 @@ Here is where you are going. 24 coding agents share one GPU for an hour. From le
 """
 
 # %%
-from minikv import KVShape, RadixCache, asset, draw, play, plot
+from minikv import KVShape, RadixCache, asset, beside, draw, play, plot
+from minikv.course.pictures.cells import word_rows
 from minikv.traffic import open_traffic, replay
 
 llama = KVShape.from_config("llama-3.1-8b")
@@ -475,16 +476,28 @@ With host memory, far more tokens are cached, and the answers are the same.
 
 ## Play
 
-Four device pages, four host pages, write_back. Before each prompt, say what every block will be: `D`, `H`, `DH` or gone.
+Four device pages, four host pages, write_back. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere. The rows are the two memories, page by page.
 """
+
+
+# %%
+def memories(tiers):
+    """The tree, and beside it both memories, page by page."""
+    rows = {"device": [""] * tiers.device.size, "host": [""] * tiers.host.size}
+    for key, block in tiers.blocks.items():
+        for memory, row in rows.items():
+            if (page := getattr(block, memory)) is not None:
+                row[page] = key
+    return beside(draw(tiers.root), word_rows(list(rows.items())))
+
 
 # %%
 tiers, steps = Tiers(device_pages=4, host_pages=4), []
 for prompt in ("abc", "xy", "abcd", "xyz", "abcd", "mn"):
-    steps.append((f"before {prompt}", draw(tiers.root)))
+    steps.append((f"before {prompt}", memories(tiers)))
     found, loaded, computed = tiers.serve(prefixes(prompt))
     words = f"{prompt}: found {found}, loaded {loaded}, computed {computed}"
-    steps.append((words, draw(tiers.root)))
+    steps.append((words, memories(tiers)))
 play(steps)
 
 # %% [markdown]
