@@ -14,7 +14,7 @@ Here is where we are going, with a window of two tokens. Run the cell and step t
 """
 
 # %%
-from minikv import FreeListPool, SlidingWindowCache, draw, record
+from minikv import FreeListPool, SlidingWindowCache, beside, draw, record
 
 cache, pool = SlidingWindowCache(window=2), FreeListPool(12)
 with record(cache, pool) as film:
@@ -71,7 +71,24 @@ We give each token two slots. One is its slot in the tree, as before, for the fu
 
 A token with a window slot is *live*. To free its window, take its slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers have none.
 
-Where can a request continue? A prompt of ten tokens, 0 to 9, is cached. Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it. (In the cell after the guess, `window_start=6` says that tokens 0 to 5 have no window.)
+Here is a prompt of ten tokens in the cache. Each column is a token: its slot in the tree, and below it its window slot, if it has one.
+"""
+
+# %%
+from minikv.course.pictures.cells import word_rows
+
+
+def columns(slots, window_of):
+    """A column for each slot of the tree, with its window slot below it."""
+    windows = [str(window_of.get(slot, "")) for slot in slots]
+    return word_rows([("tree slot", list(map(str, slots))), ("window slot", windows)])
+
+
+columns(range(10), {6: 0, 7: 1, 8: 2, 9: 3})
+
+# %% [markdown]
+"""
+Where can a request continue? Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it. (In the cell after the guess, `window_start=6` says that tokens 0 to 5 have no window.)
 """
 
 # %%
@@ -223,8 +240,16 @@ def heal(window_of, kept, twice):
 
 heal = check("12.4 heal", heal)
 
+# %%
+window_of = {12: 0, 20: 1, 21: 2}  # 10 and 11 are tombstones, 20 and 21 duplicates
+before = columns([10, 11, 12, 20, 21], window_of)
+heal(window_of, [10, 11], [20, 21])
+beside(before, columns([10, 11, 12, 20, 21], window_of))
+
 # %% [markdown]
 """
+Windows 1 and 2 have changed hands, and no key was copied.
+
 ### All together
 
 This class combines your four functions with your tree and two of your pools. Read `serve`: it is the life of a request, in the order of chapter 04. After the insert, `twice` holds those of the request's own slots that the tree did not need, and `kept` the tree's slots for the same tokens.
