@@ -323,7 +323,7 @@ function render({ model, el }) {
   };
   const go = (i) => { draw(Math.max(0, Math.min(last, i))); if (!timer) report("index", at); };
   const stop = () => {
-    if (timer) report("index", at);   // and none for each step of a film that plays by itself
+    if (timer) report("index", at);   // and none for each step
     clearInterval(timer);
     timer = null;
     part("play").textContent = "▶ play";
