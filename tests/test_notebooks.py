@@ -89,7 +89,8 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(path):
     for cell in code_cells(load(path)):
         for output in cell.outputs:
             data = output.get("data", {})
-            assert set(data) <= {"text/plain", "image/png", "text/html"}, set(data)
+            assert set(data) <= {"text/plain", "image/png", "text/html", "text/markdown"}, set(data)
+            assert data.get("text/markdown", "~~~python").startswith("~~~python"), "code, and nothing else"
             pictures += "image/png" in data or "<img" in data.get("text/html", "")
             if "image/png" in data:  # a plain PNG has no alternative text in JupyterLab, nor where it is exported
                 assert len(re.match(r'<img alt="([^"]+)" width="\d+" src="data:', data["text/html"])[1]) > 10

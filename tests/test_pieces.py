@@ -11,7 +11,6 @@ import re
 import sys
 import types
 import zlib
-from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -1605,13 +1604,9 @@ def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):
         assert shown in text
 
 
-def test_code_is_shown_in_colors_of_the_readers_theme_alone(notebook):
+def test_code_is_shown_as_code_in_the_readers_own_theme(notebook):
     shown = source(notebook.names["RadixCache"])
-    html = shown._repr_mimebundle_()["text/html"]
-    assert unescape(re.sub("<[^>]*>", "", html)) == str(shown)
-    colors = set(re.findall(r"color:([^;\"]*)", html))
-    assert len(colors) == 4
-    assert all(re.fullmatch(r"var\(--jp-[a-z0-9-]+,inherit\)", color) for color in colors)
+    assert shown._repr_mimebundle_()["text/markdown"] == f"~~~python\n{shown}\n~~~"
 
 
 # -- the chapters ---------------------------------------------------------------------------------------------------

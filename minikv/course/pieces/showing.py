@@ -1,4 +1,4 @@
-"""Code as a coloured picture of itself, a failing case as a film of both sides, and pictures of steps and rings."""
+"""Code to be read, a failing case as a film of both sides, and pictures of steps and rings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import Any
 
 from minikv.course.film.state import ANSWERS, READS, RequestView
@@ -25,22 +23,10 @@ from minikv.course.pieces.worlds import reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
-_INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
-# The looks of code, by the names that Pygments has for its parts: colors of Jupyter's theme, which can be read on a
-# light page and on a dark one; where it has set none, the ink of the page.
-_LOOKS = {
-    "Keyword": _INK.format("keyword") + ";font-weight:bold",
-    "Operator.Word": _INK.format("keyword") + ";font-weight:bold",
-    "Name.Class": _INK.format("def") + ";font-weight:bold",
-    "Name.Function": _INK.format("def"),
-    "Literal.String": _INK.format("string"),
-    "Comment": _PALE + ";font-style:italic",
-}
 _MOST = 20  # cells of a bar, however many tokens an answer gives
 _MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
-_BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
 
 
 class Code:
@@ -53,22 +39,7 @@ class Code:
         return self.text
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        start = f'<pre tabindex="0" style="{_BOX}">'  # a keyboard must reach what scrolls
-        return {"text/plain": self.text, "text/html": f"{start}{_colored(self.text)}</pre>"}
-
-
-def _colored(text: str) -> str:
-    from pygments.lexers import PythonLexer
-
-    found = ((_look_of(str(kind).removeprefix("Token.")), words) for kind, words in PythonLexer().get_tokens(text))
-    runs = [
-        (look, escape("".join(words for _, words in run), quote=False)) for look, run in groupby(found, itemgetter(0))
-    ]
-    return "".join(f'<span style="{look}">{words}</span>' if look else words for look, words in runs).rstrip("\n")
-
-
-def _look_of(kind: str) -> str:
-    return next((look for name, look in _LOOKS.items() if f"{kind}.".startswith(f"{name}.")), "")
+        return {"text/plain": self.text, "text/markdown": f"~~~python\n{self.text}\n~~~"}
 
 
 def source(*things: Any) -> Code:
