@@ -485,6 +485,7 @@ def test_only_one_module_writes_files():
     assert found == {
         "minikv/files.py",
         "minikv/course/pictures/svg.py",  # into memory alone
+        "minikv/cli/lab.py",  # JupyterLab writes its own workspace
         "assets/readme/pictures.py",  # into memory alone
         "assets/wheel.py",  # into a folder of its own, where nothing of the package can be imported yet
     }
