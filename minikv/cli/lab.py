@@ -106,11 +106,11 @@ def _load_jupyter_server_extension(server: Any) -> None:
     from jupyterlab.commands import get_workspaces_dir
     from jupyterlab_server.workspaces_handler import WorkspacesManager
 
-    manager = WorkspacesManager(get_workspaces_dir())
-    with suppress(OSError):
+    server.io_loop.add_callback(lambda: print(f"\nThe course: {server.public_url}", file=sys.stderr, flush=True))
+    with suppress(Exception):  # whatever is wrong with the learner's workspaces: then the bar is open
+        manager = WorkspacesManager(get_workspaces_dir())
         if not manager.load(WORKSPACE)["data"]:
             manager.save(WORKSPACE, asset("jupyter/workspace.json").read_text("utf-8"))
-    server.io_loop.add_callback(lambda: print(f"\nThe course: {server.public_url}", file=sys.stderr, flush=True))
 
 
 def _become(command: list[str], more: dict[str, str]) -> int:

@@ -28,6 +28,7 @@ from minikv.testing.snapshot import Label, legible, nodes_of
 from minikv.testing.watch import Call, moment, watch
 
 _READERS = ("check", "nodes", "version", "slots", "length", "request")
+_NOTHING = {"0", "None", "[]", "()"}
 _READING = ("_", "is_", "num_", "as_", "can_", "get_")
 _ENGINE = str(Path(__file__).parents[2] / "engine")  # what learners build
 _Self = TypeVar("_Self", bound="Recording")
@@ -71,7 +72,7 @@ def _methods(thing: Any) -> list[tuple[str, str]]:
 
 def _asks_nothing(call: Call) -> bool:
     """Return whether a call gives nothing to do, as `pool.free([])` does: a film leaves it out if nothing changed."""
-    return not any(len(value) if hasattr(value, "__len__") else value for value in call.arguments.values())
+    return {*map(str, call.arguments.values())} <= _NOTHING
 
 
 class Recording:
@@ -150,7 +151,7 @@ class Recording:
             state = self._reader.read()
             is_changed = self.frames[-1].began > call.began or state != self.frames[-1].state
             is_asked = call.verb in VERBS[thing_kind(call.thing)] and not _asks_nothing(call)
-            if is_changed or is_asked or call.error is not None:
+            if is_changed or is_asked or call.error:
                 is_pool = thing_kind(call.thing) == "pool"
                 unit = "page" if is_pool and self._reader.page_size > 1 else "slot"
                 op, name = operation(call, self._label, unit, self._reader.name_of), self._reader.name_among(call.thing)

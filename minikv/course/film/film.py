@@ -106,8 +106,8 @@ class Film(Recording):
 
         frame = self.at(self.reel.film["poster"] if still is None else still)
         text = f"{self._text(self.frames[: frame.step + 1])}\n\n{frame.text}"
-        picture = Picture(text, lambda: frame.picture.svg, f"{self._title}\n{frame.text}")
-        return Player(self.reel, picture, poster=frame.step)
+        alt = f"{self._title}\n{frame.text}"
+        return Player(self.reel, Picture(text, lambda: frame.picture.svg, alt), poster=frame.step)
 
     @property
     def reel(self) -> Reel:
