@@ -135,7 +135,7 @@ BUDGETS = {
     # How answers are judged.
     "course: pieces": 59_709,
     # How a cache is shown.
-    "course: pictures, film, player": 27_658,
+    "course: pictures, film, player": 27_222,
     # The playground, the chat and the class report.
     "course: the rest": 10_987,
     # What makes the figures and pictures of the chapters.

@@ -7,12 +7,12 @@ data: what happens to the objects later does not reach it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
-from minikv.course.pictures.tiers import HostCell, HostPath, host_cells, host_paths
+from minikv.course.pictures.shelves import KeptBeside, shelves
 from minikv.testing.ledger import CACHE_VERBS, POOL_VERBS
 from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
 
@@ -98,7 +98,7 @@ class State:
 
     Of each pool there is a title and a byte for each page, 1 where it is free; a page is `page_size` slots. Of each
     page table there is a title and its rows, `None` where one is closed; sequences are one table. `requests` are those
-    of an engine or a manager, `sizes` are in slots. `host` has what is in host memory, `host_pages` its pages.
+    of an engine or a manager, `sizes` are in slots. `shelves` are what is kept beside the tree.
     """
 
     nodes: dict[int, NodeView] = field(default_factory=dict)
@@ -108,8 +108,7 @@ class State:
     requests: tuple[RequestView, ...] | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     page_size: int = 1
-    host: tuple[HostPath, ...] | None = None
-    host_pages: tuple[HostCell, ...] = ()
+    shelves: tuple[KeptBeside, ...] = ()
 
     @cached_property
     def held(self) -> dict[int, tuple[int, Any]]:
@@ -209,10 +208,8 @@ class StateReader:
             rows.append(("sequences", tuple(map(_slots, sequences))))
         free = tuple((_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size))) for pool in pools)
         sizes = dict(self._sizes(nodes, [pool for _, pool in free]))
-        state = State(nodes, parents, free, tuple(rows), self._requests(), sizes, self.page_size)
-        for cache in self._things["cache"]:
-            return replace(state, host=host_paths(cache), host_pages=host_cells(cache, self._label))
-        return state
+        beside = tuple(shelf for thing in self._things["cache"] + pools for shelf in shelves(thing, self._label))
+        return State(nodes, parents, free, tuple(rows), self._requests(), sizes, self.page_size, beside)
 
     def _requests(self) -> tuple[RequestView, ...] | None:
         for engine in self._things["engine"]:

@@ -11,8 +11,7 @@ from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
-from minikv.course.pictures.tiers import HostCell, two_tiers
-from minikv.course.pictures.tree import tiers_of, tree_text
+from minikv.course.pictures.tree import tree_text
 from minikv.testing.snapshot import Label, NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12
@@ -50,7 +49,7 @@ class View:
     @property
     def inner_words(self) -> list[str]:
         """The operations that it called; of many, the first and the last ones."""
-        return first_and_last(self.inner, MOST_INNER if self.state.host is None else 2 * MOST_INNER)  # with its moves
+        return first_and_last(self.inner, 2 * MOST_INNER if self.state.shelves else MOST_INNER)  # with its moves
 
     @property
     def node_events(self) -> list[NodeEvent]:
@@ -70,9 +69,8 @@ class View:
 
     @cached_property
     def nodes(self) -> list[NodeView]:
-        """The nodes of the tree with their marks, and ghosts of those that went; those of host memory with them."""
-        views, state = marked_views(self.state, self.changes, self.path, self.label), self.state
-        return two_tiers(views, state.host, state.page_size, self.label, lambda view: "evicted" not in view.marks)
+        """The nodes of the tree with their marks, and ghosts of those that went."""
+        return marked_views(self.state, self.changes, self.path, self.label)
 
     @cached_property
     def pools(self) -> list[BoxRows]:
@@ -106,7 +104,7 @@ class View:
     def rows(self) -> list[BoxRows]:
         """Host memory, page tables, the sequences as one table, and the requests; what differs from before is new."""
         old, states = dict(self.before.tables), self.state.cached_states
-        found = [self._host_rows] if self.state.host_pages else []
+        found = [shelf.boxes(was) for shelf, was in zip(self.state.shelves, self.before.shelves)]
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
@@ -114,13 +112,6 @@ class View:
         if self.state.requests is not None:
             found.append(request_rows(self.state.requests, self.before.requests or ()))
         return found
-
-    @property
-    def _host_rows(self) -> BoxRows:
-        """The pages of host memory, and what just happened to them."""
-        pages = self.state.host_pages
-        cells = [_host_cell(*pair) for pair in zip(pages[:MOST_CELLS], self.before.host_pages)]
-        return pool_rows("host memory", [page.state == "free" for page in pages], cells)
 
     @property
     def panels(self) -> list[BoxRows]:
@@ -142,7 +133,7 @@ class View:
         for view in nodes:
             if "evicted" not in view.marks:
                 found.add("locked" if view.ref_count else "cached")
-        return found.union(tiers_of(nodes), *(panel.words for panel in self.panels))
+        return found.union(*(panel.words for panel in self.panels))
 
     @property
     def texts(self) -> list[str]:
@@ -182,13 +173,6 @@ def first_and_last(lines: Sequence[str], most: int) -> list[str]:
 def _handed(is_free: int, was_free: int) -> Box:
     """A page as the pool alone knows it."""
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
-
-
-def _host_cell(now: HostCell, before: HostCell) -> Box:
-    """A page of host memory: taken for a move, new when the bytes have arrived, and freed."""
-    changed = now.key != before.key or (now.state != before.state and "free" in (now.state, before.state))
-    event = {"free": "freed", "in hand": "taken"}.get(now.state, "new")
-    return _cell(now.state, now.word, event if changed else "")
 
 
 def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:

@@ -271,7 +271,7 @@ def legend_html(words: Iterable[str]) -> str:
 def _swatch(word: str) -> str:
     if word in STATES:
         return box_path(word, _SIDE, _SIDE)
-    state = {"taken": "in hand", "freed": "free", "host memory": "free"}.get(word, "cached")
+    state = {"taken": "in hand", "freed": "free"}.get(word, "cached")
     ink = f'text-anchor="middle" fill="{"currentColor" if state == "free" else INK}"'
     size = 12 if len(LETTERS[word]) < 2 else 9
     letter = f'<text x="{_SIDE / 2:g}" y="12.5" font-size="{size}"{_BOLD} {ink}>{LETTERS[word]}</text>'

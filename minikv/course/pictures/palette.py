@@ -43,10 +43,8 @@ EVENTS = {
     "taken": Look("+", "", "#994d00", "", 3),
     "freed": Look("−", "", "#c92a2a", "", 3),
 }
-# Where the keys and values of a node are, over two tiers; what the device does not have is dashed.
-TIERS = {"device": "D", "host memory": "H", "both": "DH"}
-WORDS = (*STATES, *EVENTS, *TIERS)
-LETTERS = {word: look.letter for word, look in (STATES | EVENTS).items()} | TIERS
+WORDS = (*STATES, *EVENTS)
+LETTERS = {word: look.letter for word, look in (STATES | EVENTS).items()}
 # The state that each size of a cache counts.
 SIZES = {"free": "free", "in hand": "in hand", "evictable": "cached", "protected": "locked"}
 
@@ -76,7 +74,7 @@ def first_of(marks: Iterable[str]) -> str:
 
 
 def sorted_words(words: Iterable[str]) -> tuple[str, ...]:
-    """States, events and tiers, each once, in the order in which every legend has them.
+    """States and events, each once, in the order in which every legend has them.
 
     >>> sorted_words(["new", "cached", "new", "free"])
     ('free', 'cached', 'new')
