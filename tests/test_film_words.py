@@ -24,7 +24,7 @@ from minikv import (
     SlidingWindowCache,
     record,
 )
-from minikv.course.film.changes import Changes
+from minikv.course.film.changes import Changes, Event
 
 GOLDEN = Path(__file__).parent / "golden" / "film_words.txt"
 
@@ -150,8 +150,11 @@ FILMS = (
     hashed_blocks, windows, rows_in_place_of_arrays, several_pools,
 )  # fmt: skip
 CHANGES = Changes(
-    new=[7], splits=[(5, 1)], grown=[8], gone={2: "evicted", 3: "evicted", 4: "removed"}, joined={9: 6, 10: 6}
-)
+    [
+        Event(1, "split", 5), Event(9, "joins", 6), Event(10, "joins", 6), Event(2, "gone", "evicted"),
+        Event(3, "gone", "evicted"), Event(4, "gone", "removed"), Event(7, "new"), Event(8, "grown"),
+    ]
+)  # fmt: skip
 
 
 def told():

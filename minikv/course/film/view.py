@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
+from minikv.course.film.changes import Changes, lock_events, marked_views
 from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
@@ -17,6 +17,7 @@ from minikv.testing.snapshot import Label, NodeView
 MOST_COLUMNS, MOST_INNER = 16, 12
 MOST_LINES, MOST_LETTERS = 12, 48  # of requests, and of tokens in a line of text
 _IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first
+_SLOT_EVENTS = ("cached", "new"), ("handed", "joined"), ("evicted", "evicted")
 _cell = cache(Box)  # a long film has a few cells, over and over
 
 
@@ -52,15 +53,15 @@ class View:
         return first_and_last(self.inner, 2 * MOST_INNER if self.state.shelves else MOST_INNER)  # with its moves
 
     @property
-    def node_events(self) -> list[NodeEvent]:
+    def node_events(self) -> list[tuple[int, str]]:
         """(node, what happened to it), in words that name this step."""
         locks = lock_events(self.before, self.state, self.changes)
-        return [(key, words.format(step=self.step, op=self.op)) for key, words in (*self.changes.nodes, *locks)]
+        return [(event.number, event.words(self.step, self.op)) for event in (*self.changes.nodes, *locks)]
 
     @property
     def slot_events(self) -> list[tuple[int, str]]:
         """(slot, what happened to it), in words that name this step."""
-        return [(slot, words.format(step=self.step, op=self.op)) for slot, _, words in self.changes.slots]
+        return [(event.number, event.words(self.step, self.op)) for event in self.changes.slots]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -85,10 +86,10 @@ class View:
         """The cells of the first pool, with the node or the request that each belongs to, and what happened there."""
         state, found = self.state, []
         held, holders, marks = state.held, state.holders, {view.id: view.marks for view in self.nodes}
-        happened = {(slot, event) for slot, event, _ in self.changes.slots}
+        happened = {(event.number, event.what) for event in self.changes.slots}
         for page, cell in enumerate(cells):
             slots = range(page * state.page_size, (page + 1) * state.page_size)
-            events = {cell.event, *(e for e in ("new", "joined", "evicted") for slot in slots if (slot, e) in happened)}
+            events = {cell.event, *(e for what, e in _SLOT_EVENTS for slot in slots if (slot, what) in happened)}
             key = next((held[slot][0] for slot in slots if slot in held), None)
             if key is None:
                 name = next((holders[slot] for slot in slots if slot in holders), "")
