@@ -158,7 +158,7 @@ def test_the_package_gets_no_more_files_and_no_more_data():
 
 
 def test_a_folder_that_is_in_no_room_is_an_error():
-    assert room_of(Path("course/film/view.py")) == "course: pictures, film, player"
+    assert room_of(Path("course/film/frame.py")) == "course: pictures, film, player"
     assert room_of(Path("course/classroom.py")) == "course: the rest"
     assert room_of(Path("tokens.py")) == "foundations"
     with pytest.raises(KeyError, match="is in no room"):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from minikv.course.film.captions import caption, operation, slot_lists
 from minikv.course.film.changes import Changes, compare
-from minikv.course.film.layout import Frame
+from minikv.course.film.frame import Frame
 from minikv.course.film.state import (
     VERBS,
     State,
@@ -37,7 +37,7 @@ _Self = TypeVar("_Self", bound="Recording")
 def picture_now(things: tuple[Any, ...], label: Label | None) -> Picture:
     """Things as they are now, as one picture."""
     state = StateReader(with_parts(things), label, None).read()
-    return Frame(state, state, label=label).without_idle_requests.picture
+    return Frame(state, state, label=label).picture
 
 
 def watched_things(things: list[Any]) -> list[Any]:

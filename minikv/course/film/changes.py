@@ -39,7 +39,7 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
     "unlocked": f"unlocked {_BY}{{other}}",
     "taken": f"taken {_BY}",
     "evicted": f"{{other}} {_BY}",
-    "cached": f"cached by step {{step}} in node {{other}} ({{op}})",
+    "cached": "cached by step {step} in node {other} ({op})",
     "handed": "joined into node {other} at step {step}",
     "parted": "split to node {other} at step {step}",
     "freed": "freed by step {step}",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.camera import Recording
-from minikv.course.film.layout import Frame, reel_of
-from minikv.course.film.view import first_and_last
+from minikv.course.film.frame import Frame, first_and_last
+from minikv.course.film.layout import reel_of
 from minikv.course.pictures.picture import Picture
 from minikv.course.reel import Reel, page_of
 from minikv.errors import whole_number

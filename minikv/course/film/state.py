@@ -105,7 +105,7 @@ class State:
     parents: dict[int, int | None] = field(default_factory=dict)
     pools: tuple[tuple[str, bytes], ...] = ()
     tables: tuple[tuple[str, tuple[Row | None, ...]], ...] = ()
-    requests: tuple[RequestView, ...] | None = None
+    requests: tuple[RequestView, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     page_size: int = 1
     shelves: tuple[KeptBeside, ...] = ()
@@ -128,7 +128,7 @@ class State:
     def holders(self) -> dict[int, str]:
         """For each slot of a running request, who holds it: `r1` for a request, `row 0` where only its row is known."""
         found = [(f"row {i}", row or ()) for _, table in self.tables for i, row in enumerate(table)]
-        found = [(request.name, request.slots) for request in self.requests or ()] + found
+        found = [(request.name, request.slots) for request in self.requests] + found
         return {slot: name for name, slots in reversed(found) for slot in slots}
 
 
@@ -211,14 +211,14 @@ class StateReader:
         beside = tuple(shelf for thing in self._things["cache"] + pools for shelf in shelves(thing, self._label))
         return State(nodes, parents, free, tuple(rows), self._requests(), sizes, self.page_size, beside)
 
-    def _requests(self) -> tuple[RequestView, ...] | None:
+    def _requests(self) -> tuple[RequestView, ...]:
         for engine in self._things["engine"]:
             for request in getattr(getattr(engine, "scheduler", None), "running", ()):
                 self._requests_of[id(request.sequence)] = f"r{request.number}", request.sequence
         for thing in self._things["engine"] + self._things["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
                 return request_views(thing)
-        return None
+        return ()
 
     def _tree(self) -> tuple[dict[int, NodeView], dict[int, int | None]]:
         nodes: dict[int, NodeView] = {}

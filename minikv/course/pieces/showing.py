@@ -10,8 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from minikv.course.film.frame import request_rows
 from minikv.course.film.state import ANSWERS, READS, RequestView
-from minikv.course.film.view import request_rows
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import word_rows

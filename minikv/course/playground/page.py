@@ -164,7 +164,7 @@ def message_html(tone: str, words: str, role: str = "") -> str:
 
 def view_of(history: History) -> Frame:
     """The present state, marked with the changes of the last step, and requests only while one runs."""
-    return history.live.film.at(-1).without_idle_requests
+    return history.live.film.at(-1)
 
 
 def playground_text(history: History) -> str:

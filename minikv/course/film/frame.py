@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
 from minikv.course.film.changes import Changes, lock_events, marked_views
+from minikv.course.film.layout import FilmLayout
 from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
+from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tree import tree_text
 from minikv.testing.snapshot import Label, NodeView
 
@@ -22,8 +25,8 @@ _cell = cache(Box)  # a long film has a few cells, over and over
 
 
 @dataclass(frozen=True)
-class View:
-    """A state as it is drawn, with what changed since the one `before`, as plain data; `Frame` draws it.
+class Frame:
+    """A state as it is drawn, with what changed since the one `before`, as plain data; it draws itself in a notebook.
 
     `path` has the nodes that matches and insertions went along, and `label` turns tokens into what is written on them.
     In a film, `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called
@@ -110,8 +113,8 @@ class View:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
             found.append(table_rows(title, rows, min(longest, MOST_COLUMNS), new, states))
-        if self.state.requests is not None:
-            found.append(request_rows(self.state.requests, self.before.requests or ()))
+        if self.state.requests:
+            found.append(request_rows(self.state.requests, self.before.requests))
         return found
 
     @property
@@ -159,6 +162,14 @@ class View:
 
     def __repr__(self) -> str:
         return self.text
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
+
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
+        return self.picture._repr_mimebundle_()
 
 
 def first_and_last(lines: Sequence[str], most: int) -> list[str]:
