@@ -289,7 +289,8 @@ def test_without_a_png_the_svg_is_shown_and_described(monkeypatch):
     data, metadata = picture._repr_mimebundle_()
     assert (set(data), metadata) == ({"text/html", "text/plain"}, {})
     assert data["text/plain"] == "root"
-    shown = re.fullmatch(r'<img alt="root" width="(\d+)" src="data:image/svg\+xml;base64,(.*)"/>', data["text/html"])
+    image = r'<img alt="root" width="(\d+)" style="max-width:none" src="data:image/svg\+xml;base64,(.*)"/>'
+    shown = re.search(image, data["text/html"])
     assert int(shown[1]) == svg_size(picture.svg)[0]
     assert base64.b64decode(shown[2]).decode() == picture.svg
 
@@ -412,10 +413,10 @@ def test_the_alternative_text_of_a_picture_is_its_text_twin():
     cache = a_cache()
     picture = beside(draw(cache), draw(FreeListPool(2), owners={'"><b>&': [1]}))
     data, _ = picture._repr_mimebundle_()
-    image = ElementTree.fromstring(data["text/html"].replace("\n", "&#10;"))
+    (image,) = ElementTree.fromstring(data["text/html"].replace("\n", "&#10;"))
     assert (image.tag, image.get("alt")) == ("img", picture.text)
     assert image.get("src") == f"data:image/png;base64,{data['image/png']}"
-    assert set(image.keys()) == {"alt", "width", "src"}
+    assert set(image.keys()) == {"alt", "width", "style", "src"}
     long = Picture("x" * 5000, lambda: draw(cache).svg)
     assert 3000 <= len(re.search('alt="([^"]*)"', long._repr_mimebundle_()[0]["text/html"])[1]) < 3010
 

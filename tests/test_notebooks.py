@@ -93,7 +93,10 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(path):
             assert data.get("text/markdown", "~~~python").startswith("~~~python"), "code, and nothing else"
             pictures += "image/png" in data or "<img" in data.get("text/html", "")
             if "image/png" in data:  # a plain PNG has no alternative text in JupyterLab, nor where it is exported
-                assert len(re.match(r'<img alt="([^"]+)" width="\d+" src="data:', data["text/html"])[1]) > 10
+                assert (
+                    len(re.search(r'<img alt="([^"]+)" width="\d+" style="[^"]*" src="data:', data["text/html"])[1])
+                    > 10
+                )
             assert len(data.get("text/plain", "a stream")) > 1
             text = data.get("text/plain", "") + output.get("text", "")
             assert not re.search(r" at 0x[0-9a-f]+|/home/|/tmp/|/Users/", text), text

@@ -10,7 +10,7 @@ In this chapter you write the heart of vLLM's prefix cache: four functions, abou
 
 **In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. On the right is all that this cache has: a dictionary and a queue. The boxes and lines on the left are only there for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
+Here is where we are going. Three prompts come in, in blocks of two tokens. On the right is all that this cache has: a dictionary and a queue. The lines on the left are only there for you: nothing here is a tree. Step through the film, and watch what is evicted at the end.
 """
 
 # %%

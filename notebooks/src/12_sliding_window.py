@@ -24,8 +24,7 @@ with record(cache, pool) as film:
     found = cache.acquire([1, 2, 3, 4, 5, 6])
     cache.insert([1, 2, 3, 4, 5, 6, 7], [*found.slots, *pool.alloc(1)], start=found)
     cache.unlock(found)
-    again = pool.alloc(4)
-    done = cache.insert([1, 2, 3, 9], again)
+    done = cache.insert([1, 2, 3, 9], again := pool.alloc(4))
     pool.free(again[: done.prefix_length])
 film.player(still=9)
 

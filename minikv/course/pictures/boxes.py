@@ -198,7 +198,7 @@ def _shape(state: str, wide: int, high: int, event: str, fill: str, badge: str, 
 
 @cache
 def _number(number: str, high: int, is_open: bool) -> Drawing:
-    x, y, size = (5, 12, 9.5) if high > 30 else (3, 9, 7.5)
+    x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
     return Drawing(f'<text x="{x}" y="{y}" font-size="{size}" text-anchor="start"{_ink(is_open)}>{number}</text>')
 
 

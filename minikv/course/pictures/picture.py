@@ -69,13 +69,15 @@ class Picture:
 def image_html(coded: str, alt: str, width: int, kind: str = "png") -> str:
     """An image in HTML: a PNG in base64 with its alternative text, as wide as it says where there is room.
 
-    An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing.
+    An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing. In a narrow window it scrolls:
+    shrunk, its words could not be read.
 
-    >>> image_html("aGk=", "root < leaf", 60)
-    '<img alt="root &lt; leaf" width="60" src="data:image/png;base64,aGk="/>'
+    >>> image_html("aGk=", "root < leaf", 60).partition("<img ")[2]
+    'alt="root &lt; leaf" width="60" style="max-width:none" src="data:image/png;base64,aGk="/></div>'
     """
     said = alt if len(alt) <= MOST_SAID else f"{alt[:MOST_SAID]} …"
-    return f'<img alt="{escape(said)}" width="{width}" src="data:image/{kind};base64,{coded}"/>'
+    look = f'width="{width}" style="max-width:none" src="data:image/{kind};base64,{coded}"'
+    return f'<div style="overflow-x:auto" tabindex="0"><img alt="{escape(said)}" {look}/></div>'
 
 
 def beside(*pictures: Picture) -> Picture:
