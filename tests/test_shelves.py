@@ -26,6 +26,7 @@ from minikv import (
 from minikv.course.pictures.shelves import shelves
 from minikv.course.playground.steps import prompt_step
 from minikv.engine.ch09_10_rows_and_blocks import BlockPool
+from minikv.engine.ch14_tiers import Tiers
 from minikv.prefix.tiered import WRITES
 
 PROMPTS = st.lists(st.integers(0, 2), min_size=1, max_size=6)
@@ -70,7 +71,9 @@ def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, wri
 def test_each_move_says_from_which_page_to_which(acts, write):
     cache = a_cache(acts, 1, write)
     (shelf,) = shelves(cache)
-    said = [(name, [cell.word for cell in cells]) for name, cells in shelf.rows if not name.startswith("page")]
+    said = [
+        (name, [cell.number + cell.word for cell in cells]) for name, cells in shelf.rows if not name.startswith("page")
+    ]
     assert said == [
         ("to host" if move.to_host else "from host", [f"{a}→{b}" for a, b in zip(move.src, move.dst)])
         for move in cache.host.moves
@@ -98,9 +101,9 @@ def test_both_memories_and_what_moves_between_them_as_text():
         "├─ [1 2] · slots 100-101 · locked ×1 · matched",
         "└─ [5] · slot 120",
         "host memory: 0 of 8 pages free",
-        "page 0     1l     2l  3l  4l  7c  8c  -  -",
-        "from host  2→130  3→131",
-        "to host    120→6  121→7",
+        "page 0     1l       2l  3l  4l  7c  8c  -  -",
+        "from host  2→[130]  3→[131]",
+        "to host    120→[6]  121→[7]",
         "h in hand  c cached  l locked",
     ]
 
@@ -108,7 +111,7 @@ def test_both_memories_and_what_moves_between_them_as_text():
 @needs_graphviz
 def test_the_picture_says_all_that_its_text_says():
     picture = draw(moving()[0])
-    said = {"host memory: 0 of 8 pages free", "page 0", "7", "8", "from host", "2→130", "3→131", "to host"}
+    said = {"host memory: 0 of 8 pages free", "page 0", "7", "8", "from host", "2→", "130", "3→", "131", "to host"}
     assert said <= {*words_in(picture.svg)}
 
 
@@ -177,7 +180,7 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         *("1l 2l -", "1c 2c -", "1c 2c -", "1c 2c -"),
     ]
     assert [" ".join(line.split()) for _, line in lines if "host" in line] == [
-        *("to host 5→0+ 6→1+", "to host 5→0+ 6→1+", "from host 0→8+ 1→9+"),
+        *("to host 5→[0]+ 6→[1]+", "to host 5→[0]+ 6→[1]+", "from host 0→[8]+ 1→[9]+"),
     ]
 
 
@@ -269,3 +272,14 @@ def test_a_film_says_which_window_slots_come_go_and_change_hands():
         [["0c", "1c", "2c"], ["-−", "1", "2"]],
     ]
     assert rows[-1] == ["slot         0c  1c  2c", "window slot  0   1   2"]
+
+
+def test_the_learners_tiers_show_both_memories_page_by_page():
+    tiers = Tiers(device_pages=3, host_pages=2)
+    tiers.serve(["a", "ab", "abc"])
+    tiers.serve(["x"])
+    (shelf,) = shelves(tiers)
+    keys = {(row, cell.number): cell.word for row, cells in shelf.rows for cell in cells if cell.word}
+    wanted = [(name, key, getattr(block, name)) for key, block in tiers.blocks.items() for name in ("device", "host")]
+    assert keys == {(name, f"{page}"): key for name, key, page in wanted if page is not None}
+    assert len(keys) >= 4

@@ -96,7 +96,8 @@ class BoxRows:
         return "\n".join(filter(None, (self.heading, *shown, below)))
 
     def _box_text(self, box: Box) -> str:
-        word = f"{box.number}[{box.word}]" if box.number else box.word or "-"
+        word = box.word or "-"
+        word = f"{box.number}[{word}]" if box.number else word
         state = box.state if self.says_states and box.state not in ("free", "in hand") else ""
         return word + (box.badge or LETTERS.get(box.event or state, ""))
 

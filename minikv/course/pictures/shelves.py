@@ -41,7 +41,7 @@ class KeptBeside(NamedTuple):
         """
         known = {cell.key for _, cells in before.rows for cell in cells}
         rows = [(name, [_box(cell, cell.key in known) for cell in cells]) for name, cells in self.rows]
-        return BoxRows(self.title, rows, wide=44, high=34)
+        return BoxRows(self.title, rows, wide=44, high=38)
 
 
 def _box(cell: KeptCell, is_known: bool) -> Box:
@@ -63,6 +63,8 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
     host = getattr(thing, "host", None)
     if hasattr(host, "index") and hasattr(host, "moves"):
         return (_host_memory(host, label),)
+    if hasattr(thing, "blocks") and hasattr(host, "is_free"):
+        return (_two_memories(thing),)
     if hasattr(thing, "window_of"):
         return (_window_slots(thing),)
     if hasattr(thing, "queue") and hasattr(thing, "table" if hasattr(thing, "is_free") else "nodes"):
@@ -129,6 +131,18 @@ def _host_memory(host: Any, label: Label | None) -> KeptBeside:
     return KeptBeside(f"host memory: {sum(free)} of {len(free)} pages free", rows + moves)
 
 
+def _two_memories(tiers: Any) -> KeptBeside:
+    """The pages of the device and of host memory in the learner's tiers, each with the key of its block."""
+    rows = []
+    for name in ("device", "host"):
+        pages = [KeptCell("free", "", (name, page), f"{page}") for page in range(getattr(tiers, name).size)]
+        for key, block in tiers.blocks.items():
+            if (page := getattr(block, name)) is not None:
+                pages[page] = KeptCell("cached", ends(str(key), _MOST_LETTERS), (name, page, key), f"{page}")
+        rows += _in_lines(pages, [name] * len(pages))
+    return KeptBeside("both memories, page by page", tuple(rows))
+
+
 def _way(move: Any) -> str:
     return "to host" if move.to_host else "from host"
 
@@ -136,7 +150,7 @@ def _way(move: Any) -> str:
 def _moving(move: Any) -> Iterator[KeptCell]:
     """From which page to which one each page of a move goes."""
     for source, target in list(zip(move.src, move.dst))[:_COLUMNS]:
-        yield KeptCell("in hand", f"{source}→{target}", (_way(move), int(source), int(target)))
+        yield KeptCell("in hand", f"{target}", (_way(move), int(source), int(target)), f"{source}→")
 
 
 def _visits(host: Any) -> list[tuple[Visit, tuple[int, ...]]]:
