@@ -147,7 +147,7 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
             engine.step()
     evicts, loads = (frame.inner_words for frame in film.frames[-2:])
     assert evicts[2:5] == [
-        "evict 2: 2 tokens left the tree, slots 4 3",
+        "evict 2: 2 tokens left the cache, slots 4 3",
         "to host: slots 0-4 to host pages 0-4",
         "arrived in host memory",
     ]
@@ -156,7 +156,7 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
     assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
     said = film.at(-2).text
     assert "│  └─ [4 5] · end of n1 · slots 3-4 · H · evicted" in said
-    assert "host memory: 7 of 12 free\n  0  nnnnn.......    . free  n new" in said
+    assert "host memory: 7 of 12 pages free\n  0  nnnnn.......    . free  n new" in said
     assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · DH · new · joined\n│  ├─ [5] · H\n" in film.at(-1).text
 
 
@@ -172,7 +172,7 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens left the tree, slots 6 5", "nothing of it is cached"
+    evict, last = "2 tokens left the cache, slots 6 5", "nothing of it is cached"
     assert [frame.words for frame in film] == [
         "start",
         *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
@@ -205,7 +205,7 @@ def test_the_playground_says_what_comes_from_host_memory():
     ]
     assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
     assert "│     └─ [9] · n4 · slot 1 · H · evicted" in room.text
-    assert "host memory: 0 of 8 free\n 0  cccccccn" in room.text
+    assert "host memory: 0 of 8 pages free\n 0  cccccccn" in room.text
     room.prompt.value = "5 6 7 8"
     room.buttons["start"].click()
     assert room.said == "start [5 6 7 8]: r4 runs: 4 of 4 cached, 2 of them from host memory, 0 to compute"

@@ -76,11 +76,11 @@ class View:
 
     @cached_property
     def pools(self) -> list[BoxRows]:
-        """The heading and the cells of each pool; the slots of the tree are those of the first one."""
-        found = []
+        """The heading with its unit and the cells of each pool; the slots of the tree are those of the first one."""
+        found, unit = [], " pages" if self.state.page_size > 1 else " slots"
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
             cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
-            found.append(pool_rows(title, free, cells if i else self._with_owners(cells)))
+            found.append(pool_rows(title, free, cells if i else self._with_owners(cells), unit))
         return found
 
     def _with_owners(self, cells: list[Box]) -> list[Box]:
@@ -110,7 +110,8 @@ class View:
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
-            found.append(table_rows(title, rows, min(longest, MOST_COLUMNS), new, states))
+            in_slots = " (slots)" * (self.state.page_size > 1)
+            found.append(table_rows(title + in_slots, rows, min(longest, MOST_COLUMNS), new, states))
         if self.state.requests is not None:
             found.append(request_rows(self.state.requests, self.before.requests or ()))
         return found
@@ -120,7 +121,7 @@ class View:
         """The pages of host memory, and what just happened to them."""
         pages = self.state.host_pages
         cells = [_host_cell(*pair) for pair in zip(pages[:MOST_CELLS], self.before.host_pages)]
-        return pool_rows("host memory", [page.state == "free" for page in pages], cells)
+        return pool_rows("host memory", [page.state == "free" for page in pages], cells, " pages")
 
     @property
     def panels(self) -> list[BoxRows]:
