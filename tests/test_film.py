@@ -70,7 +70,7 @@ def test_a_call_that_changes_nothing_is_no_frame():
         pool.free(cache.evict(0))
         pool.alloc(0)
         cache.evict(1)
-    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the tree"]
+    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the cache"]
 
 
 def test_what_was_written_into_a_row_is_marked():
@@ -693,6 +693,39 @@ def test_without_pictures_the_words_remain(monkeypatch):
     film = a_film()
     monkeypatch.setattr("minikv.course.pictures.tree.node_places", lambda *shape, **how: None)
     assert ">root</text>" in frames_of(film.player().reel)[0]
+
+
+class OwnPool:
+    """A learner's, which counts in a way of its own."""
+
+    size = 3
+
+    def __init__(self):
+        self.taken = set()
+
+    def is_free(self, page):
+        return page not in self.taken
+
+    def num_free(self):
+        return 3 - len(self.taken)
+
+    def take(self, page):
+        self.taken.add(page)
+
+    def free(self, pages):
+        self.taken.difference_update(pages)
+
+
+def test_of_any_pool_a_caption_says_how_much_is_free():
+    with record(pool := OwnPool()) as film:
+        pool.take(1)
+        pool.take(2)
+        pool.free([1, 2])
+    assert words(film)[1:] == [
+        "take slot 1: 2 of 3 are free now",
+        "take slot 2: 1 of 3 are free now",
+        "free slots 1-2: 3 of 3 are free now",
+    ]
 
 
 @pytest.mark.parametrize(("size", "unit"), [(1, "slots"), (2, "pages")])

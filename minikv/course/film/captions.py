@@ -111,7 +111,8 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
         case ("pool", "free" | "occupy" | "take", *_):
-            return f"{call.thing.num_free} of {call.thing.size} are free now"
+            size = call.thing.size
+            return f"{sum(map(call.thing.is_free, range(size)))} of {size} are free now"
         case ("table", "append", row, *_):
             return f"the row has {counted(len(call.thing.slots(row)), 'slot')} now"
         case ("table", "open", *_):
@@ -143,15 +144,14 @@ def _moved(before: State, now: State, unit: str) -> str:
     more = Counter(now.sizes)
     more.subtract(before.sizes)
     cached = more["evictable"] + more["protected"]
-    taken, freed = (more[name] // now.page_size for name in ("in hand", "free"))
-    counts = (
-        (-cached, "token", "evicted"),
-        (-more["protected"], "token", "unlocked"),
-        (taken, unit, "taken"),
-        (freed, unit, "free again"),
-        (cached, "token", "new in the cache"),
-    )
-    return "; ".join(f"{_are(n, what)} {how}" for n, what, how in counts if n > 0) or f"no {unit} is taken or freed"
+    words = [
+        f"{_are(-cached)} evicted" * (cached < 0),
+        f"{_are(-more['protected'])} unlocked" * (more["protected"] < 0),
+        f"{_are(more['in hand'] // now.page_size, unit)} taken" * (more["in hand"] > 0),
+        f"{_are(more['free'] // now.page_size, unit)} free again" * (more["free"] > 0),
+        f"{_are(cached)} new in the cache" * (cached > 0),
+    ]
+    return "; ".join(filter(None, words)) or f"no {unit} is taken or freed"
 
 
 def _part(count: int, asked: int, how: str) -> str:
@@ -168,7 +168,7 @@ def _found(asked: int, match: Any) -> str:
     if length is None:
         return ""
     away = getattr(match, "host_length", 0)
-    return _part(length, asked, "cached") + (f", {away} more in host memory" if away else "")
+    return _part(length, asked, "cached") + f", {away} more in host memory" * bool(away)
 
 
 def slot_lists(found: Any) -> Iterator[list[int]]:
