@@ -484,12 +484,12 @@ def test_a_manager_is_drawn_with_all_that_it_keeps():
         "root",
         "└─ [1 2] · n2 · slots 0-1 · locked ×1",
         "   └─ [3] · n1 · slot 2",
-        "FreeListPool: 3 of 8 free",
+        "FreeListPool: 3 of 8 slots free",
         " 0  llchh...    . free  h in hand  c cached  l locked",
         "requests: 1 running, 0 waiting",
         "r2 runs  mm##",
         "# computed  m matched",
-        "free 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
+        "free slots 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
     ]
     assert draw(manager.cache, manager.pool).text.splitlines()[:2] == picture.text.splitlines()[:2]
     with pytest.raises(TypeError, match="matched= marks one tree, pool, table or store"):

@@ -486,7 +486,7 @@ def test_the_still_of_a_film_is_the_first_frame_in_which_there_is_something():
     assert "1. alloc 2" in film.player().still.text.split("\n\n")[1]
     with record(FreeListPool(1)) as film:
         pass
-    assert "FreeListPool: 1 of 1 free" in film.player().still.text
+    assert "FreeListPool: 1 of 1 slots free" in film.player().still.text
 
 
 def test_the_still_of_a_player_may_be_chosen_and_the_player_begins_at_the_start():

@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import re
+from html import escape
 
 import build
 import nbformat
@@ -15,9 +16,11 @@ import pytest
 from chapters import BUILDS, CHOICE, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbconvert import HTMLExporter, LatexExporter
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nightly import NIGHTLY, by_day
 
-from minikv import RadixCache
+from minikv import FreeListPool, RadixCache, draw
 from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
@@ -92,15 +95,27 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(path):
             assert set(data) <= {"text/plain", "image/png", "text/html", "text/markdown"}, set(data)
             assert data.get("text/markdown", "~~~python").startswith("~~~python"), "code, and nothing else"
             pictures += "image/png" in data or "<img" in data.get("text/html", "")
-            if "image/png" in data:  # a plain PNG has no alternative text in JupyterLab, nor where it is exported
-                assert (
-                    len(re.search(r'<img alt="([^"]+)" width="\d+" style="[^"]*" src="data:', data["text/html"])[1])
-                    > 10
-                )
+            if "image/png" in data:
+                (alt,) = re.findall(r'<img alt="([^"]+)" width="\d+" style="[^"]*" src="data:', data["text/html"])
+                assert len(alt) > 10
             assert len(data.get("text/plain", "a stream")) > 1
             text = data.get("text/plain", "") + output.get("text", "")
             assert not re.search(r" at 0x[0-9a-f]+|/home/|/tmp/|/Users/", text), text
     assert pictures >= 2, "the picture, and the player's"
+
+
+def test_nbconvert_needs_both_forms_of_a_picture():
+    """Its HTML gives a PNG no alternative text, and its LaTeX, the way to a PDF, shows no HTML."""
+    data, metadata = draw(FreeListPool(3))._repr_mimebundle_()
+    metadata["image/png"]["alt"] = data["text/plain"]
+    png, html = (
+        new_notebook(cells=[new_code_cell(outputs=[new_output("display_data", {kind: data[kind]}, metadata=metadata)])])
+        for kind in ("image/png", "text/html")
+    )
+    assert escape(data["text/plain"]) not in HTMLExporter().from_notebook_node(png)[0]
+    assert escape(data["text/plain"]) in HTMLExporter().from_notebook_node(html)[0]
+    assert list(LatexExporter().from_notebook_node(png)[1]["outputs"]) == ["output_0_0.png"]
+    assert not LatexExporter().from_notebook_node(html)[1]["outputs"]
 
 
 @each_notebook

@@ -96,10 +96,10 @@ def test_the_alternative_text_of_the_film_tells_its_story():
 
     told = repr(film_of_sharing())
     assert "![Animation of a prefix cache" in README
-    for word, step in (("splits an edge", "match 'the cat ran'"), ("a leaf is evicted", "3 tokens left the tree")):
+    for word, step in (("splits an edge", "match 'the cat ran'"), ("a leaf is evicted", "3 tokens left the cache")):
         assert word in README
         assert step in told
-    assert "slots 8-10\n" in told  # which were freed
+    assert "free slots 8-10: " in told  # which were freed
     assert "alloc 7: slots 8-10" in told  # and go to the next prompt
 
 

@@ -139,7 +139,7 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
             engine.step()
     evicts, loads = (frame.inner_words for frame in film.frames[-2:])
     assert evicts[2:5] == [
-        "evict 2: 2 tokens left the tree, slots 4 3",
+        "evict 2: 2 tokens left the cache, slots 4 3",
         "to host: slots 0-4 to host pages 0-4",
         "arrived in host memory",
     ]
@@ -164,7 +164,7 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens left the tree, slots 6 5", "nothing of it is cached"
+    evict, last = "2 tokens left the cache, slots 6 5", "nothing of it is cached"
     assert [frame.words for frame in film] == [
         "start",
         *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),

@@ -78,11 +78,11 @@ class Frame:
 
     @cached_property
     def pools(self) -> list[BoxRows]:
-        """The heading and the cells of each pool; the slots of the tree are those of the first one."""
-        found = []
+        """The heading with its unit and the cells of each pool; the slots of the tree are those of the first one."""
+        found, unit = [], " pages" if self.state.page_size > 1 else " slots"
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
             cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
-            found.append(pool_rows(title, free, cells if i else self._with_owners(cells)))
+            found.append(pool_rows(title, free, cells if i else self._with_owners(cells), unit))
         return found
 
     def _with_owners(self, cells: list[Box]) -> list[Box]:
@@ -112,7 +112,8 @@ class Frame:
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
-            found.append(table_rows(title, rows, min(longest, MOST_COLUMNS), new, states))
+            in_slots = " (slots)" * (self.state.page_size > 1)
+            found.append(table_rows(title + in_slots, rows, min(longest, MOST_COLUMNS), new, states))
         if self.state.requests:
             found.append(request_rows(self.state.requests, self.before.requests))
         return found

@@ -34,16 +34,18 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
-def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> BoxRows:
+def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box], unit: str = "") -> BoxRows:
     """The pages of a pool, 8 in a row or, of many, 16 smaller ones; `free` is 1 for each free one, shown or not.
 
-    >>> pool = pool_rows("pool", [1, 0, 0], [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")])
-    >>> print(pool.text)
-    pool: 1 of 3 free
+    The heading says the `unit` where it is known: a page, or a slot.
+
+    >>> boxes = [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")]
+    >>> print(pool_rows("pool", [1, 0, 0], boxes, " pages").text)
+    pool: 1 of 3 pages free
      0  .c+    . free  c cached  + taken
     """
     more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
-    heading = f"{name}: {sum(free)} of {len(free)} free{more}"
+    heading = f"{name}: {sum(free)} of {len(free)}{unit} free{more}"
     shown = [cell.event or cell.state for cell in cells]
     letters, width = "".join(LETTERS[word] for word in shown), len(str(len(shown) - 1)) + 1
     starts = range(0, len(shown), TEXT_COLUMNS)

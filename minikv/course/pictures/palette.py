@@ -95,11 +95,13 @@ def text_legend(words: Iterable[str]) -> str:
 def size_words(name: str, value: int) -> str:
     """One of the sizes of a cache in words: the state that it counts, and its own name where that is another.
 
+    The first of them says the unit of all.
+
     >>> size_words("free", 3), size_words("evictable", 4)
-    ('free 3', 'cached 4 (evictable)')
+    ('free slots 3', 'cached 4 (evictable)')
     """
     state = SIZES[name]
-    return f"{state} {value}" + (f" ({name})" if name != state else "")
+    return f"{state}{' slots' * (name == 'free')} {value}" + (f" ({name})" if name != state else "")
 
 
 def state_css() -> str:

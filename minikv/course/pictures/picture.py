@@ -1,8 +1,9 @@
 """A picture with its text twin, pictures side by side, and plots of numbers.
 
-In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
-gives a plain PNG an alternative text, and as PNG for print. Where no PNG can be made, the HTML has the SVG. It has no
-background, and the words beside its boxes can be read on a white page and on a black one.
+In a notebook it is an image whose alternative text is the text twin. It is stored twice, because no known form is
+enough everywhere: as HTML, because JupyterLab, Notebook and nbconvert's HTML give a plain PNG no alternative text, and
+as PNG, because nbconvert's LaTeX, the way to a PDF, takes no HTML. Where no PNG can be made, the HTML has the SVG. It
+has no background, and the words beside its boxes can be read on a white page and on a black one.
 """
 
 from __future__ import annotations

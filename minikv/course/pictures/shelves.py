@@ -24,11 +24,14 @@ class KeptCell(NamedTuple):
     number: str = ""
 
 
+Line = tuple[str, tuple[KeptCell, ...]]  # a row, after its name
+
+
 class KeptBeside(NamedTuple):
     """Named rows of cells below a `title`, as plain data."""
 
     title: str
-    rows: tuple[tuple[str, tuple[KeptCell, ...]], ...]
+    rows: tuple[Line, ...]
 
     def boxes(self, before: KeptBeside) -> BoxRows:
         """It as boxes, with what happened to each cell since `before`.
@@ -72,7 +75,7 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
     return ()
 
 
-def _in_lines(cells: Sequence[KeptCell], names: Sequence[str] = ()) -> tuple[tuple[str, tuple[KeptCell, ...]], ...]:
+def _in_lines(cells: Sequence[KeptCell], names: Sequence[str] = ()) -> tuple[Line, ...]:
     starts = range(0, min(len(cells), MOST_CELLS), _COLUMNS)
     return tuple((names[at] if names else "", tuple(cells[at : at + _COLUMNS])) for at in starts)
 
@@ -101,7 +104,7 @@ def _page_of(block: Any) -> int:
 
 def _window_slots(pool: Any) -> KeptBeside:
     """Each slot in use above its window slot, if it still has one."""
-    rows: list[tuple[str, tuple[KeptCell, ...]]] = []
+    rows = list[Line]()
     used = [slot for slot in range(min(pool.size, MOST_CELLS)) if not pool.is_free(slot)]
     for at in range(0, len(used), _COLUMNS):
         slots = used[at : at + _COLUMNS]
@@ -133,7 +136,7 @@ def _host_memory(host: Any, label: Label | None) -> KeptBeside:
 
 def _two_memories(tiers: Any) -> KeptBeside:
     """The pages of the device and of host memory in the learner's tiers, each with the key of its block."""
-    rows = []
+    rows = list[Line]()
     for name in ("device", "host"):
         pages = [KeptCell("free", "", (name, page), f"{page}") for page in range(getattr(tiers, name).size)]
         for key, block in tiers.blocks.items():
