@@ -23,7 +23,7 @@ The text you give a model is its *prompt*. A language model reads numbers, not l
 
 ## The problem
 
-A model remembers nothing from one turn to the next. So every turn sends the *whole* conversation again, including the instructions. Without a cache, the model computes every one of those tokens again. Run the next two cells, then step through the chat: each step adds a turn. Tokens that come from the cache are marked m, for *matched*.
+A model remembers nothing from one turn to the next. So every turn sends the *whole* conversation again, including the instructions. Without a cache, the model computes every one of those tokens again.
 """
 
 # %%
@@ -41,11 +41,16 @@ def strip(name, chat, count):
     return name, regions, f"{total:,} tokens computed"
 
 
+# %% [markdown]
+"""
+The function above draws the prompts of a chat, one after the other. Run the cell and step through the chat. Each step adds a turn. Tokens that come from the cache are marked m, for *matched*.
+"""
+
 # %%
 from minikv import play
 
 without = live_chat(cache=False)
-chats, steps = {"with a cache": with_cache, "without a cache": without}, []
+chats, steps = {"without a cache": without, "with a cache": with_cache}, []
 for count, turn in enumerate(with_cache.turns, start=1):
     rows = [strip(name, chat, count) for name, chat in chats.items()]
     steps.append((turn.question, strips(rows, size=0.6)))
