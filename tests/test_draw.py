@@ -239,15 +239,15 @@ def test_rows_of_boxes_and_their_text_twin():
 
 
 def test_strips_are_as_wide_as_they_have_tokens_and_say_where_each_region_begins():
-    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower, and the empty region is not drawn."""
+    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower, and the mark of the empty region stays."""
     row = [("from", 3, "locked", "the cache's <"), ("there", 3, "computed", "none"), ("shared", 5, "matched", "own")]
     picture = strips([("row", row, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40)
     assert picture.text.splitlines() == [
-        "row  from 0[the cache's <]l  shared 3[own]m  end 5",
+        "row  from 0[the cache's <]l  there 3[own]m  end 5",
         "     -.                      end",
         "l locked  # computed  . to compute  m matched",
     ]
-    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"]
+    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "there 3", "own", "end 5"]
     assert [wide for wide in (119, 79, 39) if f'd="M0 0h{wide}v40h' not in picture.svg] == []
 
 

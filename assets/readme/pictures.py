@@ -21,7 +21,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from minikv import Picture, files
-from minikv.course.pictures.cells import Region, strips
+from minikv.course.pictures.cells import StripRegion, strips
 from minikv.course.pictures.svg import canvas, place, svg_size, svg_to_png
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ def race(computed: int) -> Picture:
     runs = json.loads(files.asset("live_chat.json").read_text("utf-8"))
     rows = []
     for name in ("without a cache", "with a cache"):
-        regions, end, left = list[Region](), 0, computed
+        regions, end, left = list[StripRegion](), 0, computed
         for turn in runs[name]:
             now = min(left, turn["computed"])
             if now:

@@ -17,7 +17,7 @@ _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
-Region = tuple[str, int, str, str]  # of a strip: the mark that it begins at, its end, its look, its word
+StripRegion = tuple[str, int, str, str]  # of a strip: the mark that it begins at, its end, its look, its word
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
@@ -122,10 +122,10 @@ def word_rows(
     return BoxRows("", found, wide=wide, high=26, says_states=False).picture
 
 
-def strips(rows: Sequence[tuple[str, Sequence[Region], str]], size: float) -> Picture:
+def strips(rows: Sequence[tuple[str, Sequence[StripRegion], str]], size: float) -> Picture:
     """Rows of tokens as strips, cut into regions, with `size` units for each token; each ends in some words.
 
-    A region begins at its mark, where the one before it ends. An empty one is left out.
+    A region begins at its mark, where the one before it ends. An empty one is left out, and the next one has its mark.
 
     >>> row = [("from", 4, "locked", "the cache's"), ("shared", 6, "computed", "its own")]
     >>> print(strips([("Ben's row", row, "end 6")], size=40))
@@ -134,12 +134,13 @@ def strips(rows: Sequence[tuple[str, Sequence[Region], str]], size: float) -> Pi
     """
     found = []
     for name, regions, words in rows:
-        boxes, start = list[Box](), 0
+        boxes, start, first = list[Box](), 0, ""
         for mark, end, look, word in regions:
-            box, number = marked_box(word, look, "computed"), f"{mark} {start}" if mark else ""
+            first = first or mark
             if end > start:
-                boxes.append(box._replace(number=number, wide=max(1, round(size * (end - start)))))
-            start = end
+                number, wide = f"{first} {start}" if first else "", max(1, round(size * (end - start)))
+                boxes.append(marked_box(word, look, "computed")._replace(number=number, wide=wide))
+                start, first = end, ""
         found.append((name, [*boxes, Box("", words, wide=8 * len(words) + 12)]))
     return BoxRows("", found, high=40, gap=0).picture
 
