@@ -190,10 +190,9 @@ def twins():
 
 
 manager, anna, ben = twins()
-before = draw(manager, ben)
 manager.checkpoint(anna)
 manager.checkpoint(ben)
-fold("7.b", ben.row, "before:", before, "after:", draw(manager, ben))
+fold("7.b", ben.row, draw(manager, ben))
 
 # %% [markdown]
 """

@@ -175,8 +175,8 @@ def answered_rows(serve: Any, pool: Any, cache: Any, *turns: tuple[str, str]) ->
     >>> from minikv.engine import engine_world
     >>> world = engine_world()
     >>> answered_rows(world["respond"], world["Pool"](9), world["PromptList"](), ("12", "5"), ("123", ""))
-    12 → 5  from 0[call 1: 1 2]#     prompt 2[call 2: 5]#  end 3, no slot
-    123 →   from 0[looked up: 1 2]m  found 2[call 1: 3]#   end 3, no slot
+    12 → 5  from 0[call 1: 1 2]#     prompt 2[call 2: 5]#  end 3; the last token has no slot
+    123 →   from 0[looked up: 1 2]m  found 2[call 1: 3]#   end 3; the last token has no slot
     # computed  m matched
     """
     model, rows = _Reader(), []
@@ -189,7 +189,7 @@ def answered_rows(serve: Any, pool: Any, cache: Any, *turns: tuple[str, str]) ->
             end += len(call)
             mark = marks.pop(0) if marks else ""
             regions.append((mark, end, "computed", f"call {number}: {' '.join(map(str, call))}"))
-        rows.append((f"{prompt} → {answer}", regions, f"end {end}, no slot"))
+        rows.append((f"{prompt} → {answer}", regions, f"end {end}; the last token has no slot"))
     return strips(rows, size=66)
 
 
