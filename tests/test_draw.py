@@ -238,21 +238,25 @@ def test_rows_of_boxes_and_their_text_twin():
     assert words_in(ring.svg) == ["newer", "ring", "→", "[1 <]", "→", "ring"]
 
 
-def test_strips_are_as_wide_as_they_have_tokens_and_say_where_each_region_begins():
-    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower, and the mark of the empty region stays."""
-    row = [("from", 3, "locked", "the cache's <"), ("there", 3, "computed", "none"), ("shared", 5, "matched", "own")]
+def test_strips_are_as_wide_as_they_have_tokens_and_leave_out_what_has_none():
+    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower."""
+    row = [
+        ("from 0", 3, "locked", "the cache's <"),
+        ("there 3", 0, "computed", "no"),
+        ("shared 3", 2, "matched", "own"),
+    ]
     picture = strips([("row", row, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40)
     assert picture.text.splitlines() == [
-        "row  from 0[the cache's <]l  there 3[own]m  end 5",
+        "row  from 0[the cache's <]l  shared 3[own]m  end 5",
         "     -.                      end",
         "l locked  # computed  . to compute  m matched",
     ]
-    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "there 3", "own", "end 5"]
+    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"]
     assert [wide for wide in (119, 79, 39) if f'd="M0 0h{wide}v40h' not in picture.svg] == []
 
 
 def test_a_strip_shows_a_region_and_its_letter_however_few_tokens_it_has():
-    picture = strips([("", [("", 1, "matched", "1"), ("", 9, "computed", "8")], "end")], size=0.01)
+    picture = strips([("", [("", 1, "matched", "1"), ("", 8, "computed", "8")], "end")], size=0.01)
     assert words_in(picture.svg)[0] == "m"
     letters = re.findall(r'<text x="(-?\d+)"[^>]*>m<', picture.svg)
     assert int(letters[0]) >= 0
@@ -260,7 +264,9 @@ def test_a_strip_shows_a_region_and_its_letter_however_few_tokens_it_has():
 
 
 def test_strips_play():
-    steps = [(f"{end} tokens", strips([("row", [("", end, "computed", str(end))], "end")], 9)) for end in (3, 6)]
+    steps = [
+        (f"{count} tokens", strips([("row", [("", count, "computed", str(count))], "end")], 9)) for count in (3, 6)
+    ]
     assert repr(play(steps)).splitlines()[-2:] == ["row  3#  end", "# computed"]
 
 

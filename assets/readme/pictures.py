@@ -38,14 +38,12 @@ def race(computed: int) -> Picture:
     runs = json.loads(files.asset("live_chat.json").read_text("utf-8"))
     rows = []
     for name in ("without a cache", "with a cache"):
-        regions, end, left = list[StripRegion](), 0, computed
+        regions, left = list[StripRegion](), computed
         for turn in runs[name]:
-            now = min(left, turn["computed"])
+            now, cached = min(left, turn["computed"]), turn["prompt"] - turn["computed"]
             if now:
-                cached = turn["prompt"] - turn["computed"]
-                new = end + cached
-                regions += [("", new, "matched", str(cached)), ("", new + now, "computed", str(now))]
-            end, left = end + turn["prompt"], left - now
+                regions += [("", cached, "matched", str(cached)), ("", now, "computed", str(now))]
+            left -= now
         rows.append((name, regions, f"{computed - left:,} tokens computed"))
     return strips(rows, size=0.5)
 

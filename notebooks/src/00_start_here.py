@@ -31,13 +31,12 @@ from minikv.course.pictures.cells import strips
 
 
 def strip(name, chat, count):
-    regions, end = [], 0
+    regions, total = [], 0
     for turn in chat.turns[:count]:
         cached = turn.prompt - turn.computed
-        regions.append(("", end + cached, "matched", str(cached)))
-        end += turn.prompt
-        regions.append(("", end, "computed", str(turn.computed)))
-    total = sum(turn.computed for turn in chat.turns[:count])
+        regions.append(("", cached, "matched", str(cached)))
+        regions.append(("", turn.computed, "computed", str(turn.computed)))
+        total += turn.computed
     return name, regions, f"{total:,} tokens computed"
 
 

@@ -270,10 +270,9 @@ Here are the rows of two chat turns. A digit is a token:
 """
 
 # %%
-from minikv.course.pieces.ch02 import answered_rows
+from minikv.course.pieces.showing import answered_rows
 
-turns = ("12345", "67"), ("123456789", "4")
-answered_rows(respond, Pool(30), PromptList(), *turns)
+answered_rows("2.5", ("12345", "67"), ("123456789", "4"))
 
 # %% [markdown]
 """

@@ -136,11 +136,11 @@ A **split** takes one node and makes it two. The upper half is a new node. The l
 
 Why that way around? Somebody may be holding on to the old node, because their prompt ends there. After the split their prompt must still end there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So: **the old node keeps its end.**
 
-Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done. Here they are, before and after a cut:
+Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done. Here they are, by their attributes, before and after a cut:
 """
 
 # %%
-from minikv.course.pieces.ch03 import picture_of_links
+from minikv.course.pieces.showing import answered_rows, picture_of_links
 
 root = Node([], [])
 root.children[1] = node = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
@@ -319,9 +319,7 @@ Here are the rows of two replies to the same prompt. A digit is a token:
 """
 
 # %%
-from minikv.course.pieces.ch02 import answered_rows
-
-answered_rows(reply, Pool(30), Node([], []), *[("12345", "67")] * 2)
+answered_rows("3.7", ("12345", "67"), ("12345", "67"))
 
 # %% [markdown]
 """

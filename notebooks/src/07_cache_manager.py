@@ -94,7 +94,7 @@ Each page below holds two tokens. Anna's request has come and gone, and Ben's, `
 """
 
 # %%
-from minikv.course.pieces.ch07 import row_strip
+from minikv.course.pieces.showing import row_strip
 
 
 def half_done():
@@ -140,7 +140,7 @@ manager.finish(carl)
 manager.advance(ben, 2)
 before = row_strip("old row", ben, manager)
 manager.checkpoint(ben)
-beside(before, row_strip("new row", ben, manager))
+beside(before, row_strip("new row", ben))
 
 # %% [markdown]
 """

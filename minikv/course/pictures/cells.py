@@ -17,7 +17,7 @@ _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
-StripRegion = tuple[str, int, str, str]  # of a strip: the mark that it begins at, its end, its look, its word
+StripRegion = tuple[str, int, str, str]  # the mark that it begins at, its tokens, its look, and a word
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
@@ -123,24 +123,22 @@ def word_rows(
 
 
 def strips(rows: Sequence[tuple[str, Sequence[StripRegion], str]], size: float) -> Picture:
-    """Rows of tokens as strips, cut into regions, with `size` units for each token; each ends in some words.
+    """Rows of tokens as strips, cut into regions, with `size` units for each token; each row ends in some words.
 
-    A region begins at its mark, where the one before it ends. An empty one is left out, and the next one has its mark.
+    A region without tokens is left out.
 
-    >>> row = [("from", 4, "locked", "the cache's"), ("shared", 6, "computed", "its own")]
+    >>> row = [("from 0", 4, "locked", "the cache's"), ("shared 4", 2, "computed", "its own")]
     >>> print(strips([("Ben's row", row, "end 6")], size=40))
     Ben's row  from 0[the cache's]l  shared 4[its own]#  end 6
     l locked  # computed
     """
     found = []
     for name, regions, words in rows:
-        boxes, start, first = list[Box](), 0, ""
-        for mark, end, look, word in regions:
-            first = first or mark
-            if end > start:
-                number, wide = f"{first} {start}" if first else "", max(1, round(size * (end - start)))
-                boxes.append(marked_box(word, look, "computed")._replace(number=number, wide=wide))
-                start, first = end, ""
+        boxes = [
+            marked_box(word, look, "computed")._replace(number=mark, wide=max(1, round(size * tokens)))
+            for mark, tokens, look, word in regions
+            if tokens
+        ]
         found.append((name, [*boxes, Box("", words, wide=8 * len(words) + 12)]))
     return BoxRows("", found, high=40, gap=0).picture
 

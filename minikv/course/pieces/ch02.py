@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
-from minikv.course.pictures.cells import strips
 from minikv.course.pieces.cost import Compared
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
@@ -165,32 +163,6 @@ def answering(
             yield Shown(f"{name} to {'; then to '.join(done)}", things, cache)
 
     return play
-
-
-def answered_rows(serve: Any, pool: Any, cache: Any, *turns: tuple[str, str]) -> Picture:
-    """The row of each answer as a strip: what was looked up, and each call of the model.
-
-    A turn is a prompt and its answer, with a digit for each token.
-
-    >>> from minikv.engine import engine_world
-    >>> world = engine_world()
-    >>> answered_rows(world["respond"], world["Pool"](9), world["PromptList"](), ("12", "5"), ("123", ""))
-    12 → 5  from 0[call 1: 1 2]#     prompt 2[call 2: 5]#  end 3; the last token has no slot
-    123 →   from 0[looked up: 1 2]m  found 2[call 1: 3]#   end 3; the last token has no slot
-    # computed  m matched
-    """
-    model, rows = _Reader(), []
-    for prompt, answer in turns:
-        model.begin([*numbers(prompt + answer), model.end], len(prompt), set())
-        serve(model, pool, cache, numbers(prompt))
-        end = len(prompt) - len(model.calls[0])
-        regions, marks = [("from", end, "matched", f"looked up: {' '.join(prompt[:end])}")], ["found", "prompt"]
-        for number, call in enumerate(model.calls, start=1):
-            end += len(call)
-            mark = marks.pop(0) if marks else ""
-            regions.append((mark, end, "computed", f"call {number}: {' '.join(map(str, call))}"))
-        rows.append((f"{prompt} → {answer}", regions, f"end {end}; the last token has no slot"))
-    return strips(rows, size=66)
 
 
 def play_take_back(world: World, case: Any) -> Frames:

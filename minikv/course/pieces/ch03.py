@@ -8,8 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
-from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.ch02 import ANSWERED, answering
 from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called, exercise, one_call
@@ -19,7 +17,6 @@ from minikv.course.pieces.props import (
     FORK,
     PROMPT,
     PROMPTS,
-    bracketed,
     edge_to_cut,
     numbers,
     planted,
@@ -31,25 +28,6 @@ from minikv.engine import World
 from minikv.tokens import common_prefix
 
 _NEAR = ["12345"]
-
-
-def picture_of_links(**nodes: Any) -> Picture:
-    """The links between some nodes, by their names: first each one down to a child, then the child's up to its parent.
-
-    >>> from minikv.engine.ch03_tree import Node
-    >>> root = Node([], [])
-    >>> root.children[1] = node = Node([1, 2], [7, 3], root)
-    >>> picture_of_links(parent=root, node=node)
-    1 children  parent      →  node [1 2]
-    2 parent    node [1 2]  →  parent
-    """
-    names = {id(node): f"{name} {bracketed(node.tokens)}" if node.tokens else name for name, node in nodes.items()}
-    rows = list[tuple[str, list[str]]]()
-    for node in nodes.values():
-        for child in node.children.values():
-            rows.append((f"{len(rows) + 1} children", [names[id(node)], names[id(child)]]))
-            rows.append((f"{len(rows) + 1} parent", [names[id(child)], names[id(child.parent)]]))
-    return word_rows(rows, joint="→")
 
 
 def play_common(world: World, case: Any) -> Frames:

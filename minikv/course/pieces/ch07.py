@@ -10,8 +10,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
-from minikv.course.pictures.cells import strips
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
@@ -57,28 +55,6 @@ def act(manager: Any, verb: str, what: str, more: str = "") -> tuple[str, Any]:
         given = [least + int(more) % (sequence.length - least + 1)]
     call = f"manager.{verb}({', '.join([name_of(sequence), *map(str, given)])})"
     return call, _came_of(lambda: getattr(manager, verb)(sequence, *given))
-
-
-def row_strip(name: str, request: Any, manager: Any = None) -> Picture:
-    """The row of a request as a strip: by its two counters or, with its `manager`, by what a checkpoint would find.
-
-    >>> from minikv import CacheManager
-    >>> manager = CacheManager(8)
-    >>> request = manager.start([1, 2, 3, 4])
-    >>> manager.advance(request, 3)
-    >>> print(row_strip("row", request))
-    row  from 0[own, computed]  computed 3[own].  end 4
-    h in hand  . to compute
-    """
-    end, regions = request.length, [("from", request.shared, "locked", "the cache's, read under a lock")]
-    if manager is None:
-        regions += [("shared", request.computed, "in hand", "own, computed"), ("computed", end, "to compute", "own")]
-    else:
-        whole = request.computed // manager.page_size * manager.page_size
-        there = manager.cache.match_prefix(request.tokens[:whole]).length
-        regions += [("shared", there, "in hand", "own, duplicates"), ("there", whole, "in hand", "own, not cached")]
-        regions.append(("last whole page", end, "in hand", "own, the tail"))
-    return strips([(name, regions, f"end {end}")], size=60)
 
 
 def _came_of(call: Callable[[], Any]) -> Any:
