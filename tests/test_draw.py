@@ -35,7 +35,7 @@ from minikv import (
 )
 from minikv.course.pictures import tree
 from minikv.course.pictures.boxes import legend_html, legend_svg
-from minikv.course.pictures.cells import word_rows
+from minikv.course.pictures.cells import strips, word_rows
 from minikv.course.pictures.palette import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.course.pictures.picture import MOST_WIDE
 from minikv.course.pictures.svg import MOST_PIXELS, markup, svg_size
@@ -236,6 +236,38 @@ def test_rows_of_boxes_and_their_text_twin():
     ring = word_rows([("newer", ["ring", "[1 <]", "ring"])], joint="→")
     assert ring.text == "newer  ring  →  [1 <]  →  ring"
     assert words_in(ring.svg) == ["newer", "ring", "→", "[1 <]", "→", "ring"]
+
+
+def test_strips_are_as_wide_as_they_have_tokens_and_leave_out_what_has_none():
+    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower."""
+    row = [
+        ("from 0", 3, "locked", "the cache's <"),
+        ("there 3", 0, "computed", "no"),
+        ("shared 3", 2, "matched", "own"),
+    ]
+    picture = strips([("row", row, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40)
+    assert picture.text.splitlines() == [
+        "row  from 0[the cache's <]l  shared 3[own]m  end 5",
+        "     -.                      end",
+        "l locked  # computed  . to compute  m matched",
+    ]
+    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"]
+    assert [wide for wide in (119, 79, 39) if f'd="M0 0h{wide}v40h' not in picture.svg] == []
+
+
+def test_a_strip_shows_a_region_and_its_letter_however_few_tokens_it_has():
+    picture = strips([("", [("", 1, "matched", "1"), ("", 8, "computed", "8")], "end")], size=0.01)
+    assert words_in(picture.svg)[0] == "m"
+    letters = re.findall(r'<text x="(-?\d+)"[^>]*>m<', picture.svg)
+    assert int(letters[0]) >= 0
+    assert picture.svg.count("M0 0h1v40h-1z") == 2
+
+
+def test_strips_play():
+    steps = [
+        (f"{count} tokens", strips([("row", [("", count, "computed", str(count))], "end")], 9)) for count in (3, 6)
+    ]
+    assert repr(play(steps)).splitlines()[-2:] == ["row  3#  end", "# computed"]
 
 
 def test_odd_fields_of_a_learners_node_are_shown_as_they_are():

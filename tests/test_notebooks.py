@@ -21,12 +21,13 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nightly import NIGHTLY, by_day
 
 from minikv import FreeListPool, RadixCache, draw
+from minikv.course.live_chat import QUESTIONS, live_chat
 from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
 # What the few cells of other chapters call that take seconds.
 SLOW = {
-    "00": ["live_chat("],
+    "00": ["live_chat(", "in chats.items()"],
     "02": ["chat_through("],
     "03": ["chat_through("],
     "13": ["for policy in", "rates[", "point.blocks"],
@@ -253,6 +254,31 @@ def bound_by(source):
             names |= {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
             todo += ast.iter_child_nodes(node)
     return names
+
+
+def test_in_chapter_00_something_can_be_clicked_in_the_first_two_minutes():
+    """At 200 words a minute, and before the first prediction."""
+    words = 0
+    for cell in load(NOTEBOOKS[0]).cells:
+        assert not cell.source.startswith("guess("), "a prediction comes first"
+        if any("Player with" in output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])):
+            break
+        words += len(cell.source.split()) if cell.cell_type == "markdown" else 0
+    assert 0 < words <= 400
+
+
+def test_the_first_film_of_chapter_00_ends_in_the_totals_that_the_text_compares(monkeypatch):
+    monkeypatch.setattr("minikv.course.live_chat.find_spec", lambda name: None)  # the stored chat
+    names = {"live_chat": live_chat, "with_cache": live_chat()}
+    for cell in code_cells(load(NOTEBOOKS[0])):
+        if re.search("^def strip|^play", cell.source, re.MULTILINE):
+            exec(cell.source, names)
+        if "steps" in names:
+            break
+    caption, picture = names["steps"][-1]
+    assert caption == QUESTIONS[-1]
+    ends = [line.split("  ")[-1].strip() for line in picture.text.splitlines()]
+    assert ends[:2] == ["1,036 tokens computed", "298 tokens computed"]
 
 
 @each_notebook

@@ -193,7 +193,8 @@ def _shape(state: str, wide: int, high: int, event: str, fill: str, badge: str, 
     if high <= _SIDE:
         svg = svg.replace("<path", f'<path data-say="{event or state}"', 1)
     size, right = (13, 5 + 4 * len(badge)) if high > 32 else (10, 7)
-    letter = f'<text x="{wide - right}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
+    x = max(wide - right, wide // 2)
+    letter = f'<text x="{x}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
     return Drawing(svg + letter * bool(badge))
 
 
