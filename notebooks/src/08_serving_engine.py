@@ -430,7 +430,7 @@ scoreboard(dict(zip(("your engine", "the package's"), engines)), talk)
 
 # %% [markdown]
 """
-The package compares less, because its `checkpoint` continues where the last one ended. It visits fewer nodes, because it joins a node with its only child.
+The package visits fewer nodes, because it joins a node with its only child.
 
 ### Prefill first, and who starves
 

@@ -1,15 +1,12 @@
 """The engines of chapter 08 side by side: the scoreboard, what a conversation takes of each; and their answers.
 
-Engines are watched from outside: none of them counts anything itself. Where the tree is the learner's, the tokens that
-go into it count how often they are compared. Our own tree compares packed edges in one call into C, so there every
-token that a look-up matches was compared once.
+Engines are watched from outside: none of them counts anything itself.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +16,6 @@ from minikv.prefix.base_index import way_to
 from minikv.serving import Engine, Generation
 from minikv.testing.canary import CanaryModel
 from minikv.testing.watch import Call, watch
-from minikv.tokens import common_prefix
 
 Talk = Callable[[Engine], Sequence[Generation]]
 
@@ -31,7 +27,6 @@ class Score:
     pieces: str
     lookups: int = 0
     nodes: int = 0
-    compared: int = 0
     computed: int = 0
     first_token: list[int] = field(default_factory=list)
     answers: list[list[int]] = field(default_factory=list)
@@ -60,7 +55,6 @@ class Scoreboard:
             ("pieces that you wrote", [score.pieces for score in scores]),
             ("lookups", [f"{score.lookups:,}" for score in scores]),
             ("nodes visited", [f"{score.nodes:,}" for score in scores]),
-            ("tokens compared", [f"{score.compared:,}" for score in scores]),
             ("tokens computed", [f"{score.computed:,}" for score in scores]),
             ("steps to the first token", [" ".join(map(str, score.first_token)) for score in scores]),
         ]
@@ -81,7 +75,6 @@ def scoreboard(engines: Mapping[str, Engine], talk: Talk) -> Scoreboard:
     pieces that you wrote        -
     lookups                      3
     nodes visited                1
-    tokens compared              3
     tokens computed              4
     steps to the first token     1
     the same answers: yes
@@ -91,8 +84,7 @@ def scoreboard(engines: Mapping[str, Engine], talk: Talk) -> Scoreboard:
 
 def _scored(engine: Engine, talk: Talk) -> Score:
     cache = engine.manager.cache
-    learners = isinstance(cache, CacheShell)
-    score = Score(str(len(own_pieces())) if learners else "-")
+    score = Score(str(len(own_pieces())) if isinstance(cache, CacheShell) else "-")
 
     def count(call: Call) -> None:
         if call.caller is None and call.error is None:  # a look-up that another one makes is a part of it
@@ -100,49 +92,16 @@ def _scored(engine: Engine, talk: Talk) -> Score:
             score.lookups += 1
             node = call.result.node  # `None` where nothing is kept
             score.nodes += len(way_to(node) if node else []) - (followed < call.result.length)  # not the new leaf
-            score.compared += 0 if learners else followed
 
     stop = watch(cache, ["match_prefix", "acquire", "insert"], count)
     try:
-        with _counting(cache, score) if learners else nullcontext():
-            found = list(talk(engine))
+        found = list(talk(engine))
     finally:
         stop()
     score.computed = sum(generation.computed for generation in found)
     score.first_token = [generation.first_token_steps for generation in found]
     score.answers = [generation.tokens for generation in found]
     return score
-
-
-_compared = [0]  # how often a token that went into a tree of the learner's was compared, in all scoreboards
-
-
-class _Token(int):
-    def __eq__(self, other: object) -> bool:
-        _compared[0] += 1
-        return int.__eq__(self, other)
-
-    __hash__ = int.__hash__
-
-
-class _Page(tuple[int, ...]):
-    def __eq__(self, other: object) -> bool:
-        _compared[0] += min(common_prefix(self, other) + 1, len(self))  # up to the first token that differs
-        return tuple.__eq__(self, other)
-
-    __hash__ = tuple.__hash__
-
-
-@contextmanager
-def _counting(cache: Any, score: Score) -> Iterator[None]:
-    """While it lasts, count in `score` how many tokens of the pages in `cache` are compared."""
-    pages_of, kind, before = cache.pages_of, _Token if cache.page_size == 1 else _Page, _compared[0]
-    cache.pages_of = lambda *args, **more: [kind(page) for page in pages_of(*args, **more)]
-    try:
-        yield
-    finally:
-        score.compared += _compared[0] - before
-        del cache.pages_of
 
 
 def same_answers(yours: Sequence[Any], ours: Sequence[Any], workloads: int) -> int:
