@@ -49,7 +49,7 @@ def test_both_engines_compute_the_same_and_say_the_same(page_size):
 def test_a_second_conversation_counts_as_well(page_size):
     engine = learners(page_size)
     first, second = score(engine), score(engine)
-    assert first.lookups > second.lookups > 0
+    assert first.lookups >= second.lookups > 0
     assert second.nodes > first.nodes, "its prompts are found now"
 
 
