@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
 sys.path[:0] = [str(NOTEBOOKS), str(ASSETS / "readme")]
-from build import title
+from build import title, without_views
 from films import player_page
 from pictures import film_of_sharing
 
@@ -76,6 +76,9 @@ def execute(page: Any) -> None:
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
     NotebookClient(page, timeout=300, resources=resources, store_widget_state=False).execute()
     page.cells.pop(0)
+    for cell in page.cells:
+        if cell.cell_type == "code":
+            cell.outputs = without_views(cell.outputs)
 
 
 def without_gaps(text: str, level: int) -> tuple[str, int]:

@@ -76,8 +76,8 @@ def require_numbering(said: object, name: str) -> None:
     minikv.course.pieces.record.NotOursError: the file has numbering 1 of the pieces; this version of minikv has 2
     """
     if said != NUMBERING:
-        ours = f"this version of minikv has {NUMBERING}"
-        raise NotOursError(f"{name} has numbering {bounded(said)} of the pieces; {ours}")
+        ours = f"of the pieces; this version of minikv has {NUMBERING}"
+        raise NotOursError(f"{name} has numbering {bounded(said)} {ours}")
 
 
 def set_old_aside(numbering_of_pieces: Callable[[str], object]) -> None:
@@ -227,16 +227,17 @@ def as_json() -> dict[str, Any]:
             for each in sorted(solvable, key=lambda each: (len(each.id), each.id))
         ]
     marks = [mark for row in found.values() for mark in row.values()]
-    guessed = dict(zip(("made", "right"), predictions())) | {"corrected": corrected(), "look_again": list(missed())}
+    made, right = predictions()
+    guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
     own = {id: _STATES[mark] for id, mark in tried_tests().items()}
-    solved = {"solved": marks.count(RIGHT), "total": len(marks)}
-    return {"chapters": chapters, **solved, "tests": own, "predictions": guessed}
+    solved, total = marks.count(RIGHT), len(marks)
+    return {"chapters": chapters, "solved": solved, "total": total, "tests": own, "predictions": guessed}
 
 
 def _recalled(aloud: bool, record: Path | None = None) -> dict[str, Any]:
     try:
         record = record or record_path()
-        return {} if record is None else _entries(record)
+        return _entries(record) if record else {}
     except (OSError, ValueError) as error:
         if aloud:
             print(f"{sign(WRONG)} your record of marks can't be read: {error}")
@@ -275,7 +276,7 @@ def _marks(entries: dict[str, Any]) -> dict[str, str]:
 
 def _missed(entries: dict[str, Any]) -> dict[str, dict[str, str]]:
     found = {label: mark for label, mark in entries.items() if isinstance(mark, dict)}
-    return {label: mark for label, mark in found.items() if all(type(mark.get(k)) is str for k in ("question", "said"))}
+    return {label: mark for label, mark in found.items() if type(mark.get("question")) is type(mark.get("said")) is str}
 
 
 def _entries(record: Path) -> dict[str, Any]:

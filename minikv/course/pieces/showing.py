@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -27,6 +28,8 @@ _MOST = 20  # cells of a bar, however many tokens an answer gives
 _MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Code:
@@ -68,12 +71,53 @@ def _text_of(thing: Any) -> str:
 
 def display_film(steps: list[tuple[str, Picture]]) -> None:
     """Show steps in a player that starts at the last one; in a notebook only."""
-    if steps and "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+    if steps and _shell():
         from IPython.display import display
 
         from minikv.course.player import play as player
 
         display(player(steps, at=-1))  # type: ignore[no-untyped-call]
+
+
+def _shell() -> Any:
+    """Return the IPython that runs this; `None` outside of one."""
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str]) -> bool:
+    """Show words and, below them, a button for each answer offered, or else a field; return whether widgets run.
+
+    `press` gets the answer that is pressed or typed, and what it returns replaces the words.
+
+    >>> offer_answers("no guess yet", [], str)
+    False
+    """
+    shell = _shell()
+    try:
+        from ipywidgets import Button, HBox, Text
+    except ImportError:
+        shell = None
+    if shell is None:
+        return False
+
+    publish = shell.display_pub.publish
+
+    def say(words: str, **more: Any) -> None:
+        publish({"text/plain": words}, transient={"display_id": box.model_id}, **more)
+
+    def hear(control: Any, *_: Any) -> None:
+        """Answer a moment later: what was typed may arrive after the click or the Enter."""
+        later = asyncio.get_running_loop().call_later
+        later(0.1, lambda: say(press(control.description if offered else field.value), update=True))
+
+    field = Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
+    buttons = [Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
+    box = HBox(buttons if offered else [field, *buttons], layout={"flex_flow": "row wrap"})
+    for control in box.children:
+        control.on_msg(hear)
+    say(words)
+    publish({WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": box.model_id}})
+    return True
 
 
 def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str, Picture]]:
@@ -82,18 +126,19 @@ def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str,
     None, where both look alike in the end: then the words say it all.
     """
     yours, theirs = (play_case(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
-    last = [frames[found.at].picture for frames in (yours, theirs) if found.at < len(frames)]
-    if len(last) == 2 and None not in last and last[0].text == last[1].text:
+    both = [str(frames[found.at].picture) for frames in (yours, theirs) if found.at < len(frames)]
+    if len(both) == 2 and both[0] == both[1] != "None":
         return []
     steps = []
-    for at in range(found.at + 1):
-        sides = {"yours": yours[at].picture if at < len(yours) else None, "expected": theirs[at].picture}
-        if sides["yours"] is None and sides["expected"] is not None:
+    for at, frame in enumerate(theirs[: found.at + 1]):
+        own = yours[at].picture if at < len(yours) else None
+        if own is None and frame.picture is not None:
             missing = CANNOT_BE_DRAWN if at < len(yours) else ENDED
-            sides["yours"] = Picture(missing, partial(words_svg, missing))
+            own = Picture(missing, partial(words_svg, missing))
+        sides = {"yours": own, "expected": frame.picture}
         pictures = [_titled(name, picture) for name, picture in sides.items() if picture is not None]
         if pictures:
-            steps.append((theirs[at].caption, beside(*pictures)))
+            steps.append((frame.caption, beside(*pictures)))
     return steps
 
 
@@ -164,7 +209,7 @@ def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
 
 def _share(share: float) -> Box:
     """A share as two decimals, without the leading 0, on the color between none and all."""
-    part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
+    part = min(1.0, max(0.0, share))  # and none for NaN
     colors = [round(none + part * (full - none)) for none, full in zip(_NONE, _ALL)]
     fill = ",".join(map(str, colors))
     word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"

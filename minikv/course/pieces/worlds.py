@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -23,6 +24,7 @@ class Session:
     aside: set[str] = field(default_factory=set)  # pieces of the learner's file that no longer pass
     waiting: dict[str, dict[str, str]] = field(default_factory=dict)  # right pieces that do not fit the file yet
     guesses: dict[str, Any] = field(default_factory=dict)  # by label
+    votes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # pressed, by label
     hints_given: dict[str, int] = field(default_factory=dict)  # by piece, how many
     advised: set[str] = field(default_factory=set)  # the advice that was given
 
