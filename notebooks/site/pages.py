@@ -27,6 +27,7 @@ sys.path[:0] = [str(NOTEBOOKS), str(ASSETS / "readme")]
 from build import title, without_views
 from films import player_page
 from pictures import film_of_sharing
+from slides import slides
 
 import minikv
 import minikv_tools
@@ -151,7 +152,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.copy(path, folder)
     shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
     film = player_page(film_of_sharing().player(still=3))[0]["text/html"]
-    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film}
+    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film,
+              "`slides.html`": "[`slides.html`](slides.md)"}  # fmt: skip
     for path in folder.glob("*.md"):
         text = path.read_text("utf-8")
         for mark, words in filled.items():
@@ -161,10 +163,12 @@ def main(arguments: Sequence[str]) -> int:
         path.write_text(text, "utf-8")
     (folder / "reference").mkdir(exist_ok=True)
     write_reference(folder / "reference")
+    pages = {}
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
-        page = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
+        page = pages[notebook.stem] = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
         nbformat.write(page, folder / notebook.name)
         print(notebook.name, flush=True)
+    (folder / "slides.md").write_text(slides((HERE / "teachers.md").read_text("utf-8"), pages), "utf-8")
     return 0
 
 
