@@ -47,8 +47,10 @@ TWICE = "is it a second copy? Keep one of the two"
 NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy
-# What is no part of a name: the file's own, with the number of an attempt or a copy, and what Moodle adds.
-_FILE = re.compile(r"_\d+_assignsubmission_file_?(?=my_minikv|$)|[\s_.-]*my_minikv(?!\.[a-z])[\s_.-]*(\(?\d{1,2}\)?$)?")
+_FILE = re.compile(  # what Moodle adds to a name, and our own, with the number of an attempt or a copy
+    r"_\d+_assignsubmission_file_?(?=my_minikv|$)|"
+    r"[\s_.-]*my_minikv(?!\.[a-z])[\s_.-]*(\(?\d{1,2}\)?$)?"
+)
 
 
 class Judged(NamedTuple):

@@ -227,11 +227,10 @@ def as_json() -> dict[str, Any]:
             for each in sorted(solvable, key=lambda each: (len(each.id), each.id))
         ]
     marks = [mark for row in found.values() for mark in row.values()]
-    made, right = predictions()
-    guessed = {"made": made, "right": right, "corrected": corrected(), "look_again": list(missed())}
+    guessed = dict(zip(("made", "right"), predictions())) | {"corrected": corrected(), "look_again": list(missed())}
     own = {id: _STATES[mark] for id, mark in tried_tests().items()}
-    solved, total = marks.count(RIGHT), len(marks)
-    return {"chapters": chapters, "solved": solved, "total": total, "tests": own, "predictions": guessed}
+    solved = {"solved": marks.count(RIGHT), "total": len(marks)}
+    return {"chapters": chapters, **solved, "tests": own, "predictions": guessed}
 
 
 def _recalled(aloud: bool, record: Path | None = None) -> dict[str, Any]:
