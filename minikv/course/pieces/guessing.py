@@ -47,6 +47,9 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so are
     a word that the question does not offer, and more or fewer values than it asks for.
 
+    Where widgets run, an open guess has a button for each answer that the question offers, or a field. What is pressed
+    counts as if it stood in the cell; several presses are votes, and the last one is the guess. `None` leaves it.
+
     >>> guess("3.7", "how many nodes are there?", None)
     ◇ 3.7: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
     >>> guess("3.7", "how many nodes are there?", 4)
