@@ -35,7 +35,7 @@ from minikv import (
 )
 from minikv.course.pictures import tree
 from minikv.course.pictures.boxes import legend_html, legend_svg
-from minikv.course.pictures.cells import word_rows
+from minikv.course.pictures.cells import strips, word_rows
 from minikv.course.pictures.palette import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.course.pictures.picture import MOST_WIDE
 from minikv.course.pictures.svg import MOST_PIXELS, markup, svg_size
@@ -238,6 +238,38 @@ def test_rows_of_boxes_and_their_text_twin():
     assert words_in(ring.svg) == ["newer", "ring", "→", "[1 <]", "→", "ring"]
 
 
+def test_strips_are_as_wide_as_they_have_tokens_and_leave_out_what_has_none():
+    """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower."""
+    row = [
+        ("from 0", 3, "locked", "the cache's <"),
+        ("there 3", 0, "computed", "no"),
+        ("shared 3", 2, "matched", "own"),
+    ]
+    picture = strips([("row", row, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40)
+    assert picture.text.splitlines() == [
+        "row  from 0[the cache's <]l  shared 3[own]m  end 5",
+        "     -.                      end",
+        "l locked  # computed  . to compute  m matched",
+    ]
+    assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"]
+    assert [wide for wide in (119, 79, 39) if f'd="M0 0h{wide}v40h' not in picture.svg] == []
+
+
+def test_a_strip_shows_a_region_and_its_letter_however_few_tokens_it_has():
+    picture = strips([("", [("", 1, "matched", "1"), ("", 8, "computed", "8")], "end")], size=0.01)
+    assert words_in(picture.svg)[0] == "m"
+    letters = re.findall(r'<text x="(-?\d+)"[^>]*>m<', picture.svg)
+    assert int(letters[0]) >= 0
+    assert picture.svg.count("M0 0h1v40h-1z") == 2
+
+
+def test_strips_play():
+    steps = [
+        (f"{count} tokens", strips([("row", [("", count, "computed", str(count))], "end")], 9)) for count in (3, 6)
+    ]
+    assert repr(play(steps)).splitlines()[-2:] == ["row  3#  end", "# computed"]
+
+
 def test_odd_fields_of_a_learners_node_are_shown_as_they_are():
     root = Mine(children=[Mine(tokens=5, slots=7), Mine(tokens=[6], slots=[None, "x"], ref_count="many")])
     assert draw(root).text.splitlines()[1:] == ["├─ [5] · slot 7", "└─ [6] · slots None x"]
@@ -289,7 +321,8 @@ def test_without_a_png_the_svg_is_shown_and_described(monkeypatch):
     data, metadata = picture._repr_mimebundle_()
     assert (set(data), metadata) == ({"text/html", "text/plain"}, {})
     assert data["text/plain"] == "root"
-    shown = re.fullmatch(r'<img alt="root" width="(\d+)" src="data:image/svg\+xml;base64,(.*)"/>', data["text/html"])
+    image = r'<img alt="root" width="(\d+)" style="max-width:none" src="data:image/svg\+xml;base64,(.*)"/>'
+    shown = re.search(image, data["text/html"])
     assert int(shown[1]) == svg_size(picture.svg)[0]
     assert base64.b64decode(shown[2]).decode() == picture.svg
 
@@ -412,10 +445,10 @@ def test_the_alternative_text_of_a_picture_is_its_text_twin():
     cache = a_cache()
     picture = beside(draw(cache), draw(FreeListPool(2), owners={'"><b>&': [1]}))
     data, _ = picture._repr_mimebundle_()
-    image = ElementTree.fromstring(data["text/html"].replace("\n", "&#10;"))
+    (image,) = ElementTree.fromstring(data["text/html"].replace("\n", "&#10;"))
     assert (image.tag, image.get("alt")) == ("img", picture.text)
     assert image.get("src") == f"data:image/png;base64,{data['image/png']}"
-    assert set(image.keys()) == {"alt", "width", "src"}
+    assert set(image.keys()) == {"alt", "width", "style", "src"}
     long = Picture("x" * 5000, lambda: draw(cache).svg)
     assert 3000 <= len(re.search('alt="([^"]*)"', long._repr_mimebundle_()[0]["text/html"])[1]) < 3010
 
@@ -483,12 +516,12 @@ def test_a_manager_is_drawn_with_all_that_it_keeps():
         "root",
         "└─ [1 2] · n2 · slots 0-1 · locked ×1",
         "   └─ [3] · n1 · slot 2",
-        "FreeListPool: 3 of 8 free",
+        "FreeListPool: 3 of 8 slots free",
         " 0  llchh...    . free  h in hand  c cached  l locked",
         "requests: 1 running, 0 waiting",
         "r2 runs  mm##",
         "# computed  m matched",
-        "free 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
+        "free slots 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
     ]
     assert draw(manager.cache, manager.pool).text.splitlines()[:2] == picture.text.splitlines()[:2]
     with pytest.raises(TypeError, match="matched= marks one tree, pool, table or store"):

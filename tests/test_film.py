@@ -70,7 +70,7 @@ def test_a_call_that_changes_nothing_is_no_frame():
         pool.free(cache.evict(0))
         pool.alloc(0)
         cache.evict(1)
-    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the tree"]
+    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the cache"]
 
 
 def test_what_was_written_into_a_row_is_marked():
@@ -148,7 +148,7 @@ def test_a_managers_steps_belong_to_its_own_operation():
         ("start [1 2]", ("match [1 2]: nothing of it is cached", "alloc 2: slots 0-1")),
         ("finish [1 2]", ("insert [1 2]: 2 tokens are new",)),
         ("start [1 2 3]", ("match [1 2 3]: 2 of 3 tokens are cached", "alloc 1: slot 2")),
-        ("drop 1", ("evict 1: 2 tokens left the tree, slots 0-1", "free slots 0-1")),
+        ("drop 1", ("evict 1: 2 tokens left the cache, slots 0-1", "free slots 0-1: 7 of 8 are free now")),
         ("start [0 1 2 3 … 6 7 8 9 (10 in all)]", ("match [0 1 2 3 … 6 7 8 9 (10 in all)]: nothing of it is cached",
          "alloc 10 raised OutOfPages: 10 pages needed, but only 7 free")),
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def test_of_the_learners_manager_the_verbs_are_heard_and_not_how_they_are_done()
         manager.advance(first := manager.start([1, 2]))
         manager.finish(first)
     assert [frame.op for frame in film] == ["start", "start [1 2]", "advance r1", "finish r1"]
-    assert film.at(-1).inner_words == ["checkpoint r1"]
+    assert film.at(-1).inner_words == ["checkpoint r1: 2 tokens are new in the cache"]
     assert str(film.why(0)) == "slot 0: taken by step 1 (start [1 2]) · cached by step 3 in node 1 (finish r1)"
 
 
@@ -206,7 +206,7 @@ def test_a_sequence_is_followed_by_whatever_changes_it():
         "sequences: 1 of 1 rows open",
         "row 0  0n  1n",
         "h in hand  n new",
-        "free 2 · in hand 2",
+        "free slots 2 · in hand 2",
     ]
 
 
@@ -444,7 +444,7 @@ def test_a_learners_own_tree_is_filmed():
         "insert [1 2 3]",
         "match [1 2 5]: 2 of 3 tokens are cached",
         "insert [4]",
-        "evict 1: 1 token left the tree, slot 1",
+        "evict 1: 1 token left the cache, slot 1",
     ]
     assert marks(film.at(2)) == {"[1 2]": ["matched", "split"], "[3]": ["split"]}
     assert marks(film.at(4)) == {"[4]": ["evicted"]}
@@ -498,7 +498,7 @@ def test_a_learners_evict_may_count_and_alloc_may_give_nothing():
     with record(mine, pool) as film:
         mine.evict(3)
         pool.alloc(1)
-    assert words(film)[1:] == ["evict 3: 3 tokens left the tree", "alloc 1: nothing"]
+    assert words(film)[1:] == ["evict 3: 3 tokens left the cache", "alloc 1: nothing"]
 
 
 def test_a_cache_that_is_no_tree_cannot_be_drawn_and_says_so():
@@ -695,11 +695,61 @@ def test_without_pictures_the_words_remain(monkeypatch):
     assert ">root</text>" in frames_of(film.player().reel)[0]
 
 
+class OwnPool:
+    """A learner's, which counts in a way of its own."""
+
+    size = 3
+
+    def __init__(self):
+        self.taken = set()
+
+    def is_free(self, page):
+        return page not in self.taken
+
+    def num_free(self):
+        return 3 - len(self.taken)
+
+    def take(self, page):
+        self.taken.add(page)
+
+    def free(self, pages):
+        self.taken.difference_update(pages)
+
+
+def test_of_any_pool_a_caption_says_how_much_is_free():
+    with record(pool := OwnPool()) as film:
+        pool.take(1)
+        pool.take(2)
+        pool.free([1, 2])
+    assert words(film)[1:] == [
+        "take slot 1: 2 of 3 are free now",
+        "take slot 2: 1 of 3 are free now",
+        "free slots 1-2: 3 of 3 are free now",
+    ]
+
+
+@pytest.mark.parametrize(("size", "unit"), [(1, "slots"), (2, "pages")])
+def test_a_pool_says_its_unit_and_all_else_is_in_slots(size, unit):
+    cache, pool, table = RadixCache(size), FreeListPool(4), PageTable(1, 4)
+    with record(cache, pool, table) as film:
+        cache.insert(range(2 * size), pool.alloc(2))
+        pool.free(cache.evict(2 * size))
+    said = film.at(2).text
+    assert f"FreeListPool: 2 of 4 {unit} free" in said
+    assert f"free slots {2 * size} · in hand 0" in said
+    assert f"slots 0-{2 * size - 1}" in said
+    assert ("PageTable (slots): 0 of 1 rows open" in said) == (size > 1)
+    assert words(film)[3:] == [
+        f"evict {2 * size}: {2 * size} tokens left the cache, {unit} 0-1",
+        f"free {unit} 0-1: 4 of 4 are free now",
+    ]
+
+
 def test_a_large_pool_is_shown_in_part():
     with record(FreeListPool(2000)) as film:
         pass
-    assert "FreeListPool: 2000 of 2000 free (the first 512 shown)" in film.at(0).text
-    assert film.at(0).text.splitlines()[-1] == "free 2000 · in hand 0"
+    assert "FreeListPool: 2000 of 2000 slots free (the first 512 shown)" in film.at(0).text
+    assert film.at(0).text.splitlines()[-1] == "free slots 2000 · in hand 0"
     assert (
         frames_of(film.player().reel)[0].count("data-part") == 1025
     )  # the heading, and of each cell a box and a number

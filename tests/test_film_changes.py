@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reels import frames_of
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
-from minikv.course.film.changes import Changes, compare
+from minikv.course.film.changes import Changes, Event, compare
 from minikv.course.film.state import StateReader
 from minikv.testing.watch import watch
 
@@ -53,8 +53,9 @@ def served(size, *prompts, **settings):
 
 def facts(changes):
     """What there is in changes, as plain data."""
-    kinds = ("splits", "joined", "gone", "trimmed", "new", "grown")
-    return {kind: getattr(changes, kind) for kind in kinds if getattr(changes, kind)}
+    found = {kind: getattr(changes, kind) for kind in ("splits", "joined", "gone", "trimmed")}
+    found |= {kind: changes.came(kind) for kind in ("new", "grown")}
+    return {kind: value for kind, value in found.items() if value}
 
 
 def tree(frame):
@@ -338,7 +339,9 @@ def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
 
 
 def test_joins_one_after_the_other_are_one():
-    earlier, later = Changes(joined={1: 2}, new=[2]), Changes(joined={2: 3}, new=[3])
+    earlier, later = (
+        Changes([Event(key, "joins", key + 1), Event(key + 1, "joined", key), Event(key + 1, "new")]) for key in (1, 2)
+    )
     found = earlier.then(later)
     assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}
 
@@ -483,7 +486,7 @@ def test_the_still_of_a_film_is_the_first_frame_in_which_there_is_something():
     assert "1. alloc 2" in film.player().still.text.split("\n\n")[1]
     with record(FreeListPool(1)) as film:
         pass
-    assert "FreeListPool: 1 of 1 free" in film.player().still.text
+    assert "FreeListPool: 1 of 1 slots free" in film.player().still.text
 
 
 def test_the_still_of_a_player_may_be_chosen_and_the_player_begins_at_the_start():

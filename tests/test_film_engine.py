@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nightly import NIGHTLY
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
+from minikv.course.film.frame import MOST_LETTERS, MOST_LINES, request_rows
 from minikv.course.film.layout import FilmLayout
 from minikv.course.film.state import RequestView
-from minikv.course.film.view import MOST_LETTERS, MOST_LINES, request_rows
 from minikv.course.pictures import tree
 from minikv.course.pictures.svg import svg_size
 from minikv.engine import engine_world
@@ -26,8 +26,13 @@ def an_engine(pages=24, **how):
     return Engine(CanaryModel(64), manager, Scheduler(manager, **how))
 
 
+def said(frame):
+    """The lines about requests, if there are any."""
+    return "\n".join(rows.text for rows in frame.rows if rows.heading.startswith("requests"))
+
+
 def bars(frame):
-    return frame.rows[-1].text.splitlines()[1:-1]
+    return said(frame).splitlines()[1:-1]
 
 
 def test_a_frame_is_a_step_and_says_what_was_computed_of_whom():
@@ -41,10 +46,10 @@ def test_a_frame_is_a_step_and_says_what_was_computed_of_whom():
             engine.step()
     assert [frame.words for frame in film] == [
         "start",
-        "submit [1 2 3 4 5]: r1",
-        "submit [1 2 3 9 9 9]: r2",
-        "submit [7]: r3",
-        "step: no token yet",
+        "submit [1 2 3 4 5]: r1 waits",
+        "submit [1 2 3 9 9 9]: r2 waits",
+        "submit [7]: r3 waits",
+        "step: prompts are read, no token yet",
         "step: a token for r1 r2",
         "step: a token for r1 r2; r2 is over",
         "step: a token for r1 r3; r1 is over; r3 is over",  # and then one in which nothing is left to do
@@ -64,8 +69,8 @@ def test_an_abort_is_a_frame_and_the_request_is_gone():
         request = engine.submit([1, 2, 3], 9)
         engine.step()
         engine.abort(request)
-    assert film.at(-1).words == "abort r1"
-    assert film.at(-1).rows[-1].text == "requests: 0 running, 0 waiting"
+    assert film.at(-1).words == "abort r1: 3 tokens are unlocked"
+    assert said(film.at(-1)) == ""
 
 
 def test_a_preempted_request_waits_again_and_begins_with_what_is_left_of_it():
@@ -76,7 +81,7 @@ def test_a_preempted_request_waits_again_and_begins_with_what_is_left_of_it():
         while engine.step():
             pass
     assert second.preemptions == 1
-    does = [line for frame in film for line in re.findall(r"r2 (\w+)", frame.rows[-1].text)]
+    does = [line for frame in film for line in re.findall(r"r2 (\w+)", said(frame))]
     assert [word for word, _ in itertools.groupby(does)] == ["waits", "answers", "waits", "answers"]
 
 
@@ -86,7 +91,11 @@ def test_a_managers_sequences_are_shown_with_what_is_computed():
         first = manager.start([1, 2, 3])
         manager.advance(first, 2)
         manager.extend(first, [4])
-    assert [frame.words for frame in film][1:] == ["start [1 2 3]", "advance r1 by 2", "extend r1 by [4]"]
+    assert [frame.words for frame in film][1:] == [
+        "start [1 2 3]: r1, nothing of it is cached; 3 slots are taken",
+        "advance r1 by 2: 2 of 3 tokens are computed",
+        "extend r1 by [4]: 1 slot is taken",
+    ]
     assert [bars(frame) for frame in film][1:] == [["r1 runs  ..."], ["r1 runs  nn."], ["r1 runs  ##.."]]
     assert [cell.word for cell in film.at(-1).pools[0].boxes][:5] == ["r1", "r1", "r1", "r1", ""]
 
@@ -96,7 +105,7 @@ def test_the_learners_engine_is_filmed_as_ours_is_with_letters_for_tokens():
     engine = Engine(CanaryModel(64), own)
     with record(engine, label=lambda tokens: "".join(map(chr, tokens))) as film:
         engine.generate([[5, 6, 7]], 2)
-    assert "finish r1" in [words for frame in film for words in (frame.words, *frame.inner)]
+    assert "finish r1: 3 tokens are unlocked; 1 token is new in the cache" in film.at(-1).inner
 
 
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=8), min_size=1, max_size=6)
@@ -112,7 +121,7 @@ def test_the_bars_are_what_the_engine_computes(prompts, budget):
         while not all(request.is_over for request in requests):
             before = [request.computed_tokens for request in requests]
             engine.step()
-            drawn = dict(re.findall(r"^(r\d+) \w+ +([m#n.]+)$", film.at(-1).rows[-1].text, re.MULTILINE))
+            drawn = dict(re.findall(r"^(r\d+) \w+ +([m#n.]+)$", said(film.at(-1)), re.MULTILINE))
             assert list(drawn) == [f"r{request.number}" for request in requests if not request.is_over]
             for request, computed in zip(requests, before):
                 bar, sequence = drawn.get(f"r{request.number}", ""), request.sequence

@@ -24,7 +24,7 @@ from minikv import (
     SlidingWindowCache,
     record,
 )
-from minikv.course.film.changes import Changes
+from minikv.course.film.changes import Changes, Event
 
 GOLDEN = Path(__file__).parent / "golden" / "film_words.txt"
 
@@ -107,7 +107,7 @@ def trimming():
 
 
 def hashed_blocks():
-    """They leave the cache, for they are in no tree."""
+    """They are in no tree, and leave the cache as nodes do."""
     cache = HashBlockCache()
     with record(cache) as film:
         cache.insert([1, 2, 3], range(3))
@@ -136,6 +136,24 @@ def rows_in_place_of_arrays():
     return film
 
 
+def requests_of_a_manager():
+    """Six pages of 2 tokens: the third request needs more than are free."""
+    manager = CacheManager(6, page_size=2)
+    with record(manager) as film:
+        first, second = manager.start([1, 2, 3, 4, 5]), manager.start([1, 2, 3, 4, 6])
+        for sequence in (first, second):
+            manager.advance(sequence, 4)
+            manager.advance(sequence)
+            manager.checkpoint(sequence)
+        manager.checkpoint(first)
+        manager.extend(first, [7, 8])
+        manager.truncate(first, 5)
+        manager.finish(first)
+        manager.abort(second)
+        manager.finish(manager.start([9] * 10))
+    return film
+
+
 def several_pools():
     first, second, bits, table = FreeListPool(4), FreeListPool(4), BitmaskPool(2), PageTable(1, 4)
     with record(first, second, bits, table) as film:
@@ -147,11 +165,14 @@ def several_pools():
 
 FILMS = (
     a_cache_and_a_pool, labels_and_namespaces, pools_and_tables, an_operation_that_raises, an_engine, trimming,
-    hashed_blocks, windows, rows_in_place_of_arrays, several_pools,
+    hashed_blocks, windows, rows_in_place_of_arrays, requests_of_a_manager, several_pools,
 )  # fmt: skip
 CHANGES = Changes(
-    new=[7], splits=[(5, 1)], grown=[8], gone={2: "evicted", 3: "evicted", 4: "removed"}, joined={9: 6, 10: 6}
-)
+    [
+        Event(1, "split", 5), Event(9, "joins", 6), Event(10, "joins", 6), Event(2, "gone", "evicted"),
+        Event(3, "gone", "evicted"), Event(4, "gone", "removed"), Event(7, "new"), Event(8, "grown"),
+    ]
+)  # fmt: skip
 
 
 def told():

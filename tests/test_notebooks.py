@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import re
+from html import escape
 
 import build
 import nbformat
@@ -15,15 +16,18 @@ import pytest
 from chapters import BUILDS, CHOICE, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbconvert import HTMLExporter, LatexExporter
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nightly import NIGHTLY, by_day
 
-from minikv import RadixCache
+from minikv import FreeListPool, RadixCache, draw
+from minikv.course.live_chat import QUESTIONS, live_chat
 from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
 # What the few cells of other chapters call that take seconds.
 SLOW = {
-    "00": ["live_chat("],
+    "00": ["live_chat(", "in chats.items()"],
     "02": ["chat_through("],
     "03": ["chat_through("],
     "13": ["for policy in", "rates[", "point.blocks"],
@@ -92,12 +96,27 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(path):
             assert set(data) <= {"text/plain", "image/png", "text/html", "text/markdown"}, set(data)
             assert data.get("text/markdown", "~~~python").startswith("~~~python"), "code, and nothing else"
             pictures += "image/png" in data or "<img" in data.get("text/html", "")
-            if "image/png" in data:  # a plain PNG has no alternative text in JupyterLab, nor where it is exported
-                assert len(re.match(r'<img alt="([^"]+)" width="\d+" src="data:', data["text/html"])[1]) > 10
+            if "image/png" in data:
+                (alt,) = re.findall(r'<img alt="([^"]+)" width="\d+" style="[^"]*" src="data:', data["text/html"])
+                assert len(alt) > 10
             assert len(data.get("text/plain", "a stream")) > 1
             text = data.get("text/plain", "") + output.get("text", "")
             assert not re.search(r" at 0x[0-9a-f]+|/home/|/tmp/|/Users/", text), text
     assert pictures >= 2, "the picture, and the player's"
+
+
+def test_nbconvert_needs_both_forms_of_a_picture():
+    """Its HTML gives a PNG no alternative text, and its LaTeX, the way to a PDF, shows no HTML."""
+    data, metadata = draw(FreeListPool(3))._repr_mimebundle_()
+    metadata["image/png"]["alt"] = data["text/plain"]
+    png, html = (
+        new_notebook(cells=[new_code_cell(outputs=[new_output("display_data", {kind: data[kind]}, metadata=metadata)])])
+        for kind in ("image/png", "text/html")
+    )
+    assert escape(data["text/plain"]) not in HTMLExporter().from_notebook_node(png)[0]
+    assert escape(data["text/plain"]) in HTMLExporter().from_notebook_node(html)[0]
+    assert list(LatexExporter().from_notebook_node(png)[1]["outputs"]) == ["output_0_0.png"]
+    assert not LatexExporter().from_notebook_node(html)[1]["outputs"]
 
 
 @each_notebook
@@ -235,6 +254,31 @@ def bound_by(source):
             names |= {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
             todo += ast.iter_child_nodes(node)
     return names
+
+
+def test_in_chapter_00_something_can_be_clicked_in_the_first_two_minutes():
+    """At 200 words a minute, and before the first prediction."""
+    words = 0
+    for cell in load(NOTEBOOKS[0]).cells:
+        assert not cell.source.startswith("guess("), "a prediction comes first"
+        if any("Player with" in output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])):
+            break
+        words += len(cell.source.split()) if cell.cell_type == "markdown" else 0
+    assert 0 < words <= 400
+
+
+def test_the_first_film_of_chapter_00_ends_in_the_totals_that_the_text_compares(monkeypatch):
+    monkeypatch.setattr("minikv.course.live_chat.find_spec", lambda name: None)  # the stored chat
+    names = {"live_chat": live_chat, "with_cache": live_chat()}
+    for cell in code_cells(load(NOTEBOOKS[0])):
+        if re.search("^def strip|^play", cell.source, re.MULTILINE):
+            exec(cell.source, names)
+        if "steps" in names:
+            break
+    caption, picture = names["steps"][-1]
+    assert caption == QUESTIONS[-1]
+    ends = [line.split("  ")[-1].strip() for line in picture.text.splitlines()]
+    assert ends[:2] == ["1,036 tokens computed", "298 tokens computed"]
 
 
 @each_notebook

@@ -273,7 +273,7 @@ def test_the_pool_is_told_about_without_a_mouse(tab, film):
     page = tab().page
     go_to(page, 5)
     pool = page.locator(".minikv-pool")
-    assert pool.get_attribute("aria-label") == "FreeListPool: 7 of 12 free; Enter: the story of a slot"
+    assert pool.get_attribute("aria-label") == "FreeListPool: 7 of 12 slots free; Enter: the story of a slot"
     pool.focus()
     page.keyboard.press("Enter")
     heading = page.locator(".minikv-facts .minikv-story")
@@ -806,7 +806,9 @@ def test_what_a_picture_shows_is_said(tab, film):
     page = tab().page
     go_to(page, 4)
     pool = page.locator(".minikv-pool svg")
-    assert pool.get_attribute("aria-label").startswith("FreeListPool: 8 of 12 free m 0 n2 m 1 n2 s 2 n1 s 3 n1 4 5")
+    assert pool.get_attribute("aria-label").startswith(
+        "FreeListPool: 8 of 12 slots free m 0 n2 m 1 n2 s 2 n1 s 3 n1 4 5"
+    )
     assert page.locator(".minikv-tree svg").get_attribute("aria-label") == "tree"
     assert "Click a node or a slot" in page.locator(".minikv-facts").text_content()
     words = page.locator(".minikv-legend li").all_text_contents()

@@ -345,8 +345,8 @@ def test_the_view_shows_tree_pool_sizes_locks_and_history():
     assert f'aria-label="{room.text.splitlines()[1]}' in shown
     assert "max-width:100%" in shown
     assert "background" not in shown  # the page's own, light or dark
-    for words in ("free 5", "cached 1 (evictable)", "locked 2 (protected)", "lock 1: 2 tokens of [1 2]",
-                  "1. insert [1 2 3]", "FreeListPool: 5 of 8 free"):  # fmt: skip
+    for words in ("free slots 5", "cached 1 (evictable)", "locked 2 (protected)", "lock 1: 2 tokens of [1 2]",
+                  "1. insert [1 2 3]", "FreeListPool: 5 of 8 slots free"):  # fmt: skip
         assert words in shown, words
 
 
@@ -550,7 +550,7 @@ def test_a_locked_slot_that_was_matched_shows_both():
     assert [(cell.state, cell.event) for cell in room.history.live.film.at(-1).pools[0].boxes[:2]] == [
         ("locked", "matched")
     ] * 2
-    for word in ("locked 2 (protected)", "matched", "free 2"):
+    for word in ("locked 2 (protected)", "matched", "free slots 2"):
         assert f">{word}</text>" in room.view.value
 
 

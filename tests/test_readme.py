@@ -79,28 +79,46 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
     assert Image.open(tmp_path / "again.png").text == shown
 
 
-def test_the_film_shows_what_happens_today_frame_by_frame():
-    from pictures import film_of_sharing, gif_of
+def test_the_race_shows_what_is_computed_today_frame_by_frame():
+    from pictures import gif_of_race
 
-    again = Image.open(io.BytesIO(gif_of(film_of_sharing(), 1.5)))
-    stored = Image.open(ROOT / "assets" / "readme" / "share.gif")
+    again = Image.open(io.BytesIO(gif_of_race()))
+    stored = Image.open(ROOT / "assets" / "readme" / "chat.gif")
     assert stored.n_frames == again.n_frames
     for number in range(again.n_frames):
         stored.seek(number), again.seek(number)
         assert stored.convert("RGB").tobytes() == again.convert("RGB").tobytes(), f"frame {number}: {AGAIN}"
-        assert again.info["duration"] == (3000 if number == again.n_frames - 1 else 1500)  # the end stays for a while
+        assert again.info["duration"] == (4000 if number == again.n_frames - 1 else 60)  # the end stays for a while
+    assert (ROOT / "assets" / "readme" / "chat.gif").stat().st_size < 400_000
 
 
-def test_the_alternative_text_of_the_film_tells_its_story():
-    from pictures import film_of_sharing
+def test_the_race_ends_where_both_have_computed_all_that_chapter_00_counts():
+    """The numbers of its last frame are those of the README, and the chat's own by its stored turns."""
+    from pictures import LAST, PACE, race
 
-    told = repr(film_of_sharing())
-    assert "![Animation of a prefix cache" in README
-    for word, step in (("splits an edge", "match 'the cat ran'"), ("a leaf is evicted", "3 tokens left the tree")):
-        assert word in README
-        assert step in told
-    assert "slots 8-10\n" in told  # which were freed
-    assert "alloc 7: slots 8-10" in told  # and go to the next prompt
+    runs = json.loads((ROOT / "assets" / "live_chat.json").read_text("utf-8"))
+    totals = {name: sum(turn["computed"] for turn in runs[name]) for name in ("with a cache", "without a cache")}
+    assert race(LAST).text.splitlines()[:2] == [
+        "without a cache  223#  332#  481#  1,036 tokens computed",
+        "with a cache     223#  298m  34#   440m  41#  298 tokens computed",
+    ]
+    assert totals == {"with a cache": 298, "without a cache": LAST}
+    assert LAST % PACE == 0, "its last frame is the end"
+    (alternative,) = re.findall(r"!\[(.*?)\]\(assets/readme/chat.gif\)", README)
+    for words in ("with a cache, 298 tokens are computed", "without a cache, all 1,036 tokens are computed"):
+        assert words in alternative
+
+
+def test_in_the_race_a_turn_shows_its_cached_tokens_once_it_has_begun():
+    from pictures import race
+
+    lines = [race(computed).text.splitlines()[1].split(maxsplit=3)[3] for computed in (0, 223, 224, 258)]
+    assert [line.split()[:-3] for line in lines] == [
+        [],
+        ["223#"],
+        ["223#", "298m", "1#"],
+        ["223#", "298m", "34#", "440m", "1#"],
+    ]
 
 
 def test_the_functions_to_write_are_counted():

@@ -6,10 +6,19 @@ import re
 
 import pytest
 
+from minikv import CacheManager
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.showing import attention_picture, both_films, schedule_picture
+from minikv.course.pieces.showing import (
+    answered_rows,
+    attention_picture,
+    both_films,
+    picture_of_links,
+    row_strip,
+    schedule_picture,
+)
 from minikv.course.pieces.trial import difference, judge, play_case
 from minikv.course.pieces.worlds import reference_world
+from minikv.engine.ch03_tree import Node
 
 
 def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():
@@ -58,3 +67,47 @@ def test_an_answer_that_raises_is_said_to_have_ended():
     world["schedule"] = lambda left, budget: 1 // 0
     ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False))
     assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")
+
+
+def test_a_row_is_cut_where_a_checkpoint_finds_what_another_request_has_published():
+    """By hand, in pages of 2: 4 tokens are shared, 6 are there, 9 are computed, so 8 are in whole pages."""
+    manager = CacheManager(num_pages=12, page_size=2)
+
+    def comes_and_goes(tokens):
+        request = manager.start(tokens)
+        manager.advance(request)
+        manager.finish(request)
+
+    comes_and_goes([1, 2, 3, 4])
+    ben = manager.start([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    comes_and_goes([1, 2, 3, 4, 5, 6])
+    manager.advance(ben, 5)
+    before = row_strip("row", ben, manager).text.splitlines()[0]
+    assert before.split("  ")[1:] == [
+        "from 0[the cache's, read under a lock]l",
+        "shared 4[own, duplicates]",
+        "there 6[own, not cached]",
+        "last whole page 8[own, the tail]",
+        "end 10",
+    ]
+    manager.checkpoint(ben)
+    after = row_strip("row", ben).text.splitlines()[0]
+    assert re.findall(r"\w+ \d+", after) == ["from 0", "shared 8", "computed 9", "end 10"]
+
+
+def test_the_last_token_of_a_cached_prompt_is_computed_whichever_piece_answers():
+    for piece in ("2.5", "3.7"):
+        text = answered_rows(piece, ("12", "34"), ("12", "34")).text
+        first, again = (re.findall(r"looked up|\[.*?\]", line) for line in text.splitlines()[:2])
+        assert first == ["[1, 2]", "[3]", "[4]"]
+        assert again == ["looked up", "[2]", "[3]", "[4]"]
+
+
+def test_a_link_that_does_not_lead_back_is_drawn_as_it_is():
+    root, lower = Node([], []), Node([4], [9])
+    upper = root.children[1] = Node([1], [7], root)
+    upper.children[4] = lower
+    lower.parent = root  # which a split has forgotten to set
+    picture = picture_of_links(parent=root, upper=upper, node=lower)
+    ends = [line.split("→")[1].strip() for line in picture.text.splitlines()]
+    assert ends == ["upper [1]", "parent []", "node [4]", "parent []"]

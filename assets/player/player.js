@@ -406,7 +406,7 @@ function sizesOf({ names, states }) {
   const parts = names.map((name, i) => {
     const kind = states[i].replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
     const word = make("span", "minikv-word"), number = make("b");
-    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${states[i]} `, number);
+    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${states[i]}${name === "free" ? " slots" : ""} `, number);
     if (name !== states[i]) word.append(` (${name})`);
     strip.append(piece);
     words.append(word);

@@ -1,4 +1,4 @@
-"""Make the pictures of the README and of the site: a film, and the playground of chapter 00.
+"""Make the pictures of the README and of the site: the cost of a chat as it grows, and the playground of chapter 00.
 
     python assets/readme/pictures.py
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -19,41 +20,45 @@ from typing import Any
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from minikv import Film, FreeListPool, RadixCache, files, record
-from minikv.course.film.layout import FilmLayout
-from minikv.course.pictures.svg import svg_to_png
+from minikv import Picture, files
+from minikv.course.pictures.cells import StripRegion, strips
+from minikv.course.pictures.svg import canvas, place, svg_size, svg_to_png
 
 HERE = Path(__file__).parent
+LAST, PACE, FRAME = 1036, 14, 60  # tokens of all prompts, those of a frame of the race, and how long it stays
 PROMPT = "the car is"  # typed into the playground
 
 
-def film_of_sharing() -> Film:
-    """A prompt is cached; one that begins alike splits its edge; a leaf is evicted for a third."""
-    cache, pool = RadixCache(), FreeListPool(24)
+def race(computed: int) -> Picture:
+    """The chat of chapter 00 without a cache and with one, when each has computed so many tokens, or all of its own.
 
-    def serve(prompt: str) -> None:
-        tokens = list(prompt.encode())
-        match = cache.match_prefix(tokens)
-        cache.insert(tokens, [*match.pages, *pool.alloc(len(tokens) - match.length)])
+    >>> race(230).text.splitlines()[1].split()
+    ['with', 'a', 'cache', '223#', '298m', '7#', '230', 'tokens', 'computed']
+    """
+    runs = json.loads(files.asset("live_chat.json").read_text("utf-8"))
+    rows = []
+    for name in ("without a cache", "with a cache"):
+        regions, left = list[StripRegion](), computed
+        for turn in runs[name]:
+            now, cached = min(left, turn["computed"]), turn["prompt"] - turn["computed"]
+            if now:
+                regions += [("", cached, "matched", str(cached)), ("", now, "computed", str(now))]
+            left -= now
+        rows.append((name, regions, f"{computed - left:,} tokens computed"))
+    return strips(rows, size=0.5)
 
-    serve("the cat sat")
-    with record(cache, pool, label=lambda tokens: repr(bytes(tokens).decode())) as film:
-        serve("the cat ran")
-        pool.free(cache.evict(3))
-        serve("the dog sat")
-    return film
 
-
-def gif_of(film: Film, seconds_per_step: float) -> bytes:
-    """All frames on white, each shown for so many seconds; the last one twice as long."""
-    layout, pictures = FilmLayout(film.frames), []
-    for frame in film:
-        svg = (layout.svg(frame) or "").replace(">", '><rect width="100%" height="100%" fill="white"/>', 1)
-        picture = Image.open(io.BytesIO(svg_to_png(svg) or b"")).convert("RGB")
-        pictures.append(picture.quantize(128, dither=Image.Dither.NONE))
-    times, out = [round(1000 * seconds_per_step)] * len(pictures), io.BytesIO()
-    times[-1] *= 2
-    pictures[0].save(out, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0, disposal=1)
+def gif_of_race() -> bytes:
+    """The race on white, from its start until all tokens are computed; the end stays for a while."""
+    svgs = [race(computed).svg or "" for computed in range(0, LAST + 1, PACE)]
+    wide, high = svg_size(svgs[-1])
+    white = '<rect width="100%" height="100%" fill="white"/>'
+    pngs = [svg_to_png(canvas(white + place(svg, 0, 0), wide, high)) or b"" for svg in svgs]
+    found = [Image.open(io.BytesIO(png)).convert("RGBA").convert("RGB") for png in pngs]
+    colors = found[-1].quantize(32, dither=Image.Dither.NONE)
+    first, *rest = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in found)
+    times, out = [FRAME] * len(rest) + [4000], io.BytesIO()
+    first.save(out, "GIF", save_all=True, append_images=rest, duration=times, loop=0, disposal=1)
     return out.getvalue()
 
 
@@ -90,7 +95,7 @@ def photograph_chapter(picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    about = "Make the pictures of the README and of the site: a film, and the playground of chapter 00."
+    about = "Make the pictures of the README and of the site: the cost of a chat, and the playground of chapter 00."
     argparse.ArgumentParser(description=about).parse_args()
-    files.replace(HERE / "share.gif", gif_of(film_of_sharing(), 1.5))
+    files.replace(HERE / "chat.gif", gif_of_race())
     photograph_chapter(HERE / "chapter_00.png")

@@ -26,7 +26,7 @@ class NodeView:
     """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
 
     `id` is the node's own number, and `name` is its name on the picture, where it has one. With `more` it represents so
-    many nodes that are not shown. A root has its `namespace`. Over two tiers `tier` is D, H or DH.
+    many nodes that are not shown. A root has its `namespace`.
     """
 
     label: str
@@ -41,14 +41,13 @@ class NodeView:
     more: int = 0
     note: str = ""
     namespace: Any = None
-    tier: str = ""
 
     @property
     def notes(self) -> list[str]:
         """The lines below the tokens: slots, its note, locks, marks; what the picture and the text twin both say."""
         held = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
         notes = [" · ".join([self.name, *held])] if self.name else held
-        notes += filter(None, (self.tier, self.note))
+        notes += filter(None, [self.note])
         if self.ref_count or "locked" in self.marks:
             notes.append(f"locked ×{self.ref_count}" if self.ref_count else "locked")
         return notes + [mark for mark in self.marks if mark != "locked"]

@@ -23,14 +23,14 @@ from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
-sys.path[:0] = [str(NOTEBOOKS), str(ASSETS / "readme")]
+sys.path.insert(0, str(NOTEBOOKS))
 from build import title, without_views
 from films import player_page
-from pictures import film_of_sharing
 from slides import slides
 
 import minikv
 import minikv_tools
+from minikv import Film, FreeListPool, RadixCache, record
 
 SHOW_FILMS = "from films import show_films\n\nshow_films()"  # the first cell of a page while it is executed
 RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to write the functions yourself.*"
@@ -141,6 +141,23 @@ def reference_page(heading: str, package: ModuleType, names: Sequence[str]) -> s
         else:
             parts += [f".. autodata:: {name}", "   :no-value:", ""]
     return "\n".join(parts)
+
+
+def film_of_sharing() -> Film:
+    """A prompt is cached; one that begins alike splits its edge; a leaf is evicted for a third."""
+    cache, pool = RadixCache(), FreeListPool(24)
+
+    def serve(prompt: str) -> None:
+        tokens = list(prompt.encode())
+        match = cache.match_prefix(tokens)
+        cache.insert(tokens, [*match.pages, *pool.alloc(len(tokens) - match.length)])
+
+    serve("the cat sat")
+    with record(cache, pool, label=lambda tokens: repr(bytes(tokens).decode())) as film:
+        serve("the cat ran")
+        pool.free(cache.evict(3))
+        serve("the dog sat")
+    return film
 
 
 def main(arguments: Sequence[str]) -> int:

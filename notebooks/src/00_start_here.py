@@ -27,8 +27,36 @@ A model remembers nothing from one turn to the next. So every turn sends the *wh
 """
 
 # %%
+from minikv.course.pictures.cells import strips
+
+
+def strip(name, chat, count):
+    regions, total = [], 0
+    for turn in chat.turns[:count]:
+        cached = turn.prompt - turn.computed
+        regions.append(("", cached, "matched", str(cached)))
+        regions.append(("", turn.computed, "computed", str(turn.computed)))
+        total += turn.computed
+    return name, regions, f"{total:,} tokens computed"
+
+
+# %% [markdown]
+"""
+The function above draws the prompts of a chat, one after the other. Run the cell and step through the chat. Each step adds a turn. Tokens that come from the cache are marked m, for *matched*.
+"""
+
+# %%
+from minikv import play
+
 without = live_chat(cache=False)
-for name, chat in (("without a cache", without), ("with a cache", with_cache)):
+chats, steps = {"without a cache": without, "with a cache": with_cache}, []
+for count, turn in enumerate(with_cache.turns, start=1):
+    rows = [strip(name, chat, count) for name, chat in chats.items()]
+    steps.append((turn.question, strips(rows, size=0.6)))
+play(steps)
+
+# %%
+for name, chat in chats.items():
     counts = [turn.computed for turn in chat.turns]
     print(f"{name:15} tokens computed in each turn: {counts}, {chat.computed} in all")
 answers = [[turn.answer for turn in chat.turns] for chat in (without, with_cache)]
@@ -47,10 +75,11 @@ guess("0.a", "what percent of the second prompt is computed, to the nearest ten?
 
 # %%
 broken = live_chat(clock=True)
-second, lines = broken.turns[1], []
-for number, turn in enumerate(broken.turns, start=1):
-    lines.append(f"turn {number}: {turn.computed} of {turn.prompt} tokens computed")
-fold("0.a", 10 * round(10 * second.computed / second.prompt), *lines)
+second, rows = broken.turns[1], [strip("without a clock", with_cache, 3)]
+rows.append(strip("with a clock", broken, 3))
+percent = 10 * round(10 * second.computed / second.prompt)
+said = f"turn 2: {second.computed} of {second.prompt} tokens computed"
+fold("0.a", percent, said, strips(rows, size=0.6))
 
 # %% [markdown]
 """

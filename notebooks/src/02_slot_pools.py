@@ -106,19 +106,6 @@ alloc = check("2.1 alloc", alloc)
 """
 `check` uses your function through many sequences of calls, and compares the stack and the marks with the expected ones after each call. If they differ, it shows you the shortest sequence that goes wrong. If you get stuck, try `hint("2.1")`.
 
-Now the second request meets a pool that says no.
-"""
-
-# %%
-pool = Pool(8)
-anna = pool.alloc(7)
-try:
-    pool.alloc(7)
-except MemoryError:
-    print("Ben must wait, and holds nothing")
-
-# %% [markdown]
-"""
 ### Step 2: look before you take it back
 
 Three things can be wrong with a page that somebody gives back. The pool may have no page with that number. The page may be free already. Or it may be in the list twice, and then the second one is the double free.
@@ -279,9 +266,19 @@ Now the loop that every engine runs. The model computes one or more tokens and r
 | `model.end` | | the token that ends an answer, a number |
 | `cache.keep(tokens, row)` | remembers these two lists, one slot per token; nobody may change them later | nothing |
 
+Here are the rows of two chat turns. A digit is a token:
+"""
+
+# %%
+from minikv.course.pieces.showing import answered_rows
+
+answered_rows("2.5", ("12345", "67"), ("123456789", "4"))
+
+# %% [markdown]
+"""
 #### 2.5 You write: `respond` (15 minutes)
 
-Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) You may assume that the pool has enough slots.
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) The pool has enough slots.
 
 - The last token of the prompt is always computed, as in chapter 00, so look up the others.
 - The last token of the answer is never computed, so it gets no slot.
@@ -326,14 +323,12 @@ import random
 
 chance, yours, ours, held = random.Random(0), Pool(50), FreeListPool(50), []
 for _ in range(1000):
-    count = chance.randrange(1, 9)
-    if held and (count > ours.num_free or chance.random() < 0.5):
-        back = held.pop(chance.randrange(len(held)))
+    if len(held) == 5:
+        back = held.pop(chance.randrange(5))
         yours.free(back)
         ours.free(back)
-    else:
-        held.append(yours.alloc(count))
-        assert held[-1] == ours.alloc(count).tolist()
+    held.append(yours.alloc(chance.randrange(1, 9)))
+    assert held[-1] == ours.alloc(len(held[-1])).tolist()
 print("1000 steps, the same pages every time;", ours)
 
 # %% [markdown]

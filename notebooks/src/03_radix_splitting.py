@@ -12,7 +12,7 @@ Here is where we are going. Three prompts go into a tree, and then we look one u
 """
 
 # %%
-from minikv import FreeListPool, RadixCache, draw, record
+from minikv import FreeListPool, RadixCache, beside, draw, record
 
 cache, pool = RadixCache(), FreeListPool(16)
 with record(cache, pool) as film:
@@ -36,10 +36,9 @@ import json
 from minikv import asset
 
 DESK = json.loads(asset("chats.json").read_text("utf-8"))
-SYSTEM = DESK["system"]
 questions = [question for chat in DESK["chats"] for question, _ in chat]
 asked = [f"reader {i}: {questions[i % len(questions)]}" for i in range(1000)]
-prompts = [list((SYSTEM + text).encode()) for text in asked]
+prompts = [list((DESK["system"] + text).encode()) for text in asked]
 
 # %% [markdown]
 """
@@ -137,8 +136,19 @@ A **split** takes one node and makes it two. The upper half is a new node. The l
 
 Why that way around? Somebody may be holding on to the old node, because their prompt ends there. After the split their prompt must still end there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So: **the old node keeps its end.**
 
-Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done: the parent's link down to the upper node, the upper node's link up to the parent, the upper node's link down to `node`, and `node`'s link up to the upper node.
+Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done. Here they are, by their attributes, before and after a cut:
+"""
 
+# %%
+from minikv.course.pieces.showing import answered_rows, picture_of_links
+
+root = Node([], [])
+root.children[1] = node = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
+before = picture_of_links(parent=root, node=node)
+beside(before, picture_of_links(parent=root, upper=split(node, 3), node=node))
+
+# %% [markdown]
+"""
 #### 3.3 You write: `split` (10 minutes)
 """
 
@@ -305,7 +315,15 @@ source(answer_from)
 
 # %% [markdown]
 """
-You give it the slots of the cached tokens as `row`, and that list stays as it is. The row that it returns has a slot for every token of the prompt and the answer except the last, `model.end`, which is never computed. You may call:
+Here are the rows of two replies to the same prompt. A digit is a token:
+"""
+
+# %%
+answered_rows("3.7", ("12345", "67"), ("12345", "67"))
+
+# %% [markdown]
+"""
+You give `answer_from` the slots of the cached tokens as `row`, and that list stays as it is. The row that it returns has a slot for every token of the prompt and the answer except the last, `model.end`, which is never computed. You may call:
 
 | call | what it does and returns |
 |---|---|

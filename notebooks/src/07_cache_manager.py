@@ -30,11 +30,11 @@ film.player(still=7)
 
 Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*. We know its tokens and its pages.
 
-Let's try that at a help desk. Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (`admit`, `RadixCache` and `Pool` come from the set-up cell: yours, if they passed.)
+At a help desk, Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (`admit`, `RadixCache` and `Pool` come from the set-up cell: yours, if they passed.)
 """
 
 # %%
-from minikv import Canary, InvariantError, draw, explore
+from minikv import Canary, InvariantError, beside, draw, explore
 
 
 def desk_prompt(reader):
@@ -70,7 +70,7 @@ Should we publish only when the request ends, then? A long answer takes a minute
 
 ### Step 1: a request is a row of pages
 
-Here is everything we need to know about a running request.
+Here is a running request.
 """
 
 # %%
@@ -78,15 +78,7 @@ source(Sequence)
 
 # %% [markdown]
 """
-The **row** has one number for each page of tokens. Two counters, both in tokens, cut it into three regions:
-
-| tokens | where they are | who owns the pages |
-|---|---|---|
-| `0` to `shared` | in the cache; the request reads them under a lock | the cache: the request must never free them |
-| `shared` to `computed` | in pages of the request; their keys and values are there | the request |
-| from `computed` on | in pages of the request; nothing has been computed into them yet | the request |
-
-The manager has a pool, a cache, and `running`, a list of the requests that are running. `manager.start(tokens)` checks the tokens, calls the function below, and numbers the request.
+The **row** has one number for each page of tokens. The manager has a pool, a cache, and `running`, a list of the requests that are running. `manager.start(tokens)` checks the tokens, calls the function below, and numbers the request.
 """
 
 # %%
@@ -96,24 +88,27 @@ source(start)
 """
 Your `admit` does the work. It returns the match, already locked, and a list of new pages. If there is no room it raises `OutOfPages`, so it comes first, while there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. Both counters begin at what was found, because those are the only tokens that have keys and values yet.
 
-The manager's other methods are as short, and each comes in its step. An engine that has computed `count` more tokens calls `manager.advance(request, count)`, which adds them to `computed` (without a number, all that are left).
+An engine that has computed `count` more tokens calls `manager.advance(request, count)`, which adds them to `computed` (without a number, all that are left).
 
-Let's look at a row. Each page holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his nine tokens, and his progress. (Page 3 has slots 6 and 7.)
+Each page below holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his eleven tokens, and his progress. (Page 3 has slots 6 and 7.) Below, the two counters, both in tokens, cut his row into three regions. He must never free the pages of the first.
 """
 
-
 # %%
+from minikv.course.pieces.showing import row_strip
+
+
 def half_done():
     manager = CacheManager(num_pages=8, page_size=2)
     anna = manager.start([1, 2, 3, 4, 5, 6])
     manager.advance(anna)
     manager.finish(anna)
-    ben = manager.start([1, 2, 3, 4, 7, 8, 9, 10, 11])
+    ben = manager.start([1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13])
     manager.advance(ben, 3)
     return manager, ben
 
 
-draw(*half_done())
+manager, ben = half_done()
+beside(draw(manager, ben), row_strip("Ben's row", ben))
 
 # %%
 guess("7.a", "Ben leaves now. How many pages go back to the pool?", None)
@@ -134,16 +129,22 @@ His own pages go back, computed or not, including the last one, of which only ha
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions:
+A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions. Carl's prompt begins like Ben's, and he was faster:
+"""
 
-| tokens | whose they are | what happens to their pages |
-|---|---|---|
-| `0` to `shared` | the cache's, read under a lock | nothing |
-| `shared` to `there` | its own, but another request was faster: the cache has these tokens in other pages | they go back to the pool |
-| `there` to the last whole page | its own until now | from now on they belong to the cache |
-| the rest | its own | nothing |
+# %%
+manager, ben = half_done()
+carl = manager.start([1, 2, 3, 4, 7, 8])
+manager.advance(carl)
+manager.finish(carl)
+manager.advance(ben, 2)
+before = row_strip("old row", ben, manager)
+manager.checkpoint(ben)
+beside(before, row_strip("new row", ben))
 
-The second region is a **duplicate**: the same keys and values, twice in memory. The last region is the **tail**: a page that isn't full, and everything that isn't computed yet.
+# %% [markdown]
+"""
+The second region is a **duplicate**: the same keys and values, twice in memory. Its pages go back to the pool. Those of the third region now belong to the cache. The last region is the **tail**: a page that isn't full, and everything that isn't computed yet.
 
 Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (`check` accepts any order that works. In an engine with several threads, free the pages last.)
 
@@ -158,12 +159,8 @@ Publish the computed whole pages under the request's namespace. Then read all of
 | `manager.cache.unlock(handle)` | nothing; releases one lock |
 | `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
 
-The manager calls your function only if a whole page is new:
+The manager calls your function only if a whole page is new.
 """
-
-
-# %%
-source(CacheManager.checkpoint)
 
 
 # %%
@@ -193,10 +190,9 @@ def twins():
 
 
 manager, anna, ben = twins()
-before = draw(manager, ben)
 manager.checkpoint(anna)
 manager.checkpoint(ben)
-fold("7.b", ben.row, "before:", before, "after:", draw(manager, ben))
+fold("7.b", ben.row, draw(manager, ben))
 
 # %% [markdown]
 """
@@ -247,7 +243,7 @@ His first two pages are duplicates by then, and the third is his tail.
 
 ### Step 4: a request grows, and sometimes shrinks
 
-So far our requests had only a prompt. Now they answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
+Now our requests answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
 
 `manager.pages_for(num_tokens)` says how many pages hold so many tokens, rounded up. So `extend` asks only for the pages that the row lacks, often none:
 """
@@ -289,7 +285,7 @@ truncate = check("7.2 truncate", truncate)
 
 # %%
 manager, ben = half_done()
-manager.extend(ben, [12, 13, 14])
+manager.extend(ben, [14, 15, 16])
 print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 manager.truncate(ben, 10)
 print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
@@ -323,7 +319,7 @@ owners = check("7.3 owners", owners)
 
 # %% [markdown]
 """
-`manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake by hand.
+`manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake.
 """
 
 # %%
@@ -552,7 +548,7 @@ for batches in ([prompts], [prompts[:1], prompts[1:]]):
 
 # %% [markdown]
 """
-There is another price. A request allocates pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may each wait, forever, for pages that the other has. The scheduler of chapter 08 decides which of them gives way.
+A request also allocates pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may each wait, forever, for pages that the other has. The scheduler of chapter 08 decides which of them gives way.
 
 ## In real engines
 

@@ -10,7 +10,7 @@ In this chapter you write the heart of vLLM's prefix cache: four functions, abou
 
 **In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block before it. The lines are only there for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
+Here is where we are going. Three prompts come in, in blocks of two tokens. On the right is all that this cache has: a dictionary and a queue. The lines on the left are only there for you: nothing here is a tree. Step through the film, and watch what is evicted at the end.
 """
 
 # %%
@@ -225,28 +225,17 @@ def give_back(pool, blocks):
 give_back = check("10.3 give_back", give_back)
 
 # %%
-from minikv.course.pictures.cells import word_rows
-
-
-def dictionary_and_queue(pool):
-    """Each key with its page; and the pages in the queue, the next to go first."""
-    table = [f"{key.hex()[:4]}: {block.page}" for key, block in pool.table.items()]
-    queue = [str(block.page) for block in pool.queue]
-    return word_rows([("dictionary", table), ("queue", queue)])
-
-
-# %%
 pool = BlockPool(6)
 first, _ = open_request(pool, [1, 2, 3, 4, 5], 2)
 pool.give_back(first)
-before = dictionary_and_queue(pool)
+before = draw(pool)
 second, hits = open_request(pool, [1, 2, 3, 4, 7, 8, 9], 2)
 print(f"{hits} hits; the request has the pages", [block.page for block in second])
-beside(before, dictionary_and_queue(pool))
+beside(before, draw(pool))
 
 # %% [markdown]
 """
-Left: after the first request. Right: during the second. Page 2, with the half-full block, was at the front of the queue, so it was taken first. Pages 0 and 1 were hits and left the queue from its end.
+Above: after the first request. Below: during the second. Page 2, with the half-full block, was at the front of the queue, so it was taken first. Pages 0 and 1 were hits and left the queue from its end.
 
 Two requests may compute the same block at the same time. Then `publish` gives the key to the first block; the second gets none, so it is taken soon after its request ends. In vLLM {{engines vllm-no-dedup}} cached.
 

@@ -10,21 +10,21 @@ Some layers of a model look back a few hundred tokens and no further. Their keys
 
 **In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
 
-Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Watch the notes on the nodes: tokens stay in the tree after their window is gone.
+Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Each token has a slot, and below it a window slot. Watch the second row: tokens stay in the tree after their window is gone.
 """
 
 # %%
-from minikv import FreeListPool, SlidingWindowCache, beside, draw, record
+from minikv import SlidingWindowCache, WindowedPool, beside, draw, record
 
-cache, pool = SlidingWindowCache(window=2), FreeListPool(12)
+pool = WindowedPool(12, num_window_pages=8)
+cache = SlidingWindowCache(window=2, pool=pool)
 with record(cache, pool) as film:
     cache.insert([1, 2, 3, 4, 5, 6], pool.alloc(6))
     cache.evict(0, window_tokens=4)
     found = cache.acquire([1, 2, 3, 4, 5, 6])
     cache.insert([1, 2, 3, 4, 5, 6, 7], [*found.slots, *pool.alloc(1)], start=found)
     cache.unlock(found)
-    again = pool.alloc(4)
-    done = cache.insert([1, 2, 3, 9], again)
+    done = cache.insert([1, 2, 3, 9], again := pool.alloc(4))
     pool.free(again[: done.prefix_length])
 film.player(still=9)
 
@@ -338,7 +338,7 @@ print("equal on 1000 paths")
 """
 
 # %%
-from minikv import Engine, WindowCanaryModel, WindowedManager, WindowedPool
+from minikv import Engine, WindowCanaryModel, WindowedManager
 
 pool = WindowedPool(2000, num_window_pages=200)
 manager, model = WindowedManager(pool, window=8), WindowCanaryModel(pool, window=8)
@@ -372,7 +372,8 @@ Two conversations share a beginning, and the window is 2. Step through the film.
 """
 
 # %%
-cache, pool = SlidingWindowCache(window=2), FreeListPool(16)
+pool = WindowedPool(16, num_window_pages=10)
+cache = SlidingWindowCache(window=2, pool=pool)
 with record(cache, pool) as film:
     cache.insert([1, 2, 3, 4, 5, 6, 7], pool.alloc(7))
     found = cache.acquire([1, 2, 3, 4])

@@ -14,8 +14,7 @@ Here is where you are going. 24 coding agents share one GPU for an hour. From le
 """
 
 # %%
-from minikv import KVShape, RadixCache, asset, beside, draw, play, plot
-from minikv.course.pictures.cells import word_rows
+from minikv import KVShape, RadixCache, asset, draw, play, plot
 from minikv.traffic import open_traffic, replay
 
 llama = KVShape.from_config("llama-3.1-8b")
@@ -147,7 +146,7 @@ tiers = Tiers(device_pages=4, host_pages=4)
 for prompt in ("abcd", "xy"):
     found, loaded, computed = tiers.serve(prefixes(prompt))
     print(f"{prompt}: found {found}, loaded {loaded}, computed {computed}")
-draw(tiers.root)
+draw(tiers)
 
 # %% [markdown]
 """
@@ -168,7 +167,7 @@ Host memory fills up as well. Which block leaves it first? The least recently us
 from minikv.course.pieces.ch14 import planted_tiers
 
 tiers = planted_tiers(globals(), [("ab", 2, 2, 0), ("abc", 3, 2, 0), ("xy", 0, 2, 0)])
-draw(tiers.root)
+draw(tiers)
 
 # %%
 guess("14.b", "which block leaves host memory first? Write its key, like 'xy'", None)
@@ -407,13 +406,32 @@ Where *load always* crosses *no host memory* is the break-even of this traffic. 
 
 ## The same in `minikv`
 
-`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
+`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Here are two tokens on their way to host memory and back. A move reserves its pages first, and they are used only after it has arrived.
+"""
+
+# %%
+from minikv import FreeListPool, TieredCache, record
+
+cache, pool = TieredCache(host_pages=4, evict_by="page"), FreeListPool(4)
+with record(cache, pool) as film:
+    cache.insert([1, 2, 3], pool.alloc(3))
+    evicted = cache.evict(2)
+    cache.settle(cache.next_move())
+    pool.free(evicted)
+    found, slots = cache.acquire([1, 2, 3]), pool.alloc(2)
+    cache.settle(cache.load(found, slots))
+    cache.insert([1, 2, 3], [*found.slots, *slots])
+film.player(still=4)
+
+# %% [markdown]
+"""
+Does it find as much as yours?
 """
 
 # %%
 import random
 
-from minikv import BreakEven, CacheManager, TieredCache
+from minikv import BreakEven, CacheManager
 
 # %%
 yours, cache = Tiers(20, 30), TieredCache(host_pages=30, evict_by="page")
@@ -476,28 +494,16 @@ With host memory, far more tokens are cached, and the answers are the same.
 
 ## Play
 
-Four device pages, four host pages, write_back. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere. The rows are the two memories, page by page.
+Four device pages, four host pages, write_back. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere. The rows show what each page of the two memories holds.
 """
-
-
-# %%
-def memories(tiers):
-    """The tree, and beside it both memories, page by page."""
-    rows = {"device": [""] * tiers.device.size, "host": [""] * tiers.host.size}
-    for key, block in tiers.blocks.items():
-        for memory, row in rows.items():
-            if (page := getattr(block, memory)) is not None:
-                row[page] = key
-    return beside(draw(tiers.root), word_rows(list(rows.items())))
-
 
 # %%
 tiers, steps = Tiers(device_pages=4, host_pages=4), []
 for prompt in ("abc", "xy", "abcd", "xyz", "abcd", "mn"):
-    steps.append((f"before {prompt}", memories(tiers)))
+    steps.append((f"before {prompt}", draw(tiers)))
     found, loaded, computed = tiers.serve(prefixes(prompt))
     words = f"{prompt}: found {found}, loaded {loaded}, computed {computed}"
-    steps.append((words, memories(tiers)))
+    steps.append((words, draw(tiers)))
 play(steps)
 
 # %% [markdown]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from minikv.course.film.captions import caption, operation, slot_lists
 from minikv.course.film.changes import Changes, compare
-from minikv.course.film.layout import Frame
+from minikv.course.film.frame import Frame
 from minikv.course.film.state import (
     VERBS,
     State,
@@ -37,7 +37,7 @@ _Self = TypeVar("_Self", bound="Recording")
 def picture_now(things: tuple[Any, ...], label: Label | None) -> Picture:
     """Things as they are now, as one picture."""
     state = StateReader(with_parts(things), label, None).read()
-    return Frame(state, state, label=label).without_idle_requests.picture
+    return Frame(state, state, label=label).picture
 
 
 def watched_things(things: list[Any]) -> list[Any]:
@@ -152,11 +152,11 @@ class Recording:
             is_changed = self.frames[-1].began > call.began or state != self.frames[-1].state
             is_asked = call.verb in VERBS[thing_kind(call.thing)] and not _asks_nothing(call)
             if is_changed or is_asked or call.error:
-                is_pool = thing_kind(call.thing) == "pool"
-                unit = "page" if is_pool and self._reader.page_size > 1 else "slot"
+                unit = "page" if self._reader.page_size > 1 else "slot"
+                before = next(frame.state for frame in reversed(self.frames) if frame.began <= call.began)
                 op, name = operation(call, self._label, unit, self._reader.name_of), self._reader.name_among(call.thing)
                 op += f" in {name}" if name else ""
-                self._take(call.began, op, caption(op, call, state.sizes, unit), state, call)
+                self._take(call.began, op, caption(op, call, before, state, unit), state, call)
 
     def _take(self, began: int, op: str, words: str, state: State, call: Call | None = None) -> None:
         """One frame, with what changed: in the calls that this one made, one after the other, and then in itself."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minikv.course.film.state import thing_kind
+from minikv.course.film.state import State, thing_kind
 from minikv.errors import bounded, truncated
-from minikv.prefix import HashBlockCache
 from minikv.testing.snapshot import Label, label_of, legible, plain, ranges, shorten
 from minikv.testing.watch import Call
 
@@ -39,9 +39,9 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
             return f"{verb} {_tokens(tokens, label)}"
         case ("cache", "lock" | "unlock", prefix, *_):
             length = getattr(getattr(prefix, "handle", prefix), "length", None)
-            return verb if length is None else f"{verb} a prefix of {token_count(length)}"
+            return verb if length is None else f"{verb} a prefix of {counted(length)}"
         case ("cache", "evict", tokens, windows):
-            return f"evict {token_count(tokens)} and {windows} window{'' if windows == 1 else 's'}"
+            return f"evict {f'{counted(tokens)} and ' if tokens else ''}{counted(windows, 'window')}"
         case ("pool", "free" | "occupy" | "take", ids, *_):
             return f"{verb} {numbered(ids, unit)}"
         case ("pool", "alloc_to", row):
@@ -76,49 +76,90 @@ def _amount(verb: str, value: Any, label: Label | None) -> str:
     return f"{'to' if verb == 'truncate' else 'by'} {value if isinstance(value, int) else _tokens(value, label)}"
 
 
-def caption(said: str, call: Call, sizes: dict[str, int], unit: str) -> str:
-    """An operation, and what it returned or raised, as one sentence; `sizes` are those of the cache now.
+def caption(said: str, call: Call, before: State, now: State, unit: str) -> str:
+    """An operation, and what happened or what it raised, as one sentence; `before` and `now` are the states around it.
 
     >>> from minikv import FreeListPool
     >>> call = Call(FreeListPool(4), "alloc", {"num_pages": 2})
     >>> call.result = [0, 1]
-    >>> caption("alloc 2", call, {}, "slot")
+    >>> caption("alloc 2", call, State(), State(), "slot")
     'alloc 2: slots 0-1'
     """
     if call.error is not None:
         return f"{said} raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
     try:
-        found = _returned(call, sizes, unit)
+        found = _outcome(call, before, now, unit)
     except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # a learner's verb may return anything
         found = ""
     return f"{said}: {found}" if found else said
 
 
-def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
+def _outcome(call: Call, before: State, now: State, unit: str) -> str:
     match (thing_kind(call.thing), call.verb, *call.arguments.values()):
         case ("cache", "match_prefix" | "acquire", tokens, *_):
             return _found(len(_listed(tokens)), call.result)
         case ("cache", "insert", tokens, *_):
             return _inserted(len(_listed(tokens)), call.result)
         case ("cache", "lock" | "unlock", *_):
-            return f"{_tokens_are(sizes['protected'])} protected now, {sizes['evictable']} evictable"
+            return f"{_are(now.sizes['protected'])} protected from eviction now, {now.sizes['evictable']} evictable"
         case ("cache", "evict", wanted, *_):
-            return _evicted(call, wanted)
+            return _evicted(call, wanted, before.nodes != now.nodes, unit)
         case ("cache", "reset", *_):
             return "everything is forgotten"
         case ("pool", "alloc", *_) | ("cache", "next_move" | "load", *_):
             return "nothing" if call.result is None else _given(call, unit)
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
+        case ("pool", "free" | "occupy" | "take", *_):
+            size = call.thing.size
+            return f"{sum(map(call.thing.is_free, range(size)))} of {size} are free now"
+        case ("table", "append", row, *_):
+            return f"the row has {counted(len(call.thing.slots(row)), 'slot')} now"
         case ("table", "open", *_):
             return f"row {call.result}"
         case ("table", "close", *_):
             return f"{numbered(call.result)} came out of it"
+    return _outcome_for_a_request(call, before, now, unit)
+
+
+def _outcome_for_a_request(call: Call, before: State, now: State, unit: str) -> str:
+    match (thing_kind(call.thing), call.verb, *call.arguments.values()):
         case ("engine", "submit", *_):
-            return request_name(call.result)
+            return f"{request_name(call.result)} waits"
         case ("engine", "step", *_):
-            return _stepped(call.result)
+            return _stepped(call.result, before != now)
+        case ("manager", "start", tokens, *_):
+            name = "" if call.caller else f"{request_name(call.result)}, "  # an engine may have another name for it
+            found = _part(call.result.cached_length, len(_listed(tokens)), "cached")
+            return f"{name}{found}; {_moved(before, now, unit)}"
+        case ("manager", "advance", sequence, *_):
+            return _part(sequence.computed, len(sequence.tokens), "computed")
+        case ("manager", *_) | ("engine", "abort", *_):
+            return _moved(before, now, unit)
     return ""
+
+
+def _moved(before: State, now: State, unit: str) -> str:
+    """Return what was evicted, taken, freed and cached in between."""
+    more = Counter(now.sizes)
+    more.subtract(before.sizes)
+    cached = more["evictable"] + more["protected"]
+    words = [
+        f"{_are(-cached)} evicted" * (cached < 0),
+        f"{_are(-more['protected'])} unlocked" * (more["protected"] < 0),
+        f"{_are(more['in hand'] // now.page_size, unit)} taken" * (more["in hand"] > 0),
+        f"{_are(more['free'] // now.page_size, unit)} free again" * (more["free"] > 0),
+        f"{_are(cached)} new in the cache" * (cached > 0),
+    ]
+    return "; ".join(filter(None, words)) or f"no {unit} is taken or freed"
+
+
+def _part(count: int, asked: int, how: str) -> str:
+    if not count:
+        return f"nothing of it is {how}"
+    if count == asked > 1:
+        return f"all {_are(count)} {how}"
+    return f"{count} of {asked} tokens {'is' if count == 1 else 'are'} {how}"
 
 
 def _found(asked: int, match: Any) -> str:
@@ -127,12 +168,7 @@ def _found(asked: int, match: Any) -> str:
     if length is None:
         return ""
     away = getattr(match, "host_length", 0)
-    more = f", {away} more in host memory" if away else ""
-    if not length:
-        return f"nothing of it is cached{more}"
-    if length == asked:
-        return f"all {_tokens_are(length)} cached"
-    return f"{length} of {asked} tokens {'is' if length == 1 else 'are'} cached{more}"
+    return _part(length, asked, "cached") + f", {away} more in host memory" * bool(away)
 
 
 def slot_lists(found: Any) -> Iterator[list[int]]:
@@ -149,22 +185,21 @@ def slot_lists(found: Any) -> Iterator[list[int]]:
 
 def _inserted(asked: int, done: Any) -> str:
     known, new, outside = done.prefix_length, done.length - done.prefix_length, asked - done.length
-    words = [f"{_tokens_are(new)} new" if new or not known else "nothing new"]
+    words = [f"{_are(new)} new" if new or not known else "nothing new"]
     words += [f"{known} {'was' if known == 1 else 'were'} there already"] if known else []
     words += [f"the last {outside} {'fills' if outside == 1 else 'fill'} no page"] if outside else []
     return ", ".join(words)
 
 
-def _evicted(call: Call, wanted: int) -> str:
-    where = "the cache" if isinstance(call.thing, HashBlockCache) else "the tree"
+def _evicted(call: Call, wanted: int, is_changed: bool, unit: str) -> str:
     if isinstance(call.result, int):  # a learner's evict may count
-        return f"{token_count(call.result)} left {where}"
+        return f"{counted(call.result)} left the cache"
     pages, size = plain(call.result), getattr(call.thing, "page_size", 1)
     if not pages and call.arguments.get("window_tokens"):
-        return f"no token left {where}"
+        return "old windows are freed; no token leaves" if is_changed else "no window can be freed"
     if not pages:
-        return f"nothing can leave {where}" if wanted else "nothing was asked for"
-    left = f"{token_count(len(pages) * size)} left {where}, {numbered(pages, 'page' if size > 1 else 'slot')}"
+        return "nothing can leave the cache" if wanted else "nothing was asked for"
+    left = f"{counted(len(pages) * size)} left the cache, {numbered(pages, unit)}"
     return left if len(pages) * size >= wanted else f"{left}; no more can"
 
 
@@ -173,30 +208,30 @@ def _given(call: Call, unit: str) -> str:
     move = call.result
     if not hasattr(move, "to_host"):
         return numbered(move, unit)
-    units = "page" if call.thing.page_size > 1 else "slot", "host page"
-    source, target = units if move.to_host else units[::-1]
+    source, target = (unit, "host page") if move.to_host else ("host page", unit)
     return f"{numbered(move.src, source)} to {numbered(move.dst, target)}"
 
 
-def _stepped(events: Any) -> str:
+def _stepped(events: Any, is_changed: bool) -> str:
     """Return which requests got a token, and which of them are over."""
     requests = list(dict.fromkeys(event.request for event in events))
-    names = " ".join(map(request_name, requests))
+    if not requests:
+        return "prompts are read, no token yet" if is_changed else "nothing is computed"
     over = [f"{request_name(request)} is over" for request in requests if request.is_over]
-    return "; ".join([f"a token for {names}" if names else "no token yet", *over])
+    return "; ".join([f"a token for {' '.join(map(request_name, requests))}", *over])
 
 
-def token_count(tokens: int) -> str:
-    """Return how many tokens, in words.
+def counted(count: int, what: str = "token") -> str:
+    """Return how many there are, in words.
 
-    >>> token_count(1), token_count(2)
-    ('1 token', '2 tokens')
+    >>> counted(1), counted(2, "slot")
+    ('1 token', '2 slots')
     """
-    return f"{tokens} token{'' if tokens == 1 else 's'}"
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _tokens_are(count: int) -> str:
-    return f"{token_count(count)} {'is' if count == 1 else 'are'}"
+def _are(count: int, what: str = "token") -> str:
+    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def numbered(numbers: Any, unit: str = "slot") -> str:

@@ -18,35 +18,89 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 from minikv.course.film.state import State
 from minikv.testing.snapshot import Label, NodeView, label_of, shorten, token_order
 
 WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12
-# Events name their step, which is known later: it may be that of a larger operation.
-BY, AT = "by step {step} ({op})", "at step {step} ({op})"
-NodeEvent = tuple[int, str]
-SlotEvent = tuple[int, str, str]  # the slot, an event of the palette, and words
+_BY, _AT = "by step {step} ({op})", "at step {step} ({op})"
+_WORDS = {  # of nodes, in the order in which they are told; and then of slots
+    "upper": f"split off n{{other}} {_AT}",
+    "split": f"split {_AT}, its beginning is now n{{other}}",
+    "joins": f"joined into n{{other}} {_AT}",
+    "joined": f"joined {_AT}, n{{other}} is a part of it now",
+    "gone": f"{{other}} {_BY}",
+    "new": f"inserted {_BY}",
+    "grown": f"grew {_AT}",
+    "cut": f"cut to {{other}} tokens {_BY}",
+    "locked": f"locked {_BY}{{other}}",
+    "unlocked": f"unlocked {_BY}{{other}}",
+    "taken": f"taken {_BY}",
+    "evicted": f"{{other}} {_BY}",
+    "cached": "cached by step {step} in node {other} ({op})",
+    "handed": "joined into node {other} at step {step}",
+    "parted": "split to node {other} at step {step}",
+    "freed": "freed by step {step}",
+}
+_ORDER = list(_WORDS)
+
+
+class Event(NamedTuple):
+    """What happened to a node or to a slot, by its number; `other` is the node, or the word, that it is about.
+
+    >>> Event(1, "split", 2).words(3, "match [1 9]")
+    'split at step 3 (match [1 9]), its beginning is now n2'
+    """
+
+    number: int
+    what: str
+    other: Any = None
+
+    def words(self, step: int, op: str) -> str:
+        """It in words, as that of a step and its operation."""
+        return _WORDS[self.what].format(other=self.other, step=step, op=op)
 
 
 @dataclass
 class Changes:
-    """The nodes that an operation made, cut, joined, shortened or removed, and the events of nodes and slots.
+    """What an operation changed: the events of `nodes` and of `slots`, in their order, and the `ghosts`.
 
-    `splits` has (upper, lower) pairs; `joined`, for each node that is a part of another one now, which one; `gone` a
-    word for each node that went. A ghost is what left the tree of a node, and where it hangs: on the node itself where
-    that was only cut short.
+    A ghost is what left the tree of a node, and where it hangs: on the node itself where that was only cut short.
     """
 
-    new: list[int] = field(default_factory=list)
-    splits: list[tuple[int, int]] = field(default_factory=list)
-    grown: list[int] = field(default_factory=list)
-    gone: dict[int, str] = field(default_factory=dict)
-    joined: dict[int, int] = field(default_factory=dict)
+    nodes: list[Event] = field(default_factory=list)
+    slots: list[Event] = field(default_factory=list)
     ghosts: dict[int, tuple[NodeView, int | None]] = field(default_factory=dict)
-    nodes: list[NodeEvent] = field(default_factory=list)
-    slots: list[SlotEvent] = field(default_factory=list)
+
+    @property
+    def splits(self) -> list[tuple[int, int]]:
+        """Pairs of an upper and a lower part."""
+        return [(event.other, event.number) for event in self.nodes if event.what == "split"]
+
+    @property
+    def gone(self) -> dict[int, str]:
+        """A word for each node that went."""
+        return {event.number: event.other for event in self.nodes if event.what == "gone"}
+
+    @property
+    def joined(self) -> dict[int, int]:
+        """For each node that is a part of another one now, which one."""
+        found: dict[int, int] = {}
+        for key, _, into in (event for event in self.nodes if event.what == "joins"):
+            found = {**{part: into if whole == key else whole for part, whole in found.items()}, key: into}
+        return found
+
+    def came(self, what: str) -> list[int]:
+        """The nodes that are `new`, or have `grown`, and have not gone since."""
+        found: dict[int, None] = {}
+        for event in self.nodes:
+            if event.what == what:
+                found[event.number] = None
+            elif event.what in ("gone", "joins"):
+                found.pop(event.number, None)
+        return list(found)
 
     @property
     def trimmed(self) -> list[int]:
@@ -57,31 +111,23 @@ class Changes:
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
+        parts, gone = self.joined, self.gone
         joined = [
-            f"{_names(key for key in self.joined if self.joined[key] == lower)} joined into n{lower}"
-            for lower in dict.fromkeys(self.joined.values())
+            f"{_names(key for key in parts if parts[key] == lower)} joined into n{lower}"
+            for lower in dict.fromkeys(parts.values())
         ]
-        went = [([key for key in self.gone if self.gone[key] == word], word) for word in (*WENT.values(), REMOVED)]
-        lists = [*went, (self.trimmed, "cut short"), (self.new, "new"), (self.grown, "grew")]
+        went = [([key for key in gone if gone[key] == word], word) for word in (*WENT.values(), REMOVED)]
+        lists = [*went, (self.trimmed, "cut short"), (self.came("new"), "new"), (self.came("grown"), "grew")]
         return [*split, *joined, *(f"{_names(keys)} {word}" for keys, word in lists if keys)]
 
     def then(self, later: Changes) -> Changes:
         """These changes and then `later` ones, as those of one operation."""
-        went, ghosts = later.gone.keys() | later.joined.keys(), {**self.ghosts, **later.ghosts}
+        ghosts = {**self.ghosts, **later.ghosts}
         for key in self.trimmed:
             if key in later.ghosts:
                 (end, _), (rest, above) = self.ghosts[key], later.ghosts[key]
                 ghosts[key] = replace(rest, tokens=rest.tokens + end.tokens, slots=rest.slots + end.slots), above
-        return Changes(
-            [key for key in dict.fromkeys([*self.new, *later.new]) if key not in went],
-            [*self.splits, *later.splits],
-            [key for key in dict.fromkeys([*self.grown, *later.grown]) if key not in went],
-            {**self.gone, **later.gone},
-            {**{key: later.joined.get(into, into) for key, into in self.joined.items()}, **later.joined},
-            ghosts,
-            self.nodes + later.nodes,
-            self.slots + later.slots,
-        )
+        return Changes(self.nodes + later.nodes, self.slots + later.slots, ghosts)
 
 
 def _names(keys: Iterable[int]) -> str:
@@ -100,24 +146,25 @@ def compare(before: State, after: State, verb: str = "") -> Changes:
     >>> compare(before, reader.read()).splits
     [(2, 1)]
     """
-    changes, old = Changes(), before.held
+    changes, old, word = Changes(), before.held, WENT.get(verb, REMOVED)
     if before == after:
         return changes
     stayed = {slot: home for slot, (home, token) in after.held.items() if slot in old and old[slot][1] == token}
     for key, above in before.parents.items():
         if above is not None:
-            _follow(key, before, after, stayed, changes, WENT.get(verb, REMOVED))
-    if changes.gone:  # a namespace's root goes with the last of its nodes
+            changes.nodes += _followed(key, before, after, stayed, changes.ghosts, word)
+    gone = changes.gone
+    if gone:  # a namespace's root goes with the last of its nodes
         roots = (key for key, above in before.parents.items() if above is None and key not in after.nodes)
         changes.ghosts.update({root: (before.nodes[root], None) for root in roots})
     for key, node in after.nodes.items():
         came = not all(slot in stayed for slot in _numbers(node).values())
-        if after.parents[key] is not None and (key not in before.nodes or key in changes.gone):
-            changes.new += [key] * (came or not node.slots)
+        if after.parents[key] is not None and (key not in before.nodes or key in gone):
+            changes.nodes += [Event(key, "new")] * (came or not node.slots)
         elif came:
-            changes.grown.append(key)
-    changes.nodes += _node_events(before, after, changes)
-    changes.slots += _slot_events(before, after, stayed, changes, WENT.get(verb, REMOVED))
+            changes.nodes.append(Event(key, "grown"))
+    changes.nodes.sort(key=lambda event: _ORDER.index(event.what))
+    changes.slots += _slot_events(before, after, stayed, changes.joined, word)
     return changes
 
 
@@ -126,7 +173,9 @@ def _numbers(node: NodeView) -> dict[int, int]:
     return {i: slot for i, slot in enumerate(node.slots) if isinstance(slot, int)}
 
 
-def _follow(key: int, before: State, after: State, stayed: dict[int, int], changes: Changes, word: str) -> None:
+def _followed(
+    key: int, before: State, after: State, stayed: dict[int, int], ghosts: dict[int, Any], word: str
+) -> Iterator[Event]:
     """Where a node of before is now: whole, in parts, in another node, or gone with what has left the tree of it."""
     old = before.nodes[key]
     homes = {i: stayed.get(slot) for i, slot in _numbers(old).items()}
@@ -134,16 +183,21 @@ def _follow(key: int, before: State, after: State, stayed: dict[int, int], chang
     lost = [i for i, home in homes.items() if home is None]
     if key in after.nodes and (parts or not homes):
         if lost:
-            changes.ghosts[key] = _part(old, lost, f"end of {old.name}"), key
+            ghosts[key] = _part(old, lost, f"end of {old.name}"), key
+            yield Event(key, "cut", len(after.nodes[key].tokens))
     elif lost or not homes:
-        changes.gone[key] = word
+        yield Event(key, "gone", word)
         ghost = _part(old, lost, old.name) if parts else old
-        changes.ghosts[key] = ghost, parts[-1] if parts else before.parents[key]
+        ghosts[key] = ghost, parts[-1] if parts else before.parents[key]
         parts.append(key)
     elif len(parts) == 1 and after.nodes[parts[0]].slots != old.slots:
-        changes.joined[key] = parts[0]
-    pairs = pairwise(parts)
-    changes.splits += [(upper, lower) for upper, lower in pairs if not before.nodes.keys() >= {upper, lower}]
+        yield Event(key, "joins", parts[0])
+        yield Event(parts[0], "joined", key)
+    for upper, lower in pairwise(parts):
+        if not before.nodes.keys() >= {upper, lower}:
+            yield Event(lower, "split", upper)
+            if upper not in before.nodes:
+                yield Event(upper, "upper", lower)
 
 
 def _part(old: NodeView, places: list[int], name: str) -> NodeView:
@@ -151,38 +205,22 @@ def _part(old: NodeView, places: list[int], name: str) -> NodeView:
     return replace(old, tokens=tokens, slots=[old.slots[i] for i in places], name=name)
 
 
-def _node_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
-    """Yield the events of each node, except for its locks."""
-    for upper, lower in changes.splits:
-        if upper not in before.nodes:
-            yield upper, f"split off n{lower} {AT}"
-    yield from ((lower, f"split {AT}, its beginning is now n{upper}") for upper, lower in changes.splits)
-    for key, lower in changes.joined.items():
-        yield key, f"joined into n{lower} {AT}"
-        yield lower, f"joined {AT}, n{key} is a part of it now"
-    yield from ((key, f"{word} {BY}") for key, word in changes.gone.items())
-    yield from ((key, f"inserted {BY}") for key in changes.new)
-    yield from ((key, f"grew {AT}") for key in changes.grown)
-    yield from ((key, f"cut to {len(after.nodes[key].tokens)} tokens {BY}") for key in changes.trimmed)
-
-
 def _slot_events(
-    before: State, after: State, stayed: dict[int, int], changes: Changes, word: str
-) -> Iterator[SlotEvent]:
+    before: State, after: State, stayed: dict[int, int], joined: dict[int, int], word: str
+) -> Iterator[Event]:
     """Yield the events of each slot that changed hands, in their necessary order."""
     handed = list(_handed(before, after))
-    yield from ((slot, "taken", f"taken {BY}") for slot, is_free in handed if not is_free)
+    yield from (Event(slot, "taken") for slot, is_free in handed if not is_free)
     old, new = before.held, after.held
     for slot in sorted(old.keys() | new.keys()):
         if slot not in stayed:
             if slot in old:
-                yield slot, "evicted", f"{word} {BY}"
+                yield Event(slot, "evicted", word)
             if slot in new:
-                yield slot, "new", f"cached by step {{step}} in node {new[slot][0]} ({{op}})"
+                yield Event(slot, "cached", new[slot][0])
         elif old[slot][0] != stayed[slot]:
-            event, how = ("joined", "joined into") if old[slot][0] in changes.joined else ("split", "split to")
-            yield slot, event, f"{how} node {stayed[slot]} at step {{step}}"
-    yield from ((slot, "freed", "freed by step {step}") for slot, is_free in handed if is_free)
+            yield Event(slot, "handed" if old[slot][0] in joined else "parted", stayed[slot])
+    yield from (Event(slot, "freed") for slot, is_free in handed if is_free)
 
 
 def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
@@ -194,14 +232,14 @@ def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
                 yield from ((slot, is_free) for slot in range(page * size, (page + 1) * size))
 
 
-def lock_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
-    """Return which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
-    upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
+def lock_events(before: State, after: State, changes: Changes) -> Iterator[Event]:
+    """Yield which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
+    upper_parts = {event.number for event in changes.nodes if event.what == "upper"}
     for key, node in after.nodes.items():
         locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
         if locks and key not in upper_parts:
             now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
-            yield key, f"{'locked' if locks > 0 else 'unlocked'} {BY}{now}"
+            yield Event(key, "locked" if locks > 0 else "unlocked", now)
 
 
 def marked_views(after: State, changes: Changes, path: frozenset[int], label: Label | None) -> list[NodeView]:
@@ -209,11 +247,12 @@ def marked_views(after: State, changes: Changes, path: frozenset[int], label: La
 
     A ghost keeps its id, unless a node has that now: then it is `-id - 1`.
     """
+    joined = changes.joined
     marks = {
-        "matched": path.difference(changes.new),
-        "new": {*changes.new, *changes.grown},
+        "matched": path.difference(changes.came("new")),
+        "new": {*changes.came("new"), *changes.came("grown")},
         "split": {key for pair in changes.splits for key in pair},
-        "joined": set(changes.joined.values()),
+        "joined": {*joined.values()},
     }
     views = {
         key: replace(node, marks=[mark for mark in marks if key in marks[mark]]) for key, node in after.nodes.items()
@@ -224,7 +263,7 @@ def marked_views(after: State, changes: Changes, path: frozenset[int], label: La
         words = label_of(ghost.tokens, label) if ghost.tokens else ghost.label
         views[names[key]] = replace(ghost, id=names[key], label=words, marks=["evicted"], ref_count=0)
         hangs_on = above if above is None or above == key else names.get(above, above)
-        parents[names[key]] = None if hangs_on is None else changes.joined.get(hangs_on, hangs_on)
+        parents[names[key]] = None if hangs_on is None else joined.get(hangs_on, hangs_on)
     return _in_order(views, parents)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.camera import Recording
-from minikv.course.film.layout import Frame, reel_of
-from minikv.course.film.view import first_and_last
+from minikv.course.film.frame import Frame, first_and_last
+from minikv.course.film.layout import reel_of
 from minikv.course.pictures.picture import Picture
 from minikv.course.reel import Reel, page_of
 from minikv.errors import whole_number
@@ -155,18 +155,18 @@ def record(*things: Any, label: Label | None = None, page_size: int | None = Non
     1. alloc 2: slots 0-1
     2. insert [1 2]: 2 tokens are new
     3. match [1 9]: 1 of 2 tokens is cached
-    4. evict 1: 1 token left the tree, slot 1
-    5. free slot 1
+    4. evict 1: 1 token left the cache, slot 1
+    5. free slot 1: 7 of 8 are free now
     >>> film.why(1).events[1:]
     ('cached by step 2 in node 1 (insert [1 2])', 'evicted by step 4 (evict 1)', 'freed by step 5')
     >>> film.at(4)
-    4. evict 1: 1 token left the tree, slot 1
+    4. evict 1: 1 token left the cache, slot 1
        (n1 evicted)
     root
     └─ [1] · n2 · slot 0
        └─ [2] · n1 · slot 1 · evicted
-    FreeListPool: 6 of 8 free
+    FreeListPool: 6 of 8 slots free
      0  ce......    . free  c cached  e evicted
-    free 6 · in hand 1 · cached 1 (evictable) · locked 0 (protected)
+    free slots 6 · in hand 1 · cached 1 (evictable) · locked 0 (protected)
     """
     return Film(things, label, page_size)

@@ -1,4 +1,4 @@
-"""Where the parts of a view are: its caption, the tree, the pools and tables beside it, the sizes and a legend.
+"""Where the parts of a frame are: its caption, the tree, the pools and tables beside it, the sizes and a legend.
 
 All frames of a film share one layout, so that nothing jumps from one to the next; the player's reel is made of it.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minikv.course.film.view import View
 from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.palette import SIZES, size_words, sorted_words
-from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
 from minikv.course.reel import Reel
 from minikv.testing.snapshot import NodeView, ranges, shorten
+
+if TYPE_CHECKING:
+    from minikv.course.film.frame import Frame
 
 GAP, LINE, BROAD = 24, 22, 1000
 MOST_NODES = 400
@@ -34,82 +34,82 @@ class Panel(NamedTuple):
 
     kind: str
     paper: Paper
-    parts: Callable[[View], list[Part]]
+    parts: Callable[[Frame], list[Part]]
     grid: dict[str, int]
 
 
-def breadth(view: View) -> float:
+def breadth(frame: Frame) -> float:
     """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
-    above = {node.parent for node in view.nodes}
-    leaves = [node for i, node in enumerate(view.nodes) if i not in above]
+    above = {node.parent for node in frame.nodes}
+    leaves = [node for i, node in enumerate(frame.nodes) if i not in above]
     return sum(8 * max(map(len, [node.label, *node.notes]), default=0) + 42 for node in leaves)
 
 
 class FilmLayout:
-    """The `panels` of some views, the tree first, and the `legend` of all of them."""
+    """The `panels` of some frames, the tree first, and the `legend` of all of them."""
 
-    def __init__(self, views: Sequence[View]):
+    def __init__(self, frames: Sequence[Frame]):
         # a broad tree grows sideways, or nobody could read it on a slide
-        self._sideways = max(map(breadth, views)) > BROAD
-        self._trees = {id(view): self._tree(view) for view in views}
-        self.panels = [*self._tree_panel(views), *_panels(views)]
+        self._sideways = max(map(breadth, frames)) > BROAD
+        self._trees = {id(frame): self._tree(frame) for frame in frames}
+        self.panels = [*self._tree_panel(frames), *_panels(frames)]
         trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
         beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
         gap = GAP if trees and beside else 0
         self.width = max(sum(trees) + max(beside, default=0) + gap, 640)
-        words = {word for view in views for word in view.legend}
-        if views[0].sizes:
+        words = {word for frame in frames for word in frame.legend}
+        if frames[0].sizes:
             words.difference_update(SIZES.values())  # the bar below the pictures explains these
         self.legend = sorted_words(words)
-        self._lines = max(len(self._caption_lines(view)) for view in views)
+        self._lines = max(len(self._caption_lines(frame)) for frame in frames)
 
-    def _tree(self, view: View) -> PlacedTree | None:
+    def _tree(self, frame: Frame) -> PlacedTree | None:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
-        if not view.nodes or len(view.nodes) > MOST_NODES:
+        if not frame.nodes or len(frame.nodes) > MOST_NODES:
             return None
-        keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
-        return tree_parts(view.nodes, self._sideways, keys)
+        keys = [i if node.id is None else node.id for i, node in enumerate(frame.nodes)]
+        return tree_parts(frame.nodes, self._sideways, keys)
 
-    def _tree_panel(self, views: Sequence[View]) -> list[Panel]:
+    def _tree_panel(self, frames: Sequence[Frame]) -> list[Panel]:
         sizes = [found[1][:2] for found in self._trees.values() if found]
-        sizes += [svg_size(_words(view)) for view in views if view.nodes and not self._trees[id(view)]]
+        sizes += [svg_size(_words(frame)) for frame in frames if frame.nodes and not self._trees[id(frame)]]
         if not sizes:
             return []
         wide, high = (max(numbers) for numbers in zip(*sizes))
         return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
 
-    def _tree_parts(self, width: float, view: View) -> list[Part]:
+    def _tree_parts(self, width: float, frame: Frame) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
-        found = self._trees[id(view)]
+        found = self._trees[id(frame)]
         if found is None:
-            return [Part(0, Drawing(place(_words(view), 0, 0)), 0, 0)]
+            return [Part(0, Drawing(place(_words(frame), 0, 0)), 0, 0)]
         parts, paper = found
         aside = 0 if self._sideways else round((width - paper.width) / 2)
         return [part._replace(x=part.x + aside) for part in parts]
 
-    def _caption_lines(self, view: View) -> list[str]:
+    def _caption_lines(self, frame: Frame) -> list[str]:
         """The caption and the changes, wrapped."""
         most = max(20, int((self.width - 8) / 9.1))
-        return textwrap.wrap(view.caption, most) + textwrap.wrap("; ".join(view.changes.words), most)
+        return textwrap.wrap(frame.caption, most) + textwrap.wrap("; ".join(frame.changes.words), most)
 
-    def svg(self, view: View) -> str | None:
-        """A whole view: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
-        if view.nodes and self._trees[id(view)] is None:
+    def svg(self, frame: Frame) -> str | None:
+        """A whole frame: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
+        if frame.nodes and self._trees[id(frame)] is None:
             return None
         top = float(LINE * self._lines + 14 * bool(self._lines))
-        content, x, y, tree_foot = _caption(self._caption_lines(view)), 0.0, top, top
+        content, x, y, tree_foot = _caption(self._caption_lines(frame)), 0.0, top, top
         for panel in self.panels:
-            svg, (wide, high, *_) = panel.paper.svg(panel.parts(view)), panel.paper
+            svg, (wide, high, *_) = panel.paper.svg(panel.parts(frame)), panel.paper
             if panel.kind == "tree":
                 content, x, tree_foot = content + place(svg, 0, top), wide + GAP, top + high
             else:
                 content, y = content + place(svg, x, y), y + high + 8
         bottom = max(tree_foot, y) + 6
         legends = [legend_svg(self.legend, self.width)]
-        if view.sizes:
-            content, bottom = content + place(_bar(view.sizes, self.width - 12), 0, bottom), bottom + 22
+        if frame.sizes:
+            content, bottom = content + place(_bar(frame.sizes, self.width - 12), 0, bottom), bottom + 22
             legends.insert(
-                0, legend_svg([], BROAD, {SIZES[name]: size_words(name, n) for name, n in view.sizes.items()})
+                0, legend_svg([], BROAD, {SIZES[name]: size_words(name, n) for name, n in frame.sizes.items()})
             )
         for legend, high in legends:
             content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
@@ -117,26 +117,26 @@ class FilmLayout:
         return canvas(content, self.width, bottom)
 
 
-def _words(view: View) -> str:
-    return words_svg(tree_text(view.nodes))
+def _words(frame: Frame) -> str:
+    return words_svg(tree_text(frame.nodes))
 
 
-def _panels(views: Sequence[View]) -> Iterator[Panel]:
-    """The pools and the rows of the views, each with room for the most rows and the longest of them."""
-    for i in range(max(len(view.panels) for view in views)):
-        found = [view.panels[i] for view in views if i < len(view.panels)]
+def _panels(frames: Sequence[Frame]) -> Iterator[Panel]:
+    """The pools and the rows of the frames, each with room for the most rows and the longest of them."""
+    for i in range(max(len(frame.panels) for frame in frames)):
+        found = [frame.panels[i] for frame in frames if i < len(frame.panels)]
         extents = [panel.extent for panel in found]
         extent = tuple(map(max, zip(*extents)))
         papers = [panel.paper(extent) for panel in found]
         paper = max(papers, key=lambda paper: paper.width)
         kind = "other" if i else "pool"
-        if i >= len(views[0].pools):
+        if i >= len(frames[0].pools):
             kind = "rows"
         yield Panel(kind, paper, partial(_parts, i, extent), found[0].grid)
 
 
-def _parts(which: int, extent: tuple[int, ...], view: View) -> list[Part]:
-    return view.panels[which].parts(extent) if which < len(view.panels) else []
+def _parts(which: int, extent: tuple[int, ...], frame: Frame) -> list[Part]:
+    return frame.panels[which].parts(extent) if which < len(frame.panels) else []
 
 
 def _caption(lines: list[str]) -> str:
@@ -151,24 +151,7 @@ def _bar(sizes: dict[str, int], width: float) -> str:
     return bar.paper(bar.extent).svg(bar.parts(bar.extent))
 
 
-class Frame(View):
-    """A view that draws itself, also in a notebook."""
-
-    @property
-    def without_idle_requests(self) -> Frame:
-        """The same, but where no request runs or waits, nothing is said of requests."""
-        return replace(self, state=replace(self.state, requests=self.state.requests or None))
-
-    @property
-    def picture(self) -> Picture:
-        """The frame as a picture on a canvas of its own size."""
-        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
-
-    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
-        return self.picture._repr_mimebundle_()
-
-
-def reel_of(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> Reel:
+def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
     layout, reel = FilmLayout(frames), Reel(0, [frame.caption for frame in frames])
     for panel in layout.panels:
@@ -190,7 +173,7 @@ def reel_of(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> Reel:
     return reel
 
 
-def _stories(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
+def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
     """The sentences about operations, nodes and slots, as numbers, because many are used several times."""
     sentences: dict[str, int] = {}
 
@@ -207,7 +190,7 @@ def _stories(frames: Sequence[View], slot_stories: Mapping[int, Events]) -> dict
     }
 
 
-def _nodes(frames: Sequence[View], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
+def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
     """For every node, the facts about it that changed, with the step, and the events of its story."""
     nodes: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"was": [], "events": []})
     known: dict[int, dict[str, Any]] = {}

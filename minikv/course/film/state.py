@@ -7,12 +7,12 @@ data: what happens to the objects later does not reach it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
-from minikv.course.pictures.tiers import HostCell, HostPath, host_cells, host_paths
+from minikv.course.pictures.shelves import KeptBeside, shelves
 from minikv.testing.ledger import CACHE_VERBS, POOL_VERBS
 from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
 
@@ -98,18 +98,17 @@ class State:
 
     Of each pool there is a title and a byte for each page, 1 where it is free; a page is `page_size` slots. Of each
     page table there is a title and its rows, `None` where one is closed; sequences are one table. `requests` are those
-    of an engine or a manager, `sizes` are in slots. `host` has what is in host memory, `host_pages` its pages.
+    of an engine or a manager, `sizes` are in slots. `shelves` are what is kept beside the tree.
     """
 
     nodes: dict[int, NodeView] = field(default_factory=dict)
     parents: dict[int, int | None] = field(default_factory=dict)
     pools: tuple[tuple[str, bytes], ...] = ()
     tables: tuple[tuple[str, tuple[Row | None, ...]], ...] = ()
-    requests: tuple[RequestView, ...] | None = None
+    requests: tuple[RequestView, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     page_size: int = 1
-    host: tuple[HostPath, ...] | None = None
-    host_pages: tuple[HostCell, ...] = ()
+    shelves: tuple[KeptBeside, ...] = ()
 
     @cached_property
     def held(self) -> dict[int, tuple[int, Any]]:
@@ -129,7 +128,7 @@ class State:
     def holders(self) -> dict[int, str]:
         """For each slot of a running request, who holds it: `r1` for a request, `row 0` where only its row is known."""
         found = [(f"row {i}", row or ()) for _, table in self.tables for i, row in enumerate(table)]
-        found = [(request.name, request.slots) for request in self.requests or ()] + found
+        found = [(request.name, request.slots) for request in self.requests] + found
         return {slot: name for name, slots in reversed(found) for slot in slots}
 
 
@@ -209,19 +208,17 @@ class StateReader:
             rows.append(("sequences", tuple(map(_slots, sequences))))
         free = tuple((_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size))) for pool in pools)
         sizes = dict(self._sizes(nodes, [pool for _, pool in free]))
-        state = State(nodes, parents, free, tuple(rows), self._requests(), sizes, self.page_size)
-        for cache in self._things["cache"]:
-            return replace(state, host=host_paths(cache), host_pages=host_cells(cache, self._label))
-        return state
+        beside = tuple(shelf for thing in self._things["cache"] + pools for shelf in shelves(thing, self._label))
+        return State(nodes, parents, free, tuple(rows), self._requests(), sizes, self.page_size, beside)
 
-    def _requests(self) -> tuple[RequestView, ...] | None:
+    def _requests(self) -> tuple[RequestView, ...]:
         for engine in self._things["engine"]:
             for request in getattr(getattr(engine, "scheduler", None), "running", ()):
                 self._requests_of[id(request.sequence)] = f"r{request.number}", request.sequence
         for thing in self._things["engine"] + self._things["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
                 return request_views(thing)
-        return None
+        return ()
 
     def _tree(self) -> tuple[dict[int, NodeView], dict[int, int | None]]:
         nodes: dict[int, NodeView] = {}

@@ -96,7 +96,8 @@ class BoxRows:
         return "\n".join(filter(None, (self.heading, *shown, below)))
 
     def _box_text(self, box: Box) -> str:
-        word = f"{box.number}[{box.word}]" if box.number else box.word or "-"
+        word = box.word or "-"
+        word = f"{box.number}[{word}]" if box.number else word
         state = box.state if self.says_states and box.state not in ("free", "in hand") else ""
         return word + (box.badge or LETTERS.get(box.event or state, ""))
 
@@ -192,13 +193,14 @@ def _shape(state: str, wide: int, high: int, event: str, fill: str, badge: str, 
     if high <= _SIDE:
         svg = svg.replace("<path", f'<path data-say="{event or state}"', 1)
     size, right = (13, 5 + 4 * len(badge)) if high > 32 else (10, 7)
-    letter = f'<text x="{wide - right}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
+    x = max(wide - right, wide // 2)
+    letter = f'<text x="{x}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
     return Drawing(svg + letter * bool(badge))
 
 
 @cache
 def _number(number: str, high: int, is_open: bool) -> Drawing:
-    x, y, size = (5, 12, 9.5) if high > 30 else (3, 9, 7.5)
+    x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
     return Drawing(f'<text x="{x}" y="{y}" font-size="{size}" text-anchor="start"{_ink(is_open)}>{number}</text>')
 
 
@@ -271,7 +273,7 @@ def legend_html(words: Iterable[str]) -> str:
 def _swatch(word: str) -> str:
     if word in STATES:
         return box_path(word, _SIDE, _SIDE)
-    state = {"taken": "in hand", "freed": "free", "host memory": "free"}.get(word, "cached")
+    state = {"taken": "in hand", "freed": "free"}.get(word, "cached")
     ink = f'text-anchor="middle" fill="{"currentColor" if state == "free" else INK}"'
     size = 12 if len(LETTERS[word]) < 2 else 9
     letter = f'<text x="{_SIDE / 2:g}" y="12.5" font-size="{size}"{_BOLD} {ink}>{LETTERS[word]}</text>'

@@ -17,6 +17,7 @@ _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
+StripRegion = tuple[str, int, str, str]  # the mark that it begins at, its tokens, its look, and a word
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
@@ -34,16 +35,18 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
-def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> BoxRows:
+def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box], unit: str = "") -> BoxRows:
     """The pages of a pool, 8 in a row or, of many, 16 smaller ones; `free` is 1 for each free one, shown or not.
 
-    >>> pool = pool_rows("pool", [1, 0, 0], [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")])
-    >>> print(pool.text)
-    pool: 1 of 3 free
+    The heading says the `unit` where it is known: a page, or a slot.
+
+    >>> boxes = [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")]
+    >>> print(pool_rows("pool", [1, 0, 0], boxes, " pages").text)
+    pool: 1 of 3 pages free
      0  .c+    . free  c cached  + taken
     """
     more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
-    heading = f"{name}: {sum(free)} of {len(free)} free{more}"
+    heading = f"{name}: {sum(free)} of {len(free)}{unit} free{more}"
     shown = [cell.event or cell.state for cell in cells]
     letters, width = "".join(LETTERS[word] for word in shown), len(str(len(shown) - 1)) + 1
     starts = range(0, len(shown), TEXT_COLUMNS)
@@ -119,6 +122,27 @@ def word_rows(
     lengths = [len(box.word) for _, boxes in found for box in boxes]
     wide = 8 * max([1, *lengths]) + 12
     return BoxRows("", found, wide=wide, high=26, says_states=False).picture
+
+
+def strips(rows: Sequence[tuple[str, Sequence[StripRegion], str]], size: float) -> Picture:
+    """Rows of tokens as strips, cut into regions, with `size` units for each token; each row ends in some words.
+
+    A region without tokens is left out.
+
+    >>> row = [("from 0", 4, "locked", "the cache's"), ("shared 4", 2, "computed", "its own")]
+    >>> print(strips([("Ben's row", row, "end 6")], size=40))
+    Ben's row  from 0[the cache's]l  shared 4[its own]#  end 6
+    l locked  # computed
+    """
+    found = []
+    for name, regions, words in rows:
+        boxes = [
+            marked_box(word, look, "computed")._replace(number=mark, wide=max(1, round(size * tokens)))
+            for mark, tokens, look, word in regions
+            if tokens
+        ]
+        found.append((name, [*boxes, Box("", words, wide=8 * len(words) + 12)]))
+    return BoxRows("", found, high=40, gap=0).picture
 
 
 def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, str]) -> Picture:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from minikv.course.pictures.boxes import Box, with_legend
+from minikv.course.pictures.boxes import Box
 from minikv.course.pictures.cells import (
     MOST_CELLS,
     MOST_COLUMNS,
@@ -23,8 +23,8 @@ from minikv.course.pictures.cells import (
     word_rows,
 )
 from minikv.course.pictures.picture import Picture, beside
-from minikv.course.pictures.tiers import host_paths, two_tiers
-from minikv.course.pictures.tree import readable, tiers_of, tree_picture, tree_text
+from minikv.course.pictures.shelves import shelves
+from minikv.course.pictures.tree import readable, tree_picture, tree_text
 from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -43,9 +43,9 @@ def draw(
     written on it. Of a large tree a part is drawn. Your own nodes need `children`, and may have `tokens`, `slots`,
     `ref_count` (or `locks`), and words in `note`.
 
-    Over host memory each node says where it is: D on the device, H in host memory, DH in both, and what moves. A cache
-    of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
-    without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
+    What is kept beside a tree or a pool is drawn beside it: host memory and what moves, the dictionary and the queue of
+    blocks, window slots. A cache of rows is drawn with what is in them. A manager, an engine, or several things at once
+    are drawn whole, without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -61,14 +61,20 @@ def draw(
     if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
         return _draw_all(things, label, {**marked, "owners": owners})
     (thing,) = things
+    shown = [shelf.boxes(shelf).picture for shelf in shelves(thing, label)]
+    if not _has(thing, "queue", "is_free"):  # of the learner's pool of blocks, these are all that there is
+        shown.insert(0, _draw_one(thing, marked, label, owners))
+    return beside(*shown) if shown[1:] else shown[0]
+
+
+def _draw_one(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture:
     if _has(thing, "is_free", "size"):
         return _draw_pool(thing, marked, owners or {})
     if _has(thing, "is_open", "num_rows"):
         return _draw_table(thing, marked)
     if _has(thing, "pieces", "layout"):
         return _draw_store(thing, marked)
-    views = snapshot(thing, marked, label)
-    return _tree_picture(two_tiers(views, host_paths(thing), getattr(thing, "page_size", 1), label))
+    return _tree_picture(snapshot(thing, marked, label))
 
 
 def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
@@ -99,7 +105,7 @@ def _tree_picture(views: list[NodeView]) -> Picture:
 
     def svg() -> str | None:
         found = tree_picture(shown)
-        return with_legend(found[1], tiers_of(shown), found[0]) if found else None
+        return found[1].svg(found[0]) if found else None
 
     return Picture(tree_text(shown), svg)
 

@@ -43,10 +43,8 @@ EVENTS = {
     "taken": Look("+", "", "#994d00", "", 3),
     "freed": Look("−", "", "#c92a2a", "", 3),
 }
-# Where the keys and values of a node are, over two tiers; what the device does not have is dashed.
-TIERS = {"device": "D", "host memory": "H", "both": "DH"}
-WORDS = (*STATES, *EVENTS, *TIERS)
-LETTERS = {word: look.letter for word, look in (STATES | EVENTS).items()} | TIERS
+WORDS = (*STATES, *EVENTS)
+LETTERS = {word: look.letter for word, look in (STATES | EVENTS).items()}
 # The state that each size of a cache counts.
 SIZES = {"free": "free", "in hand": "in hand", "evictable": "cached", "protected": "locked"}
 
@@ -76,7 +74,7 @@ def first_of(marks: Iterable[str]) -> str:
 
 
 def sorted_words(words: Iterable[str]) -> tuple[str, ...]:
-    """States, events and tiers, each once, in the order in which every legend has them.
+    """States and events, each once, in the order in which every legend has them.
 
     >>> sorted_words(["new", "cached", "new", "free"])
     ('free', 'cached', 'new')
@@ -97,11 +95,13 @@ def text_legend(words: Iterable[str]) -> str:
 def size_words(name: str, value: int) -> str:
     """One of the sizes of a cache in words: the state that it counts, and its own name where that is another.
 
+    The first of them says the unit of all.
+
     >>> size_words("free", 3), size_words("evictable", 4)
-    ('free 3', 'cached 4 (evictable)')
+    ('free slots 3', 'cached 4 (evictable)')
     """
     state = SIZES[name]
-    return f"{state} {value}" + (f" ({name})" if name != state else "")
+    return f"{state}{' slots' * (name == 'free')} {value}" + (f" ({name})" if name != state else "")
 
 
 def state_css() -> str:

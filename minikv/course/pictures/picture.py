@@ -1,8 +1,9 @@
 """A picture with its text twin, pictures side by side, and plots of numbers.
 
-In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
-gives a plain PNG an alternative text, and as PNG for print. Where no PNG can be made, the HTML has the SVG. It has no
-background, and the words beside its boxes can be read on a white page and on a black one.
+In a notebook it is an image whose alternative text is the text twin. It is stored twice, because no known form is
+enough everywhere: as HTML, because JupyterLab, Notebook and nbconvert's HTML give a plain PNG no alternative text, and
+as PNG, because nbconvert's LaTeX, the way to a PDF, takes no HTML. Where no PNG can be made, the HTML has the SVG. It
+has no background, and the words beside its boxes can be read on a white page and on a black one.
 """
 
 from __future__ import annotations
@@ -69,13 +70,15 @@ class Picture:
 def image_html(coded: str, alt: str, width: int, kind: str = "png") -> str:
     """An image in HTML: a PNG in base64 with its alternative text, as wide as it says where there is room.
 
-    An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing.
+    An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing. In a narrow window it scrolls:
+    shrunk, its words could not be read.
 
-    >>> image_html("aGk=", "root < leaf", 60)
-    '<img alt="root &lt; leaf" width="60" src="data:image/png;base64,aGk="/>'
+    >>> image_html("aGk=", "root < leaf", 60).partition("<img ")[2]
+    'alt="root &lt; leaf" width="60" style="max-width:none" src="data:image/png;base64,aGk="/></div>'
     """
     said = alt if len(alt) <= MOST_SAID else f"{alt[:MOST_SAID]} …"
-    return f'<img alt="{escape(said)}" width="{width}" src="data:image/{kind};base64,{coded}"/>'
+    look = f'width="{width}" style="max-width:none" src="data:image/{kind};base64,{coded}"'
+    return f'<div style="overflow-x:auto" tabindex="0"><img alt="{escape(said)}" {look}/></div>'
 
 
 def beside(*pictures: Picture) -> Picture:

@@ -14,13 +14,13 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from minikv.course.pictures.palette import INK, TIERS, first_of, style, text_legend
+from minikv.course.pictures.palette import INK, first_of, style
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.files import asset
 from minikv.testing.snapshot import NodeView
@@ -70,8 +70,7 @@ def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple
     marks = tuple(view.marks)
     if view.ref_count:
         marks = *marks, "locked"
-    is_away = view.tier == "H" and "evicted" not in marks
-    state = "free" if view.more or is_away else "cached"
+    state = "free" if view.more else "cached"
     if "locked" in marks and not view.more:
         state = "locked"
     is_root = view.parent is None and not view.more
@@ -265,17 +264,8 @@ def _below(views: Sequence[NodeView]) -> tuple[list[int], list[bool], list[list[
     return counts, marks, children
 
 
-def tiers_of(views: Iterable[NodeView]) -> list[str]:
-    """The tiers that a picture has to explain.
-
-    >>> tiers_of([NodeView("root", None), NodeView("[1]", 0, tier="DH")])
-    ['device', 'host memory', 'both']
-    """
-    return list(TIERS) if any(view.tier for view in views) else []
-
-
 def tree_text(views: list[NodeView]) -> str:
-    """The text twin: the same nodes, marks and numbers, drawn with lines; over two tiers with a legend.
+    """The text twin: the same nodes, marks and numbers, drawn with lines.
 
     >>> print(tree_text([NodeView("root", None), NodeView("[1]", 0, slots=[5]), NodeView("[2]", 0, marks=["new"])]))
     root
@@ -292,5 +282,4 @@ def tree_text(views: list[NodeView]) -> str:
         end = last[view.parent] == i
         lines.append(f"{bars[view.parent]}{'└─ ' if end else '├─ '}{words}")
         bars[i] = bars[view.parent] + ("   " if end else "│  ")
-    legend = text_legend(tiers_of(views))
-    return "\n".join([*lines, legend] if legend else lines)
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Code to be read, a failing case as a film of both sides, and pictures of steps and rings."""
+"""Code to be read, a failing case as a film of both sides, and pictures of steps, rings, rows and links."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from minikv.course.film.frame import request_rows
 from minikv.course.film.state import ANSWERS, READS, RequestView
-from minikv.course.film.view import request_rows
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.boxes import Box, BoxRows
-from minikv.course.pictures.cells import word_rows
+from minikv.course.pictures.cells import strips, word_rows
 from minikv.course.pictures.svg import captioned, words_svg
-from minikv.course.pieces.piece import Piece
+from minikv.course.pieces.piece import Piece, find_piece
 from minikv.course.pieces.props import bracketed
 from minikv.course.pieces.trial import Difference, PlayedFrame, play_case
 from minikv.course.pieces.worlds import reference_world
@@ -273,3 +273,68 @@ def _name(ring: Any, node: Any) -> str:
     if not hasattr(node, "tokens"):
         return short_repr(node)
     return bracketed(node.tokens) if len(node.tokens) else "root"
+
+
+def answered_rows(piece: str, *turns: tuple[str, str]) -> Picture:
+    """The row of each answer of piece 2.5 or 3.7, as a strip: what was looked up, and what each call computed.
+
+    A turn is a prompt and its answer, with a digit for each token.
+
+    >>> answered_rows("2.5", ("12", "5"), ("123", ""))
+    12 → 5  call 1: [1, 2]#  call 2: [5]#  the last token has no slot
+    123 →   looked upm       call 1: [3]#  the last token has no slot
+    # computed  m matched
+    """
+    ours: Any = find_piece(piece)
+    rows = []
+    for (prompt, answer), shown in zip(turns, ours.play(reference_world(ours), turns)):
+        calls = shown.things["what the model computes"]
+        regions = [("", len(prompt) - len(calls[0]), "matched", "looked up")]
+        for number, call in enumerate(calls, start=1):
+            regions.append(("", len(call), "computed", f"call {number}: {call}"))
+        rows.append((f"{prompt} → {answer}", regions, "the last token has no slot"))
+    return strips(rows, size=80)
+
+
+def picture_of_links(**nodes: Any) -> Picture:
+    """The links between some nodes, by their names: each one down to a child, and below it the child's up.
+
+    >>> from minikv.engine.ch03_tree import Node
+    >>> root = Node([], [])
+    >>> root.children[1] = node = Node([1, 2], [7, 3], root)
+    >>> picture_of_links(parent=root, node=node)
+    children  parent []    →  node [1, 2]
+    parent    node [1, 2]  →  parent []
+    """
+    words = {id(node): f"{name} {node.tokens}" for name, node in nodes.items()}
+    rows = []
+    for node in nodes.values():
+        for child in node.children.values():
+            rows.append(("children", [words[id(node)], words[id(child)]]))
+            rows.append(("parent", [words[id(child)], words[id(child.parent)]]))
+    return word_rows(rows, joint="→")
+
+
+def row_strip(name: str, request: Any, manager: Any = None) -> Picture:
+    """The row of a request as a strip: by its two counters or, with its `manager`, by what a checkpoint would find.
+
+    >>> from minikv import CacheManager
+    >>> manager = CacheManager(8)
+    >>> request = manager.start([1, 2, 3, 4])
+    >>> manager.advance(request, 3)
+    >>> print(row_strip("row", request))
+    row  shared 0[own, computed]  computed 3[own].  end 4
+    h in hand  . to compute
+    """
+    shared, computed, end = request.shared, request.computed, request.length
+    regions = [("from 0", shared, "locked", "the cache's, read under a lock")]
+    if manager is None:
+        regions.append((f"shared {shared}", computed - shared, "in hand", "own, computed"))
+        regions.append((f"computed {computed}", end - computed, "to compute", "own"))
+    else:
+        whole = computed // manager.page_size * manager.page_size
+        there = manager.cache.match_prefix(request.tokens[:whole]).length
+        regions.append((f"shared {shared}", there - shared, "in hand", "own, duplicates"))
+        regions.append((f"there {there}", whole - there, "in hand", "own, not cached"))
+        regions.append((f"last whole page {whole}", end - whole, "in hand", "own, the tail"))
+    return strips([(name, regions, f"end {end}")], size=75)

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Any
 
 from minikv.course.film import Film, Frame, record
-from minikv.course.film.captions import numbered, token_count
+from minikv.course.film.captions import counted, numbered
 from minikv.course.playground.steps import Settings, Step, label_text
 from minikv.errors import LockError, OutOfPages
 from minikv.manager import CacheManager
@@ -108,8 +108,8 @@ class LiveCache:
             raise ValueError(f"there is nothing to lock: no page of {step.said} is cached in this namespace")
         self.cache.lock(match.handle)
         self._locks_taken += 1
-        self.locks[self._locks_taken] = match.handle, f"{token_count(match.length)} of {step.said}{step.where}"
-        return StepOutcome(f"lock {self._locks_taken} holds {token_count(match.length)}", match.length)
+        self.locks[self._locks_taken] = match.handle, f"{counted(match.length)} of {step.said}{step.where}"
+        return StepOutcome(f"lock {self._locks_taken} holds {counted(match.length)}", match.length)
 
     def _unlock(self, step: Step) -> StepOutcome:
         if step.number not in self.locks:
@@ -137,7 +137,7 @@ class LiveCache:
         size, pages = self.cache.total_size, [int(page) for node in self.cache.nodes() for page in node.pages]
         self.cache.reset()  # refused while anything is locked
         self.pool.free(pages)
-        return StepOutcome(f"{token_count(size)} forgotten{', and host memory' * bool(self.settings.host_pages)}")
+        return StepOutcome(f"{counted(size)} forgotten{', and host memory' * bool(self.settings.host_pages)}")
 
     # -- requests that keep running -------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class LiveCache:
         sequence, before = self._running(step), self.cache.total_size
         self.manager.advance(sequence)
         self.manager.checkpoint(sequence)
-        return StepOutcome(f"all computed, {token_count(self.cache.total_size - before)} more can be found by others")
+        return StepOutcome(f"all computed, {counted(self.cache.total_size - before)} more can be found by others")
 
     def _finish(self, step: Step) -> StepOutcome:
         self.manager.advance(self._running(step))
@@ -167,7 +167,7 @@ class LiveCache:
         end(sequence)
         del self.running[step.number]
         freed = (self.pool.num_free - free) * self.settings.page_size
-        return StepOutcome(f"r{step.number} is over, {token_count(freed)} freed, {kept}")
+        return StepOutcome(f"r{step.number} is over, {counted(freed)} freed, {kept}")
 
     def _running(self, step: Step) -> Any:
         if step.number not in self.running:

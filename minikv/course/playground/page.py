@@ -164,7 +164,7 @@ def message_html(tone: str, words: str, role: str = "") -> str:
 
 def view_of(history: History) -> Frame:
     """The present state, marked with the changes of the last step, and requests only while one runs."""
-    return history.live.film.at(-1).without_idle_requests
+    return history.live.film.at(-1)
 
 
 def playground_text(history: History) -> str:
@@ -173,10 +173,10 @@ def playground_text(history: History) -> str:
     >>> print(playground_text(History()))
     Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
     root
-    FreeListPool: 32 of 32 free
+    FreeListPool: 32 of 32 slots free
       0  ................
      16  ................    . free
-    free 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
+    free slots 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
     """
     return "\n".join([f"Playground({history.settings})", view_of(history).contents, *_log(history)])
 
@@ -184,7 +184,7 @@ def playground_text(history: History) -> str:
 def page_html(history: History) -> str:
     """The same as HTML in the page's own ink; in a narrow window the picture shrinks, and then scrolls.
 
-    >>> "free 32" in page_html(History())
+    >>> "free slots 32" in page_html(History())
     True
     """
     view = view_of(history)

@@ -185,10 +185,10 @@ def playground(
     Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
     root
     └─ [1 2 3 4 5 6] · n1 · slots 0-5 · new
-    FreeListPool: 26 of 32 free
+    FreeListPool: 26 of 32 slots free
       0  nnnnnn..........
      16  ................    . free  n new
-    free 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
+    free slots 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
     1. scene 'cut': begins with an empty cache
     2. insert [1 2 3 4 5 6]: 0 of 6 cached, 6 new in slots 0-5
     """

@@ -1,22 +1,33 @@
-"""Pictures of two tiers: each page is where the picture says that it is, and each word of it is in the image."""
+"""What is kept beside a tree: each page is where the picture says that it is, and each word of it is in the image."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_draw import needs_graphviz, words_in
 from test_engine_oracle import canary_model
 from tiered_machine import pages_of
 
-from minikv import CacheManager, Engine, LockError, Scheduler, TieredCache, draw, playground, record
-from minikv.course.pictures.tiers import host_paths, two_tiers
+from minikv import (
+    CacheManager,
+    Engine,
+    HashBlockCache,
+    LockError,
+    Scheduler,
+    SlidingWindowCache,
+    TieredCache,
+    WindowedPool,
+    draw,
+    playground,
+    record,
+)
+from minikv.course.pictures.shelves import shelves
 from minikv.course.playground.steps import prompt_step
+from minikv.engine.ch09_10_rows_and_blocks import BlockPool
+from minikv.engine.ch14_tiers import Tiers
 from minikv.prefix.tiered import WRITES
-from minikv.testing.snapshot import NodeView, snapshot
 
 PROMPTS = st.lists(st.integers(0, 2), min_size=1, max_size=6)
 ACTS = st.lists(
@@ -44,40 +55,33 @@ def a_cache(acts, page_size=1, write="write_back", host_pages=6):
     return cache
 
 
-def drawn(cache):
-    """By (namespace, tokens up to the end of a page), what the picture says of that page."""
-    views, found, paths = two_tiers(snapshot(cache, {}), host_paths(cache), cache.page_size), {}, []
-    for view in views:
-        namespace, above = (view.namespace, ()) if view.parent is None else paths[view.parent]
-        paths.append((namespace, (*above, *view.tokens)))
-        for at in range(0, len(view.tokens), cache.page_size):
-            end = len(above) + at + cache.page_size
-            key = namespace, paths[-1][1][:end]
-            assert key not in found, "a page is drawn once"
-            found[key] = view.tier, view.note, view.slots[at : at + cache.page_size]
-    return found
-
-
 @given(ACTS, st.integers(1, 2), st.sampled_from(WRITES))
-def test_each_page_is_where_the_picture_says(acts, page_size, write):
+def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, write):
     cache = a_cache(acts, page_size, write)
-    device, host, moves = pages_of(cache), pages_of(cache.host.index), {}
-    for move in cache.host.moves:
-        tokens = tuple(move.tokens.tolist())
-        for back in range(len(move.dst)):
-            key = move.namespace, tokens[: len(tokens) - back * page_size]
-            moves.setdefault(key, []).append("to host" if move.to_host else "from host")
-    found = drawn(cache)
-    assert found.keys() == device.keys() | host.keys() | moves.keys()
-    for key, (tier, note, slots) in found.items():
-        leaving = "to host" in moves.get(key, ())[:1]
-        assert tier == "D" * (key in device or leaving) + "H" * (key in host)
-        assert note == moves.get(key, [""])[0]
-        first = device[key] * page_size if key in device else 0
-        assert slots == ([*range(first, first + page_size)] if key in device else [])
+    (shelf,) = shelves(cache)
+    rows = [cells for name, cells in shelf.rows if name.startswith("page")]
+    found = {cell.key: page for page, cell in enumerate(cell for cells in rows for cell in cells)}
+    assert {key[1:]: page for key, page in found.items() if len(key) == 3} == pages_of(cache.host.index)
+    free = [page for key, page in found.items() if len(key) == 2 and key[1]]
+    assert free == [page for page in range(cache.host.num_pages) if cache.host.pool.is_free(page)]
+    assert shelf.title == f"host memory: {len(free)} of {cache.host.num_pages} pages free"
 
 
-def test_a_tree_over_two_tiers_and_its_text_twin():
+@given(ACTS, st.sampled_from(WRITES))
+def test_each_move_says_from_which_page_to_which(acts, write):
+    cache = a_cache(acts, 1, write)
+    (shelf,) = shelves(cache)
+    said = [
+        (name, [cell.number + cell.word for cell in cells]) for name, cells in shelf.rows if not name.startswith("page")
+    ]
+    assert said == [
+        ("to host" if move.to_host else "from host", [f"{a}→{b}" for a, b in zip(move.src, move.dst)])
+        for move in cache.host.moves
+    ]
+
+
+def moving():
+    """Two prompts in host memory, one that comes back, and one that leaves."""
     cache = a_cache([("insert", [1, 2, 3, 4], None), ("insert", [1, 2, 7, 8], None)], host_pages=8)
     cache.evict(4)
     cache.settle(cache.next_move())
@@ -87,25 +91,33 @@ def test_a_tree_over_two_tiers_and_its_text_twin():
     cache.load(match, [130, 131])
     cache.evict(1)
     cache.next_move()
+    return cache, match
+
+
+def test_both_memories_and_what_moves_between_them_as_text():
+    cache, match = moving()
     assert str(draw(cache, matched=match)).splitlines() == [
         "root",
-        "├─ [1 2] · slots 100-101 · DH · locked ×1 · matched",
-        "│  ├─ [3 4] · H · from host",
-        "│  └─ [7 8] · H",
-        "└─ [5] · slot 120 · D · to host",
-        "   └─ [6] · D · to host",
-        "D device  H host memory  DH both",
+        "├─ [1 2] · slots 100-101 · locked ×1 · matched",
+        "└─ [5] · slot 120",
+        "host memory: 0 of 8 pages free",
+        "page 0     1l       2l  3l  4l  7c  8c  -  -",
+        "from host  2→[130]  3→[131]",
+        "to host    120→[6]  121→[7]",
+        "h in hand  c cached  l locked",
     ]
 
 
 @needs_graphviz
-def test_the_picture_says_all_that_its_text_says_and_dashes_what_the_device_lacks():
-    cache = a_cache([("insert", [1, 2], None), ("evict", [1], None), ("settle", [1], None)])
-    picture = draw(cache)
-    said = [word for line in picture.text.splitlines()[:-1] for word in re.sub(r"^[│├└─ ]+", "", line).split(" · ")]
-    assert {*said, "D", "H", "DH", "device", "host memory", "both"} <= {*words_in(picture.svg)}
-    dashed = [part for part in picture.svg.split("<path ")[1:] if "dasharray" in part]
-    assert ["H" in words_in("<path " + part) for part in dashed] == [True, True], "the node, and the legend's"
+def test_the_picture_says_all_that_its_text_says():
+    picture = draw(moving()[0])
+    said = {"host memory: 0 of 8 pages free", "page 0", "7", "8", "from host", "2→", "130", "3→", "131", "to host"}
+    assert said <= {*words_in(picture.svg)}
+
+
+def test_a_page_of_many_tokens_says_both_ends_of_them():
+    cache = a_cache([("insert", [10, 11], None), ("evict", [1], None), ("settle", [1], None)], page_size=2)
+    assert "10 11c" in draw(cache).text
 
 
 def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
@@ -114,27 +126,7 @@ def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
     assert str(draw(cache)) == "root\n└─ [1 2] · slots 5-6"
 
 
-@pytest.mark.parametrize("namespace", ["B", None])
-def test_what_only_host_memory_knows_has_a_root_too(namespace):
-    cache = a_cache([("insert", [1], namespace), ("evict", [1], None), ("settle", [1], None)])
-    assert "└─ [1] · H" in draw(cache).text
-
-
 # -- films and the playground -----------------------------------------------------------------------------------------
-
-
-def test_no_child_is_compared_with_all_others():
-    class Token(int):
-        compared = 0
-        __hash__ = int.__hash__
-
-        def __eq__(self, other):
-            Token.compared += 1
-            return int(self) == int(other)
-
-    views = [NodeView("root", None), *(NodeView("", 0, [Token(number)], [number]) for number in range(300))]
-    assert len(two_tiers(views, [])) == 301
-    assert Token.compared < 3000
 
 
 def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
@@ -147,7 +139,7 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
             engine.step()
     evicts, loads = (frame.inner_words for frame in film.frames[-2:])
     assert evicts[2:5] == [
-        "evict 2: 2 tokens left the tree, slots 4 3",
+        "evict 2: 2 tokens left the cache, slots 4 3",
         "to host: slots 0-4 to host pages 0-4",
         "arrived in host memory",
     ]
@@ -155,9 +147,9 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
     assert loads[3:5] == ["to host: slots 4 3 5-7 to host pages 5-9", "arrived in host memory"]
     assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
     said = film.at(-2).text
-    assert "│  └─ [4 5] · end of n1 · slots 3-4 · H · evicted" in said
-    assert "host memory: 7 of 12 free\n  0  nnnnn.......    . free  n new" in said
-    assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · DH · new · joined\n│  ├─ [5] · H\n" in film.at(-1).text
+    assert "└─ [4 5] · end of n1 · slots 3-4 · evicted" in said
+    assert "host memory: 7 of 12 pages free\npage 0  1n  2n  3n  4n  5n  -  -  -\n" in said
+    assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · new · joined\n" in film.at(-1).text
 
 
 def test_each_step_of_a_move_is_a_frame_of_its_own():
@@ -172,7 +164,7 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens left the tree, slots 6 5", "nothing of it is cached"
+    evict, last = "2 tokens left the cache, slots 6 5", "nothing of it is cached"
     assert [frame.words for frame in film] == [
         "start",
         *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
@@ -182,10 +174,14 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         *("load: host pages 0-1 to slots 8-9", "arrived on the device", f"acquire [7]: {last}"),
         "settle raised LockError: cannot settle 'a move': it is not under way here",
     ]
-    pages = [frame.rows[0].text.splitlines()[1].split()[1] for frame in film]
-    assert " ".join(pages) == "... ... ... ++. −−. ... ... ++. nn. cc. ll. cc. cc. cc."
-    assert {"device", "host memory", "both"} <= film.at(3).legend
-    assert [view.tier for view in film.at(10).nodes] == ["", "H"]
+    lines = [frame.rows[0].text.splitlines()[1:3] for frame in film]
+    assert [" ".join(line.split()[2:]) for line, _ in lines] == [
+        *("- - -", "- - -", "- - -", "-+ -+ -", "-− -− -", "- - -", "- - -", "-+ -+ -", "1n 2n -", "1c 2c -"),
+        *("1l 2l -", "1c 2c -", "1c 2c -", "1c 2c -"),
+    ]
+    assert [" ".join(line.split()) for _, line in lines if "host" in line] == [
+        *("to host 5→[0]+ 6→[1]+", "to host 5→[0]+ 6→[1]+", "from host 0→[8]+ 1→[9]+"),
+    ]
 
 
 def test_the_playground_says_what_comes_from_host_memory():
@@ -204,8 +200,8 @@ def test_the_playground_says_what_comes_from_host_memory():
         "2 of 5 cached in slots 3 2, 3 more in host memory",
     ]
     assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
-    assert "│     └─ [9] · n4 · slot 1 · H · evicted" in room.text
-    assert "host memory: 0 of 8 free\n 0  cccccccn" in room.text
+    assert "│     └─ [9] · n4 · slot 1 · evicted" in room.text
+    assert "host memory: 0 of 8 pages free\npage 0  1c  2c  3c  5c  6c  7c  8c  9n" in room.text
     room.prompt.value = "5 6 7 8"
     room.buttons["start"].click()
     assert room.said == "start [5 6 7 8]: r4 runs: 4 of 4 cached, 2 of them from host memory, 0 to compute"
@@ -236,3 +232,54 @@ def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
     frame = room.history.live.film.at(-1)
     assert {"[1 2 3]", "[5 6 7]"} <= {node.label for node in frame.nodes}
     assert "nnn" in str(frame)
+
+
+def test_the_dictionary_and_the_queue_of_a_cache_and_of_the_learners_pool():
+    cache = HashBlockCache(page_size=2)
+    cache.insert([1, 2, 3, 4], [7, 8])
+    cache.insert([1, 2, 5, 6], [7, 9])
+    match = cache.acquire([1, 2, 3, 4])
+    table, queue = shelves(cache)
+    blocks = [(block.key, block.pages[0]) for block in cache.nodes()]
+    assert [cell.key for _, cells in table.rows for cell in cells] == blocks
+    assert [cell.state for _, cells in table.rows for cell in cells] == ["locked", "locked", "cached"]
+    assert [cell.word for _, cells in queue.rows for cell in cells] == ["9"]
+    cache.unlock(match)
+    pool = BlockPool(4)
+    block, _ = taken = pool.take(2)
+    pool.publish(taken, [b"\xab\xcd\xef", None])
+    del pool.table[None]
+    block.users, taken[1].key = 0, None
+    pool.queue.add_last(block)
+    assert str(draw(pool)).splitlines() == [
+        *("dictionary: key and page of each block", "abcd[0]c", "c cached"),
+        *("queue: the next page to go first", "2  3  0c", ". free  c cached"),
+    ]
+
+
+def test_a_film_says_which_window_slots_come_go_and_change_hands():
+    pool = WindowedPool(6, num_window_pages=5)
+    cache = SlidingWindowCache(window=2, pool=pool)
+    with record(cache, pool) as film:
+        cache.insert([1, 2, 3], pool.alloc(3))
+        cache.evict(0, window_tokens=1)
+        twice = pool.alloc(2)
+        done = cache.insert([1, 2], twice)
+        pool.free(twice[: done.prefix_length])
+    rows = [frame.rows[0].text.splitlines()[1:3] for frame in film.frames[2:]]
+    assert [[line.split()[-n:] for line, n in zip(pair, (3, 3))] for pair in rows[:2]] == [
+        [["0c", "1c", "2c"], ["0", "1", "2"]],
+        [["0c", "1c", "2c"], ["-−", "1", "2"]],
+    ]
+    assert rows[-1] == ["slot         0c  1c  2c", "window slot  0   1   2"]
+
+
+def test_the_learners_tiers_show_both_memories_page_by_page():
+    tiers = Tiers(device_pages=3, host_pages=2)
+    tiers.serve(["a", "ab", "abc"])
+    tiers.serve(["x"])
+    (shelf,) = shelves(tiers)
+    keys = {(row, cell.number): cell.word for row, cells in shelf.rows for cell in cells if cell.word}
+    wanted = [(name, key, getattr(block, name)) for key, block in tiers.blocks.items() for name in ("device", "host")]
+    assert keys == {(name, f"{page}"): key for name, key, page in wanted if page is not None}
+    assert len(keys) >= 4

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
-from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
+from minikv.course.film.changes import Changes, lock_events, marked_views
+from minikv.course.film.layout import FilmLayout
 from minikv.course.film.state import WAITS, RequestView, Row, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
-from minikv.course.pictures.tiers import HostCell, two_tiers
-from minikv.course.pictures.tree import tiers_of, tree_text
+from minikv.course.pictures.picture import MimeBundle, Picture
+from minikv.course.pictures.tree import tree_text
 from minikv.testing.snapshot import Label, NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12
 MOST_LINES, MOST_LETTERS = 12, 48  # of requests, and of tokens in a line of text
 _IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first
+_SLOT_EVENTS = ("cached", "new"), ("handed", "joined"), ("evicted", "evicted")
 _cell = cache(Box)  # a long film has a few cells, over and over
 
 
 @dataclass(frozen=True)
-class View:
-    """A state as it is drawn, with what changed since the one `before`, as plain data; `Frame` draws it.
+class Frame:
+    """A state as it is drawn, with what changed since the one `before`, as plain data; it draws itself in a notebook.
 
     `path` has the nodes that matches and insertions went along, and `label` turns tokens into what is written on them.
     In a film, `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called
@@ -50,18 +53,18 @@ class View:
     @property
     def inner_words(self) -> list[str]:
         """The operations that it called; of many, the first and the last ones."""
-        return first_and_last(self.inner, MOST_INNER if self.state.host is None else 2 * MOST_INNER)  # with its moves
+        return first_and_last(self.inner, 2 * MOST_INNER if self.state.shelves else MOST_INNER)  # with its moves
 
     @property
-    def node_events(self) -> list[NodeEvent]:
+    def node_events(self) -> list[tuple[int, str]]:
         """(node, what happened to it), in words that name this step."""
         locks = lock_events(self.before, self.state, self.changes)
-        return [(key, words.format(step=self.step, op=self.op)) for key, words in (*self.changes.nodes, *locks)]
+        return [(event.number, event.words(self.step, self.op)) for event in (*self.changes.nodes, *locks)]
 
     @property
     def slot_events(self) -> list[tuple[int, str]]:
         """(slot, what happened to it), in words that name this step."""
-        return [(slot, words.format(step=self.step, op=self.op)) for slot, _, words in self.changes.slots]
+        return [(event.number, event.words(self.step, self.op)) for event in self.changes.slots]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -70,27 +73,26 @@ class View:
 
     @cached_property
     def nodes(self) -> list[NodeView]:
-        """The nodes of the tree with their marks, and ghosts of those that went; those of host memory with them."""
-        views, state = marked_views(self.state, self.changes, self.path, self.label), self.state
-        return two_tiers(views, state.host, state.page_size, self.label, lambda view: "evicted" not in view.marks)
+        """The nodes of the tree with their marks, and ghosts of those that went."""
+        return marked_views(self.state, self.changes, self.path, self.label)
 
     @cached_property
     def pools(self) -> list[BoxRows]:
-        """The heading and the cells of each pool; the slots of the tree are those of the first one."""
-        found = []
+        """The heading with its unit and the cells of each pool; the slots of the tree are those of the first one."""
+        found, unit = [], " pages" if self.state.page_size > 1 else " slots"
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
             cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
-            found.append(pool_rows(title, free, cells if i else self._with_owners(cells)))
+            found.append(pool_rows(title, free, cells if i else self._with_owners(cells), unit))
         return found
 
     def _with_owners(self, cells: list[Box]) -> list[Box]:
         """The cells of the first pool, with the node or the request that each belongs to, and what happened there."""
         state, found = self.state, []
         held, holders, marks = state.held, state.holders, {view.id: view.marks for view in self.nodes}
-        happened = {(slot, event) for slot, event, _ in self.changes.slots}
+        happened = {(event.number, event.what) for event in self.changes.slots}
         for page, cell in enumerate(cells):
             slots = range(page * state.page_size, (page + 1) * state.page_size)
-            events = {cell.event, *(e for e in ("new", "joined", "evicted") for slot in slots if (slot, e) in happened)}
+            events = {cell.event, *(e for what, e in _SLOT_EVENTS for slot in slots if (slot, what) in happened)}
             key = next((held[slot][0] for slot in slots if slot in held), None)
             if key is None:
                 name = next((holders[slot] for slot in slots if slot in holders), "")
@@ -106,21 +108,15 @@ class View:
     def rows(self) -> list[BoxRows]:
         """Host memory, page tables, the sequences as one table, and the requests; what differs from before is new."""
         old, states = dict(self.before.tables), self.state.cached_states
-        found = [self._host_rows] if self.state.host_pages else []
+        found = [shelf.boxes(was) for shelf, was in zip(self.state.shelves, self.before.shelves)]
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
-            found.append(table_rows(title, rows, min(longest, MOST_COLUMNS), new, states))
-        if self.state.requests is not None:
-            found.append(request_rows(self.state.requests, self.before.requests or ()))
+            in_slots = " (slots)" * (self.state.page_size > 1)
+            found.append(table_rows(title + in_slots, rows, min(longest, MOST_COLUMNS), new, states))
+        if self.state.requests:
+            found.append(request_rows(self.state.requests, self.before.requests))
         return found
-
-    @property
-    def _host_rows(self) -> BoxRows:
-        """The pages of host memory, and what just happened to them."""
-        pages = self.state.host_pages
-        cells = [_host_cell(*pair) for pair in zip(pages[:MOST_CELLS], self.before.host_pages)]
-        return pool_rows("host memory", [page.state == "free" for page in pages], cells)
 
     @property
     def panels(self) -> list[BoxRows]:
@@ -142,7 +138,7 @@ class View:
         for view in nodes:
             if "evicted" not in view.marks:
                 found.add("locked" if view.ref_count else "cached")
-        return found.union(tiers_of(nodes), *(panel.words for panel in self.panels))
+        return found.union(*(panel.words for panel in self.panels))
 
     @property
     def texts(self) -> list[str]:
@@ -168,6 +164,14 @@ class View:
     def __repr__(self) -> str:
         return self.text
 
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
+
+    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
+        return self.picture._repr_mimebundle_()
+
 
 def first_and_last(lines: Sequence[str], most: int) -> list[str]:
     """Lines or, of many, the first and the last ones.
@@ -182,13 +186,6 @@ def first_and_last(lines: Sequence[str], most: int) -> list[str]:
 def _handed(is_free: int, was_free: int) -> Box:
     """A page as the pool alone knows it."""
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
-
-
-def _host_cell(now: HostCell, before: HostCell) -> Box:
-    """A page of host memory: taken for a move, new when the bytes have arrived, and freed."""
-    changed = now.key != before.key or (now.state != before.state and "free" in (now.state, before.state))
-    event = {"free": "freed", "in hand": "taken"}.get(now.state, "new")
-    return _cell(now.state, now.word, event if changed else "")
 
 
 def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:
