@@ -137,7 +137,7 @@ RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, 
 
 # A lecture: minutes, chapters, what is shown. The slides show the guesses, the goals and the film that are named.
 LECTURE = [
-    (10, "00", "The same chat without a cache and with one. Guess 0.a before you run the cell."),
+    (10, "00", "The film of a chat without a cache and with one. Then its instructions get a clock: guess 0.a."),
     (10, "00", "Type the room's suggestions into the playground, until you `make a prompt hit 8 tokens`."),
     (10, "01", "Guess 1.a. Then bytes per token, and how few prompts fit. This is why a cache has to evict."),
     (10, "02", "The careless pool. Guess 2.a, and let the room find a way to break it before you scroll on."),

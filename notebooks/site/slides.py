@@ -44,7 +44,7 @@ def slides(guide: str, pages: Mapping[str, Any]) -> str:
             first, way = goals[goal]
             parts += [f"**{first}**", raw("<details><summary>One way</summary>"), way, raw("</details>")]
         if "film" in said:
-            parts.append(raw(html_of(page, "Film of ")))
+            parts.append(raw(html_of(page, "Film of ", "Player with ")))
         elif named:
             parts.append(raw(playground_page(playground(goal=named[0]))[0]["text/html"]))
     return "\n\n".join(parts) + "\n"
@@ -58,7 +58,7 @@ def question_of(page: Any, label: str) -> str:
     return question
 
 
-def html_of(page: Any, begins: str) -> str:
+def html_of(page: Any, *begins: str) -> str:
     """The first output whose text begins so, as HTML."""
     outputs = [output.get("data", {}) for cell in page.cells for output in cell.get("outputs", [])]
     return next(data["text/html"] for data in outputs if data.get("text/plain", "").startswith(begins))

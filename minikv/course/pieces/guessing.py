@@ -28,8 +28,7 @@ from minikv.course.pieces.record import (
     standing,
     tried_tests,
 )
-from minikv.course.pieces.showing import offer_answers
-from minikv.course.pieces.worlds import session
+from minikv.course.pieces.worlds import offer_answers, session
 from minikv.testing.attempt import short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,7 +18,7 @@ from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.piece import Piece, find_piece
 from minikv.course.pieces.props import bracketed
 from minikv.course.pieces.trial import Difference, PlayedFrame, play_case
-from minikv.course.pieces.worlds import reference_world
+from minikv.course.pieces.worlds import ipython, reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
@@ -28,8 +26,6 @@ _MOST = 20  # cells of a bar, however many tokens an answer gives
 _MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
-
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Code:
@@ -71,53 +67,12 @@ def _text_of(thing: Any) -> str:
 
 def display_film(steps: list[tuple[str, Picture]]) -> None:
     """Show steps in a player that starts at the last one; in a notebook only."""
-    if steps and _shell():
+    if steps and ipython():
         from IPython.display import display
 
         from minikv.course.player import play as player
 
         display(player(steps, at=-1))  # type: ignore[no-untyped-call]
-
-
-def _shell() -> Any:
-    """Return the IPython that runs this; `None` outside of one."""
-    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-
-
-def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str]) -> bool:
-    """Show words and, below them, a button for each answer offered, or else a field; return whether widgets run.
-
-    `press` gets the answer that is pressed or typed, and what it returns replaces the words.
-
-    >>> offer_answers("no guess yet", [], str)
-    False
-    """
-    shell = _shell()
-    try:
-        from ipywidgets import Button, HBox, Text
-    except ImportError:
-        shell = None
-    if shell is None:
-        return False
-
-    publish = shell.display_pub.publish
-
-    def say(words: str, **more: Any) -> None:
-        publish({"text/plain": words}, transient={"display_id": box.model_id}, **more)
-
-    def hear(control: Any, *_: Any) -> None:
-        """Answer a moment later: what was typed may arrive after the click or the Enter."""
-        later = asyncio.get_running_loop().call_later
-        later(0.1, lambda: say(press(control.description if offered else field.value), update=True))
-
-    field = Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
-    buttons = [Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
-    box = HBox(buttons if offered else [field, *buttons], layout={"flex_flow": "row wrap"})
-    for control in box.children:
-        control.on_msg(hear)
-    say(words)
-    publish({WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": box.model_id}})
-    return True
 
 
 def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str, Picture]]:
