@@ -27,6 +27,7 @@ import nbformat
 from nbclient import NotebookClient
 
 from minikv.course.pieces.piece import pieces_of
+from minikv.course.pieces.worlds import WIDGET_VIEW
 from minikv.files import replace
 
 if sys.version_info >= (3, 11):
@@ -45,7 +46,6 @@ MINE = os.devnull  # nobody's own work shows in a built notebook
 HIDDEN = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 KEPT = "tags", "jupyter", "transient"  # of a cell's metadata
 FOLD = re.compile(r"^fold\(", re.MULTILINE)  # a cell that shows the answer to a prediction
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def chapters() -> list[Path]:
@@ -183,9 +183,15 @@ def clean(notebook: Any) -> Any:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = [] if "measured" in cell.metadata.get("tags", []) else _joined(cell.outputs)
-            for output in cell.outputs:
-                output.get("data", {}).pop(WIDGET_VIEW, None)
+            cell.outputs = without_views(cell.outputs)
     return notebook
+
+
+def without_views(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without what only a live kernel shows, and none that was nothing else."""
+    for output in outputs:
+        output.get("data", {}).pop(WIDGET_VIEW, None)
+    return [output for output in outputs if output.get("data") != {}]
 
 
 def _joined(outputs: Sequence[Any]) -> list[Any]:

@@ -135,24 +135,21 @@ RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, 
 
 # -- what is chosen for the guide --------------------------------------------------------------------------------------
 
-# A lecture: minutes, chapters, what is shown.
+# A lecture: minutes, chapters, what is shown. The slides show the guesses, the goals and the film that are named.
 LECTURE = [
-    (10, "00", "The same chat without a cache and with one. Take guesses before you run the cell."),
-    (10, "00", "Type the room's suggestions into the playground until the goal is reached."),
-    (10, "01", "Bytes per token, and how few prompts fit. This is why a cache has to evict."),
-    (10, "02", "The careless pool: let the room find a way to break it before you scroll on."),
+    (10, "00", "The film of a chat without a cache and with one. Then its instructions get a clock: guess 0.a."),
+    (10, "00", "Type the room's suggestions into the playground, until you `make a prompt hit 8 tokens`."),
+    (10, "01", "Guess 1.a. Then bytes per token, and how few prompts fit. This is why a cache has to evict."),
+    (10, "02", "The careless pool. Guess 2.a, and let the room find a way to break it before you scroll on."),
     (20, "03", "The film at the top, step by step. Then guess 3.c, and `cut an edge in one step`."),
     (
         10,
         "04",
-        "Why a cached prompt can't be evicted while a request reads it. Then `protect more than half with two locks`.",
+        "The film at the top. Can a cached prompt be evicted while a request reads it? "
+        "Then `protect more than half with two locks`.",
     ),
     (10, "05", "`evict the prompt that was inserted last`: ask which prompt goes first, then press the button."),
-    (
-        10,
-        "08",
-        "The engine serves a chat through the tree, and not one answer changes. Then the map of the course.",
-    ),
+    (10, "08", "The engine serves a chat through the tree. Guess 8.e. Then the map of the course."),
 ]
 # A day from 9:00: the chapter that is read or built, or something else and its minutes.
 DAY = [

@@ -111,7 +111,7 @@ def test_tests_that_catch_enough_are_those_of_the_record_beside_a_file(judged_he
         remember(f"{test} test", mark)
     found = judge_class(tmp_path)
     assert found.as_json()["students"][0]["tests"] == ["3.6"]
-    assert str(found).splitlines()[1].endswith("1  tests: 3.6")
+    assert str(found).splitlines()[1].endswith("1 of 6  tests: 3.6")
 
 
 # -- a file that does harm --------------------------------------------------------------------------------------------
@@ -309,9 +309,38 @@ def test_names_as_course_systems_give_them(tmp_path):
     for name in ("my_minikv (1).py", "my_minikv.py"):
         (tmp_path / "gus" / name).write_text("")
     found = student_files(tmp_path)
-    assert list(found) == ["HW3 - Cem", "ana_12", "bela_1234_5678", "eli.zip", "fay.ipynb", "gus", "dana"]
+    assert list(found) == ["ana_12", "bela_1234_5678", "eli.zip", "fay.ipynb", "gus", "HW3 - Cem", "dana"]
     assert found["gus"].name == "my_minikv.py"
     assert judge_student("eli.zip", found["eli.zip"]).trouble == "no my_minikv.py was handed in; is one in this file?"
+
+
+def test_moodles_folders_and_files_are_shown_as_the_name(tmp_path):
+    added = "_98765_assignsubmission_file"
+    (tmp_path / f"Müller_Jürgen{added}_").mkdir()
+    for name in (f"Ana Ray{added}_my_minikv.py", f"Bo Yi{added}_my_minikv (1).py", "profile.py", "my_file_.py"):
+        (tmp_path / name).write_text("")
+    assert set(student_files(tmp_path)) == {"Müller_Jürgen", "Ana Ray", "Bo Yi", "profile", "my_file_"}
+
+
+def test_students_are_sorted_whether_or_not_they_write_capitals(tmp_path):
+    for name in ("bela", "Anna", "cem", "Dana", "anna"):
+        (tmp_path / name).mkdir()
+    assert list(student_files(tmp_path)) == ["Anna", "anna", "bela", "cem", "Dana"]
+
+
+def test_a_second_copy_of_a_students_file_is_asked_about(judged_here, tmp_path):
+    for name in ("alice.py", "alice (2).py", "bo (2).py", "cem (1)/my_minikv.py", "cem/my_minikv.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(ALLOC, "utf-8")
+    found = {each.name: each.trouble for each in judge_class(tmp_path).students}
+    copy = classroom.TWICE
+    assert found == {"alice": "", "alice (2)": copy, "bo (2)": "", "cem": "", "cem (1)": copy}
+
+
+def test_the_table_says_of_how_many_functions(judged_here, tmp_path):
+    (tmp_path / "anna.py").write_text(ALLOC, "utf-8")
+    head, anna = str(judge_class(tmp_path)).splitlines()[:2]
+    assert (head.split(), anna.split()[-3:]) == (["student", "02", "solved"], ["1", "of", str(len(pieces_of(2)))])
 
 
 @pytest.mark.parametrize("name", ["my_minikv", "my_minikv (1)", "my_minikv-2", "03_my_minikv"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import functools
 import inspect
 import itertools
@@ -13,6 +14,7 @@ import types
 import zlib
 from pathlib import Path
 
+import ipywidgets
 import numpy as np
 import pytest
 from chapters import NOTEBOOKS, ROOT, WRITTEN, code_cells, code_under, load, markdown
@@ -27,12 +29,14 @@ from minikv.course.pieces import (
     cost,
     fold,
     guess,
+    guessing,
     hint,
     mine,
     progress,
     solution,
     source,
     trial,
+    worlds,
 )
 from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.cost import work_of
@@ -45,7 +49,7 @@ from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of
 from minikv.course.pieces.record import predictions
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import Difference, judge, play_case
-from minikv.course.pieces.worlds import reference_world
+from minikv.course.pieces.worlds import reference_world, session
 from minikv.engine import (
     LAST,
     engine_files,
@@ -1594,6 +1598,97 @@ def test_what_was_asked_and_said_is_stored_in_bounds(notebook, capsys):
     capsys.readouterr()
     begin(4, {})
     assert len(capsys.readouterr().out) < 500
+
+
+# -- guesses that are pressed ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pressed(notebook, monkeypatch):
+    """What is shown where widgets run, as often as something is: the words, the answers offered, and their press."""
+    shown = []
+    monkeypatch.setattr(guessing, "offer_answers", lambda *parts: shown.append(parts) or True)
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "as_typed"),
+    [
+        ("how many?", "40", 40), ("how many?", " 4.0 ", 4.0), ("how many?", "16,384", (16, 384)),
+        ("how many?", "about 4", "about 4"), ("how many?", "'4'", "4"), ("how many?", "{1: 2}", {1: 2}),
+        ("how many?", " ", " "), ("how many?", "None", None), ("which? [., .]", "3, 1", (3, 1)),
+        ("which? [., .]", "[3]", [3]), ("'1' or '2'?", "1", "1"), ("'yes' or 'no'?", "no", "no"),
+        ("how many?", "(" * 1000, "(" * 1000),
+    ],
+)  # fmt: skip
+def test_a_pressed_guess_is_what_it_would_be_in_the_cell(question, said, as_typed, pressed, capsys):
+    guess("3.z", question, None)
+    ((_, offered, press),) = pressed
+    assert (said in offered) == bool(offered)
+    found = press(said), repr(session.guesses["3.z"]), repr(fold("3.z", 4))
+    session.begin(3)
+    guess("3.z", question, as_typed)
+    typed = capsys.readouterr().out.rstrip("\n") or pressed[-1][0]
+    assert found == (typed, repr(session.guesses["3.z"]), repr(fold("3.z", 4)))
+
+
+def test_each_press_is_a_vote_the_last_one_is_the_guess_and_none_in_the_cell_leaves_it(pressed, capsys):
+    guess("3.z", "how many?", None)
+    press = pressed[-1][2]
+    assert "Votes" not in press("4")
+    assert [press(said) for said in ("5", "4", "", "5")][-1].startswith("◆ 3.z: your guess is 5. Votes: 4 ×2, 5 ×2. N")
+    guess("3.z", "how many?", None)
+    assert pressed[-1][0] == "◆ 3.z: your guess is 5. Votes: 4 ×2, 5 ×2. Now run the next cell."
+    assert "Your guess was 5." in repr(fold("3.z", 4))
+    guess("3.z", "how many?", 4)
+    assert capsys.readouterr().out == "◆ 3.z: your guess is 4. Now run the next cell.\n"
+    guess("3.z", "how many?", None)
+    assert pressed[-1][0].startswith("◇ 3.z: no guess yet.")
+    begin(3, {})
+    assert not session.votes
+
+
+class Shell:
+    """An IPython that writes down what it is given to show."""
+
+    def __init__(self):
+        self.shown, self.display_pub = [], self
+
+    def publish(self, data, transient=None, update=False):
+        self.shown.append((data.get("text/plain"), (transient or {}).get("display_id"), update))
+
+
+@pytest.mark.parametrize(("question", "typed", "value"), [("how many?", "4", 4), ("'4' or '5'?", None, "4")])
+def test_what_is_pressed_replaces_the_words_that_the_page_keeps(question, typed, value, notebook, monkeypatch):
+    shell, rows, row = Shell(), [], ipywidgets.HBox
+    monkeypatch.setattr(worlds, "ipython", lambda: shell)
+    monkeypatch.setattr(ipywidgets, "HBox", lambda found, **more: rows.append(found) or row(found, **more))
+    guess("3.z", question, None)
+    (words, name, _), view = shell.shown
+    assert (words.startswith("◇ 3.z: no guess yet."), view) == (True, (None, None, False))
+    ((first, second),) = rows
+    if typed:
+        first.value = typed
+
+    async def hear(control, event):
+        control._handle_custom_msg({"event": event}, [])
+        await asyncio.sleep(0.2)
+
+    asyncio.run(hear(first, "submit" if typed else "click"))
+    said = f"◆ 3.z: your guess is {value!r}."
+    assert shell.shown[2:] == [(f"{said} Now run the next cell.", name, True)]
+    asyncio.run(hear(second if typed else first, "click"))
+    assert shell.shown[3:] == [(f"{said} Votes: {value!r} ×2. Now run the next cell.", name, True)]
+    assert session.guesses["3.z"].said == value
+
+
+def test_where_there_are_no_widgets_a_guess_prints(notebook, monkeypatch, capsys):
+    shell = Shell()
+    monkeypatch.setattr(worlds, "ipython", lambda: shell)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    guess("3.z", "how many?", None)
+    assert capsys.readouterr().out.startswith("◇ 3.z: no guess yet.")
+    assert not shell.shown
 
 
 def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import RUN_ALL, Page
+from browser import RUN_ALL, Page, serious_findings
 from chapters import NOTEBOOKS, load
 from nbconvert import HTMLExporter
 from nightly import by_day
@@ -78,3 +78,91 @@ def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):
     assert len(labels(page)) == folds(CHAPTER)
     assert not readable(page)
     page.close()
+
+
+# -- guesses without typing into a cell ------------------------------------------------------------------------------
+
+GUESSES = [
+    "from minikv import fold, guess",
+    'guess("9.y", "how many nodes?", None)',
+    'fold("9.y", 4)',
+    'guess("9.z", "is it \\"more\\" or \\"less\\"?", None)',
+    'fold("9.z", "more")',
+]
+RUN_CELL = """async (at) => {
+    const app = window.jupyterapp, notebook = app.shell.currentWidget.content;
+    notebook.deselectAll(); notebook.activeCellIndex = at;
+    return await app.commands.execute('notebook:run-cell');
+}"""
+
+
+class Room:
+    """A notebook with two predictions, after Run All; `said` are the outputs, cell by cell."""
+
+    def __init__(self, lab, tab):
+        cells = list(map(nbformat.v4.new_code_cell, GUESSES))
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        path = lab.root / "notebooks" / "guesses.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+        self.page, self.path = lab.open(tab, path.name), path
+
+    def cell(self, at):
+        return self.page.locator(".jp-CodeCell").nth(at)
+
+    def says(self, at, words):
+        self.cell(at).locator(".jp-OutputArea-output").filter(has_text=words).first.wait_for()
+
+    def press(self, at, name):
+        self.cell(at).get_by_role("button", name=name, exact=True).click()
+
+    def run(self, at):
+        assert self.page.evaluate(RUN_CELL, at)
+
+    def saved(self, at):
+        """What the file holds of a cell's output, in words, once the notebook is saved."""
+        self.page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
+        return [output["data"].get("text/plain") for output in load(self.path).cells[at].outputs]
+
+
+@pytest.fixture
+def room(lab, chromium):
+    tab = Page(chromium, height=1500)
+    yield Room(lab, tab)
+    assert serious_findings(tab.page, ".jp-CodeCell:nth-of-type(2) .jp-OutputArea") == []
+    assert (tab.leaks, tab.errors) == ([], [])
+    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
+    tab.context.close()
+
+
+def test_a_class_votes_in_a_field_and_the_next_cell_compares_the_last_guess(room):
+    field = room.cell(1).get_by_label("your guess", exact=True)
+    field.fill("5")
+    room.press(1, "guess")
+    room.says(1, "◆ 9.y: your guess is 5. Now run the next cell.")
+    field.fill("4")
+    field.press("Enter")
+    room.says(1, "◆ 9.y: your guess is 4. Votes: 5 ×1, 4 ×1. Now run the next cell.")
+    room.press(1, "guess")
+    room.says(1, "Votes: 5 ×1, 4 ×2.")
+    room.run(1)  # as Shift and Enter do after a click in the output
+    room.says(1, "◆ 9.y: your guess is 4. Votes: 5 ×1, 4 ×2. Now run the next cell.")
+    room.run(2)
+    room.says(2, "Your guess, 4, is correct.")
+    assert room.saved(1)[0] == "◆ 9.y: your guess is 4. Votes: 5 ×1, 4 ×2. Now run the next cell."
+
+
+def test_an_answer_that_a_question_offers_is_a_button(room):
+    assert room.saved(3)[0].startswith('◇ 9.z: no guess yet. Replace None with "more" or "less"')
+    room.press(3, "less")
+    room.says(3, "◆ 9.z: your guess is 'less'. Now run the next cell.")
+    room.press(3, "more")
+    room.says(3, "◆ 9.z: your guess is 'more'. Votes: 'less' ×1, 'more' ×1.")
+    room.run(4)
+    room.says(4, "Your guess, 'more', is correct.")
+
+
+def test_a_click_never_overtakes_what_was_typed_as_a_guess(room):
+    for number in range(10):
+        room.cell(1).get_by_label("your guess", exact=True).fill(str(number))
+        room.press(1, "guess")
+        room.says(1, f"your guess is {number}.")

@@ -124,6 +124,35 @@ def test_no_level_of_heading_is_skipped(site):
         assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), name
 
 
+def parts_of(page):
+    """The lines of each slide, without what is folded: heading, time, text, what is asked."""
+    bare = re.sub(r'<(style|script|details)\b.*?</\1>|<a class="headerlink.*?</a>', "", page, flags=re.DOTALL)
+    for part in bare.split("<h2>")[1:]:
+        words = html.unescape(re.sub(r"<[^>]+>", "", part))
+        yield [" ".join(line.split()) for line in words.splitlines() if line.strip()]
+
+
+def test_the_slides_are_the_parts_of_the_lecture_in_order_with_what_they_ask(site):
+    import teachers
+
+    page = (site / "slides.html").read_text("utf-8")
+    parts = list(parts_of(page))
+    assert len(parts) == len(teachers.LECTURE)
+    for (minutes, chapter, said), (heading, time, text, *asked) in zip(teachers.LECTURE, parts):
+        (notebook,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+        assert f"# {chapter} · {heading}\\n" in notebook.read_text("utf-8")
+        assert time.endswith(f" · {minutes} minutes · chapter {chapter}")
+        assert text.replace("’", "'") == said.replace("`", "")
+        labels = re.findall(r"\d\.[a-z]", said)
+        assert [label for label in labels if any(line.startswith(f"{label}: ") for line in asked)] == labels
+        assert [goal for goal in teachers.WAYS if f"`{goal}`" in said and teachers.WAYS[goal][0] not in asked] == []
+    answers = re.findall(r"<details><summary>(\d\.[a-z]): the answer", page)
+    assert answers == re.findall(r"\d\.[a-z]", " ".join(said for *_, said in teachers.LECTURE))
+    assert page.count("<summary>One way</summary>") == sum(said.count("`") // 2 for *_, said in teachers.LECTURE)
+    assert "<details open" not in page
+    assert 'href="slides.html"' in (site / "teachers.html").read_text("utf-8")
+
+
 LOOK = """() => ({
   films: document.querySelectorAll('.minikv-film').length,
   players: document.querySelectorAll('.minikv-film .minikv-player').length,
@@ -156,6 +185,42 @@ def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, 
         assert (tab.errors, tab.leaks) == ([], [])
         if NIGHTLY or name != LARGE or width == 390:
             assert serious_findings(tab.page) == []
+    tab.context.close()
+
+
+TOP = "() => [...document.querySelectorAll('h1, h2')].findLast(each => each.getBoundingClientRect().top < 60).innerText"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_arrow_keys_change_the_slide_and_its_film_steps(site, chromium, theme):
+    from browser import Page, serious_findings
+
+    tab = Page(chromium, 1280, 720, dark=theme == "dark", local=("file:", "data:", "blob:"))
+    tab.page.goto((site / "slides.html").as_uri())
+    films = tab.page.locator(".minikv-film")
+    assert films.count() == tab.page.locator(".minikv-film .minikv-player").count() >= 3
+    headings = tab.page.locator("h2").all_inner_texts()
+    seen = [tab.page.evaluate(TOP)]
+    for _ in range(len(headings) + films.count()):
+        tab.page.keyboard.press("ArrowRight")
+        seen.append(tab.page.evaluate(TOP))
+    assert [name for name, _ in itertools.groupby(seen)] == ["A 90-minute lecture", *dict.fromkeys(headings)]
+    tab.page.keyboard.press("PageUp")
+    tab.page.keyboard.press("ArrowLeft")
+    assert tab.page.evaluate(TOP) != seen[-1]
+    film = films.first
+    film.get_by_test_id("next").click()
+    assert "1. " in film.locator(".minikv-caption").inner_text()
+    now = tab.page.evaluate(TOP)
+    tab.page.keyboard.press("ArrowRight")  # in a film it is the film's
+    assert "2. " in film.locator(".minikv-caption").inner_text()
+    assert tab.page.evaluate(TOP) == now
+    found = tab.page.evaluate(LOOK)
+    assert found["wide"] == 0
+    assert (tab.errors, tab.leaks) == ([], [])
+    assert serious_findings(tab.page) == []
+    assert len(re.findall(rb"/Type\s*/Page\b", tab.page.pdf())) > len(headings)  # on paper each has its own page
     tab.context.close()
 
 

@@ -43,10 +43,14 @@ NO_HINT = "none of the stored mistakes; the first hint is: {}"
 NOT_MARKED = "has no answer: hand in the file that `check` writes"
 ALONE = "it failed in the notebook but passes when it runs alone: was something else changed there?"
 PACKED = (".zip", ".ipynb")
+TWICE = "is it a second copy? Keep one of the two"
 NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy
-_FILE = re.compile(r"[\s_.-]*my_minikv[\s_.-]*(?:\(?\d{1,2}\)?$)?")  # with the number of an attempt or a copy
+_FILE = re.compile(  # what Moodle adds to a name, and our own, with the number of an attempt or a copy
+    r"_\d+_assignsubmission_file_?(?=my_minikv|$)|"
+    r"[\s_.-]*my_minikv(?!\.[a-z])[\s_.-]*(\(?\d{1,2}\)?$)?"
+)
 
 
 class Judged(NamedTuple):
@@ -97,19 +101,15 @@ def student_files(folder: Path) -> dict[str, Path | None]:
 'dana': 'dana_my_minikv.py', 'eli': 'eli.py'}
     """
     found: dict[str, Path | None] = {}
-    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
+    for entry in sorted(folder.iterdir(), key=lambda path: (path.name.casefold(), path)):
+        name = _FILE.sub("", entry.name.removesuffix(".py"))
         if entry.name.startswith((".", "__")):
             continue
-        if entry.is_dir():
-            inside = [path for path in entry.rglob("*my_minikv*.py") if not path.parent.name.endswith("_older")]
-            found[entry.name] = min(
-                inside, key=lambda path: (len(path.parts), path.stem != "my_minikv", path.as_posix()), default=None
-            )
-        elif entry.suffix in PACKED:
-            found[entry.name] = entry
-        elif entry.suffix == ".py":
-            name = _FILE.sub("", entry.stem)
-            found[name if _SOMEBODY.search(name) and name not in found else entry.name] = entry
+        inside = [path for path in entry.rglob("*my_minikv*.py") if not path.parent.name.endswith("_older")]
+        first = min(inside, key=lambda path: (len(path.parts), path.stem != "my_minikv", path), default=None)
+        file = first if entry.is_dir() else entry
+        if file is None or file.suffix in (".py", *PACKED):
+            found[name if _SOMEBODY.search(name) and name not in found else entry.name] = file
     return found
 
 
@@ -137,9 +137,9 @@ def judge_student(name: str, file: Path | None) -> Student:
             doing = f"{now} was judged" if now else "the file ran"
             ended = f"the process {message.get('end', 'wrote what is not a verdict')} while {doing}"
             trouble = trouble or one_line(message.get("error", ended), 200)
-    is_nameless = name.endswith(".py") and not _SOMEBODY.search(_FILE.sub("", name[:-3]))
+    nameless = NAMELESS * (name.endswith(".py") and not _SOMEBODY.search(_FILE.sub("", name[:-3])))
     tests = () if _FILE.sub("", file.stem) else good_tests(file.parent)
-    return Student(name, pieces, trouble or NAMELESS * is_nameless, tests)
+    return Student(name, pieces, trouble or nameless, tests)
 
 
 def judge_file(say: Say, path: str) -> None:
@@ -184,13 +184,14 @@ def _loaded(path: Path) -> tuple[dict[str, str], dict[str, str], World]:
 
 
 def _judged(piece: Piece, own: str, world: World) -> Judged:
+    unknown = NO_HINT.format(piece.hints[0])
     made = attempt(lambda: world_with(piece.name, own, world))
     if made.error is not None:
-        return Judged(WRONG, f"its section does not run by itself: {made}", NO_HINT.format(piece.hints[0]))
+        return Judged(WRONG, f"its section does not run by itself: {made}", unknown)
     found = verdict_on(piece, made.value[piece.name], made.value)
     if found.mark == FAILED:
         hint = NO_END if found.words.endswith(NO_END) else found.hint.partition(": ")[2]
-        return Judged(WRONG, found.words, hint or NO_HINT.format(piece.hints[0]))
+        return Judged(WRONG, found.words, hint or unknown)
     if found.mark != RIGHT:
         return Judged(MISSING, found.words * found.words.startswith(CANNOT))
     return Judged(PRINTED if is_as_printed(own, piece.name, piece.solution) else SOLVED)
@@ -207,12 +208,13 @@ def judge_class(folder: Path, tick: Tick = quiet) -> ClassReport:
     >>> (home / "anna").mkdir()
     >>> print(judge_class(home))
     student  solved
-    anna          0  no my_minikv.py was handed in
+    anna      0 of 0  no my_minikv.py was handed in
     """
-    students = []
-    for name, file in student_files(folder).items():
+    students, files = [], student_files(folder)
+    for name, file in files.items():
         tick(name)
-        students.append(judge_student(one_line(name), file))
+        student, is_copy = judge_student(one_line(name), file), name.rpartition(" (")[0] in files
+        students.append(student._replace(trouble=student.trouble or TWICE * is_copy))
     return ClassReport(students)
 
 
@@ -228,23 +230,23 @@ class ClassReport:
         found: dict[tuple[Piece, str], list[Student]] = {}
         for piece in all_pieces():
             for student in self.students:
-                if student.at(piece).mark == WRONG:
-                    found.setdefault((piece, student.at(piece).hint), []).append(student)
+                if (judged := student.at(piece)).mark == WRONG:
+                    found.setdefault((piece, judged.hint), []).append(student)
         return sorted(((*key, students) for key, students in found.items()), key=lambda each: -len(each[2]))
 
     @property
     def begun(self) -> list[Sequence[Piece]]:
         """The pieces of each chapter in which somebody has one."""
-        ids = set[str]().union(*(each.pieces for each in self.students))
+        ids = {id for each in self.students for id in each.pieces}
         return [pieces for pieces in map(pieces_of, CHAPTERS) if ids & {piece.id for piece in pieces}]
 
     def as_json(self) -> dict[str, Any]:
         """Return the whole report as plain data."""
-        students = []
-        for each in self.students:
-            pieces = {id: judged._asdict() for id, judged in each.pieces.items()}
-            students.append({"student": each.name, "solved": each.solved, "tests": each.tests, "pieces": pieces,
-                             "trouble": each.trouble})  # fmt: skip
+        students = [
+            {"student": each.name, "solved": each.solved, "tests": each.tests,
+             "pieces": {id: judged._asdict() for id, judged in each.pieces.items()}, "trouble": each.trouble}
+            for each in self.students
+        ]  # fmt: skip
         mistakes = [
             {"piece": piece.id, "hint": hint, "students": [each.name for each in students]}
             for piece, hint, students in self.mistakes
@@ -263,21 +265,20 @@ class ClassReport:
         return text.getvalue().rstrip("\n")
 
     def __str__(self) -> str:
-        rows = [["student", *(f"{pieces[0].chapter:02d}" for pieces in self.begun)]]
+        begun = self.begun
+        rows = [["student", *(f"{own[0].chapter:02d}" for own in begun), "solved"]]
         for each in self.students:
-            rows.append([each.name, *("".join(_SIGNS[each.at(piece).mark] for piece in own) for own in self.begun)])
+            signs = ["".join(_SIGNS[each.at(piece).mark] for piece in own) for own in begun]
+            tests = f"  tests: {', '.join(each.tests)}" if each.tests else ""
+            rows.append([each.name, *signs, f"{each.solved:2} of {sum(map(len, begun))}{tests}  {each.trouble}"])
         wide = [max(map(len, column)) for column in zip(*rows)]
-        ends = ["solved"]
-        for each in self.students:
-            own = f"  tests: {', '.join(each.tests)}" if each.tests else ""
-            ends.append(f"{each.solved:6}{own}  {each.trouble}".rstrip())
-        lines = ["  ".join([*map(str.ljust, row, wide), end]) for row, end in zip(rows, ends)]
-        if self.begun:
+        lines = ["  ".join(map(str.ljust, row, wide)).rstrip() for row in rows]
+        if begun:
             lines += ["", ", ".join(f"{sign} {mark}" for mark, sign in _SIGNS.items())]
         for piece, hint, students in self.mistakes:
-            names = ", ".join(each.name for each in students)
-            said = f"{len(students)} × {piece.id} {piece.name}: {hint}", f"    {names}"
+            names = "    " + ", ".join(each.name for each in students)
+            said = f"{len(students)} × {piece.id} {piece.name}: {hint}"
             shown = students if hint.startswith(NO_HINT[:9]) else students[:1]  # each may be another mistake
             cases = [f"    {each.name}: {each.at(piece).words}" for each in shown if each.at(piece).words]
-            lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (*said, *cases))]
+            lines += ["", *(fill(line, WIDTH, subsequent_indent="    ") for line in (said, names, *cases))]
         return "\n".join(lines)

@@ -43,7 +43,7 @@ html_theme_options = {
     "search_as_you_type": False,
 }
 html_sidebars = {name: [] for name in ("index", "start", "caches", "teachers", "search")}  # they have no neighbors
-html_static_path = ["static"]
+html_static_path, templates_path = ["static"], ["templates"]
 html_css_files = ["site.css"]
 html_favicon = "static/icon.svg"
 html_show_search_summary = False  # from a file, a browser may not read the pages that were found
@@ -82,6 +82,11 @@ def add_player(app: Any, pagename: str, templatename: str, context: dict[str, An
         code = script().replace("export default { render };", "").replace("export function", "function")
         begin = (HERE / "films.js").read_text("utf-8")
         context["body"] += f'<style>{style_sheet()}</style><script type="module">\n{code}\n{begin}</script>'
+
+
+def as_slides(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> str | None:
+    """Return the template of the slides of the lecture, for that page."""
+    return "slides.html" if pagename == "slides" else None
 
 
 # -- the reference ----------------------------------------------------------------------------------------------------
@@ -140,6 +145,7 @@ def setup(app: Any) -> None:
     """Connect them to Sphinx."""
     app.connect("html-page-context", add_player)
     app.connect("html-page-context", add_card)
+    app.connect("html-page-context", as_slides)
     app.connect("autodoc-process-docstring", convert)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-signature", sign)

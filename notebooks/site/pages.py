@@ -24,8 +24,9 @@ from nbclient import NotebookClient
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
 sys.path.insert(0, str(NOTEBOOKS))
-from build import title
+from build import title, without_views
 from films import player_page
+from slides import slides
 
 import minikv
 import minikv_tools
@@ -76,6 +77,9 @@ def execute(page: Any) -> None:
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
     NotebookClient(page, timeout=300, resources=resources, store_widget_state=False).execute()
     page.cells.pop(0)
+    for cell in page.cells:
+        if cell.cell_type == "code":
+            cell.outputs = without_views(cell.outputs)
 
 
 def without_gaps(text: str, level: int) -> tuple[str, int]:
@@ -165,7 +169,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.copy(path, folder)
     shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
     film = player_page(film_of_sharing().player(still=3))[0]["text/html"]
-    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film}
+    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film,
+              "`slides.html`": "[`slides.html`](slides.md)"}  # fmt: skip
     for path in folder.glob("*.md"):
         text = path.read_text("utf-8")
         for mark, words in filled.items():
@@ -175,10 +180,12 @@ def main(arguments: Sequence[str]) -> int:
         path.write_text(text, "utf-8")
     (folder / "reference").mkdir(exist_ok=True)
     write_reference(folder / "reference")
+    pages = {}
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
-        page = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
+        page = pages[notebook.stem] = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
         nbformat.write(page, folder / notebook.name)
         print(notebook.name, flush=True)
+    (folder / "slides.md").write_text(slides((HERE / "teachers.md").read_text("utf-8"), pages), "utf-8")
     return 0
 
 

@@ -28,7 +28,7 @@ from minikv.course.pieces.record import (
     standing,
     tried_tests,
 )
-from minikv.course.pieces.worlds import session
+from minikv.course.pieces.worlds import offer_answers, session
 from minikv.testing.attempt import short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -46,6 +46,9 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so are
     a word that the question does not offer, and more or fewer values than it asks for.
 
+    Where widgets run, an open guess has a button for each answer that the question offers, or a field. What is pressed
+    counts as if it stood in the cell; several presses are votes, and the last one is the guess. `None` leaves it.
+
     >>> guess("3.7", "how many nodes are there?", None)
     ◇ 3.7: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
     >>> guess("3.7", "how many nodes are there?", 4)
@@ -59,37 +62,62 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     >>> guess("3.7", "which pages? [., .]", 4)
     ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
     """
-    name = _name(label)
-    prediction = session.guesses[name] = Guess(str(question)[:MOST_ASKED])
+    name, asked = _name(label), str(question)
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
-    if value is None or value is ... or (isinstance(value, str) and not value.strip()):
-        act = "Replace None with" if answer else "After the question, add"
-        print(f"{_NO_GUESS} {name}: no guess yet. {act} {_form_of(str(question))}, then run the next cell.")
-    elif not _is_plain(value):
+    act = "Replace None with" if answer else "After the question, add"
+    offered, votes = _options(asked), session.votes[name]
+
+    def record(said: Any, presses: int = 0) -> str:
+        """Put the prediction into the session, with what was said if that counts, and say what happened."""
+        prediction = session.guesses[name] = Guess(asked[:MOST_ASKED])
+        if refused := _refused(asked, said, act):
+            return f"{_NO_GUESS} {name}: {refused}"
+        prediction.said, words = said, short_repr(said)
+        votes.update([words] * presses)
+        counts = ", ".join(f"{each} ×{count}" for each, count in votes.items())
+        tally = f" Votes: {counts}." if votes.total() > 1 else ""
+        return f"{_GUESSED} {name}: your guess is {words}.{tally} Now run the next cell."
+
+    if not _is_missing(value):
+        votes.clear()
+        print(record(value))
+        return
+    words = record(session.guesses[name].said if votes else value)  # the cell's None leaves what was pressed
+    if not offer_answers(words, offered, lambda text: record(text if offered else _literal(text), 1)):
+        print(words)
+
+
+def _refused(question: str, value: Any, act: str) -> str:
+    """Return why a value is no guess; nothing of one that is."""
+    offered, form = _options(question), _form_in(question)
+    if _is_missing(value):
+        return f"no guess yet. {act} {_form_of(question)}, then run the next cell."
+    if not _is_plain(value):
         instead = 'Write a number, a list such as [1, 2], or words in "quotes".'
-        print(f"{_NO_GUESS} {name}: a {type(value).__name__} can't be a guess. {instead}")
-    elif isinstance(value, str) and (offered := _options(str(question))) and _chosen(value, offered) is None:
-        print(f"{_NO_GUESS} {name}: {short_repr(value)} is not one of the answers to choose from: {_listed(offered)}.")
-    elif (form := _form_in(str(question))) and (has := len(_meaning(value, []))) != (asked := form.count(",") + 1):
+        return f"a {type(value).__name__} can't be a guess. {instead}"
+    if isinstance(value, str) and offered and _chosen(value, offered) is None:
+        return f"{short_repr(value)} is not one of the answers to choose from: {_listed(offered)}."
+    if form and "..." not in form and (has := len(_meaning(value, []))) != (asked := form.count(",") + 1):
         said = f"{asked} values are asked for, {form}, and your guess has {has}"
-        print(f"{_NO_GUESS} {name}: {said}. It doesn't count: change it and run this cell again.")
-    else:
-        prediction.said = value
-        print(f"{_GUESSED} {name}: your guess is {short_repr(value)}. Now run the next cell.")
+        return f"{said}. It doesn't count: change it and run this cell again."
+    return ""
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is ... or (isinstance(value, str) and not value.strip())
 
 
 def _form_of(question: str) -> str:
     """Say how to write the answer to a question: in the form at its end, or as one of the words that it offers."""
     if offered := _options(question):
         return f"{_listed(offered)} (keep the quotes)"
-    found = _FORM.search(question)
-    return f"your answer in the form {found[0]}" if found else 'a number, or with words in "quotes"'
+    form = _form_in(question)
+    return f"your answer in the form {form}" if form else 'a number, or with words in "quotes"'
 
 
 def _form_in(question: str) -> str:
-    """Return the form at the end of a question, if it says how many values are asked for."""
-    found = _FORM.search(question)
-    return found[0] if found and "..." not in found[0] else ""
+    """Return the form at the end of a question, if there is one."""
+    return "".join(_FORM.findall(question))
 
 
 def _options(question: str) -> list[str]:
@@ -183,8 +211,8 @@ class Folded:
         return f'Your guess was {short_repr(guessed)}. Open "Why" below to see what you missed.'
 
     def __repr__(self) -> str:
-        lines = [f"{self.label}, the answer: {short_repr(self.answer)}", *map(_text, self.things)]
-        return "\n".join([self.verdict, *lines] if self.verdict else lines)
+        answer = f"{self.label}, the answer: {short_repr(self.answer)}"
+        return "\n".join([*[self.verdict] * bool(self.verdict), answer, *map(str, self.things)])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         summary = f"{self.label}: the answer" + ("" if self.verdict else " (make your guess, then click)")
@@ -215,10 +243,16 @@ def _meaning(value: Any, answer: Any) -> Any:
     if isinstance(value, str):
         word, found = value.strip().lower(), _NUMBER.findall(value[:MOST_LETTERS])
         value = [_WORDS[word]] if word in _WORDS else [float(number.replace(",", "")) for number in found]
-        with contextlib.suppress(Exception):  # it is no value: a thousand brackets, say
-            if isinstance(said := ast.literal_eval(word), (int, float, list, tuple)):
-                value = _one_number(said, answer)
+        if isinstance(said := _literal(word), (int, float, list, tuple)):
+            value = _one_number(said, answer)
     return _as_list(value)
+
+
+def _literal(text: str) -> Any:
+    """Return the value that a text has in Python; the text where it has none: a thousand brackets, say."""
+    with contextlib.suppress(Exception):
+        return ast.literal_eval(text.strip())
+    return text
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -226,14 +260,10 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _text(thing: Any) -> str:
-    return thing.text if isinstance(thing, Picture) else str(thing)
-
-
 def _html(thing: Any) -> str:
     """A thing as HTML: a picture as an image, since inline SVG is taken out of a notebook that is not trusted."""
     image = thing.html if isinstance(thing, Picture) else None
-    return image or f"<pre>{escape(_text(thing))}</pre>"
+    return image or f"<pre>{escape(str(thing))}</pre>"
 
 
 def progress(chapters: int | Iterable[int] | None = None) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
+from operator import itemgetter
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -93,17 +94,15 @@ def _likeliest(mine: Sequence[_Play], others: Sequence[tuple[WrongAnswer, list[_
     of them. The one that differs so most often is taken, then the one with the fewest failures; a tie gives `None`.
     """
     ranked = []
-    for number, (_, side) in enumerate(others):
+    for wrong, side in others:
         pairs = [(theirs.alike, own.alike) for theirs, own in zip(side, mine)]
         failures = [pair for pair in pairs if pair[0] is not None]
         same = sum(theirs == own for theirs, own in failures)
         is_part = len(side) == len(mine) and all(own is not None for _, own in failures)
         if is_part and same >= 3 and 2 * same >= len(failures):
-            ranked.append((same, -len(failures), number))
-    ranked.sort(reverse=True)
-    if not ranked or (len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]):
-        return None
-    return others[ranked[0][2]][0]
+            ranked.append(((same, -len(failures)), wrong))
+    best = [wrong for rank, wrong in ranked if rank == max(ranked, key=itemgetter(0))[0]]
+    return best[0] if len(best) == 1 else None
 
 
 def hint_for_exercise(exercise: Piece, world: World, found: Difference) -> str | None:

@@ -76,8 +76,8 @@ def require_numbering(said: object, name: str) -> None:
     minikv.course.pieces.record.NotOursError: the file has numbering 1 of the pieces; this version of minikv has 2
     """
     if said != NUMBERING:
-        ours = f"this version of minikv has {NUMBERING}"
-        raise NotOursError(f"{name} has numbering {bounded(said)} of the pieces; {ours}")
+        ours = f"of the pieces; this version of minikv has {NUMBERING}"
+        raise NotOursError(f"{name} has numbering {bounded(said)} {ours}")
 
 
 def set_old_aside(numbering_of_pieces: Callable[[str], object]) -> None:
@@ -236,7 +236,7 @@ def as_json() -> dict[str, Any]:
 def _recalled(aloud: bool, record: Path | None = None) -> dict[str, Any]:
     try:
         record = record or record_path()
-        return {} if record is None else _entries(record)
+        return _entries(record) if record else {}
     except (OSError, ValueError) as error:
         if aloud:
             print(f"{sign(WRONG)} your record of marks can't be read: {error}")
@@ -275,7 +275,7 @@ def _marks(entries: dict[str, Any]) -> dict[str, str]:
 
 def _missed(entries: dict[str, Any]) -> dict[str, dict[str, str]]:
     found = {label: mark for label, mark in entries.items() if isinstance(mark, dict)}
-    return {label: mark for label, mark in found.items() if all(type(mark.get(k)) is str for k in ("question", "said"))}
+    return {label: mark for label, mark in found.items() if type(mark.get("question")) is type(mark.get("said")) is str}
 
 
 def _entries(record: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -19,7 +18,7 @@ from minikv.course.pictures.svg import captioned, words_svg
 from minikv.course.pieces.piece import Piece, find_piece
 from minikv.course.pieces.props import bracketed
 from minikv.course.pieces.trial import Difference, PlayedFrame, play_case
-from minikv.course.pieces.worlds import reference_world
+from minikv.course.pieces.worlds import ipython, reference_world
 from minikv.engine import World, engine_sections
 from minikv.testing.attempt import short_repr
 
@@ -68,7 +67,7 @@ def _text_of(thing: Any) -> str:
 
 def display_film(steps: list[tuple[str, Picture]]) -> None:
     """Show steps in a player that starts at the last one; in a notebook only."""
-    if steps and "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+    if steps and ipython():
         from IPython.display import display
 
         from minikv.course.player import play as player
@@ -82,18 +81,19 @@ def both_films(piece: Piece, world: World, found: Difference) -> list[tuple[str,
     None, where both look alike in the end: then the words say it all.
     """
     yours, theirs = (play_case(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
-    last = [frames[found.at].picture for frames in (yours, theirs) if found.at < len(frames)]
-    if len(last) == 2 and None not in last and last[0].text == last[1].text:
+    both = [str(frames[found.at].picture) for frames in (yours, theirs) if found.at < len(frames)]
+    if len(both) == 2 and both[0] == both[1] != "None":
         return []
     steps = []
-    for at in range(found.at + 1):
-        sides = {"yours": yours[at].picture if at < len(yours) else None, "expected": theirs[at].picture}
-        if sides["yours"] is None and sides["expected"] is not None:
+    for at, frame in enumerate(theirs[: found.at + 1]):
+        own = yours[at].picture if at < len(yours) else None
+        if own is None and frame.picture is not None:
             missing = CANNOT_BE_DRAWN if at < len(yours) else ENDED
-            sides["yours"] = Picture(missing, partial(words_svg, missing))
+            own = Picture(missing, partial(words_svg, missing))
+        sides = {"yours": own, "expected": frame.picture}
         pictures = [_titled(name, picture) for name, picture in sides.items() if picture is not None]
         if pictures:
-            steps.append((theirs[at].caption, beside(*pictures)))
+            steps.append((frame.caption, beside(*pictures)))
     return steps
 
 
@@ -164,7 +164,7 @@ def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
 
 def _share(share: float) -> Box:
     """A share as two decimals, without the leading 0, on the color between none and all."""
-    part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
+    part = min(1.0, max(0.0, share))  # and none for NaN
     colors = [round(none + part * (full - none)) for none, full in zip(_NONE, _ALL)]
     fill = ",".join(map(str, colors))
     word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"

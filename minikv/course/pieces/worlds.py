@@ -1,10 +1,12 @@
-"""A session, and the worlds of pieces: the learner's names with the package's classes, and the package's alone."""
+"""A session, buttons in its notebook, and the worlds of pieces: the learner's names or the package's alone."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 from minikv.course.pieces.piece import Piece
 from minikv.engine import World, classes_for, engine_world, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import attempt
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 @dataclass
@@ -23,6 +27,7 @@ class Session:
     aside: set[str] = field(default_factory=set)  # pieces of the learner's file that no longer pass
     waiting: dict[str, dict[str, str]] = field(default_factory=dict)  # right pieces that do not fit the file yet
     guesses: dict[str, Any] = field(default_factory=dict)  # by label
+    votes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # pressed, by label
     hints_given: dict[str, int] = field(default_factory=dict)  # by piece, how many
     advised: set[str] = field(default_factory=set)  # the advice that was given
 
@@ -32,6 +37,50 @@ class Session:
 
 
 session = Session()
+
+
+def ipython() -> Any:
+    """Return the IPython that runs this; `None` outside of one.
+
+    >>> ipython() is None
+    True
+    """
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str]) -> bool:
+    """Show words and, below them, a button for each answer offered, or else a field; return whether widgets run.
+
+    `press` gets the answer that is pressed or typed, and what it returns replaces the words.
+
+    >>> offer_answers("no guess yet", [], str)
+    False
+    """
+    shell = ipython()
+    try:
+        from ipywidgets import Button, HBox, Text
+    except ImportError:
+        shell = None
+    if shell is None:
+        return False
+    publish = shell.display_pub.publish
+
+    def say(words: str, **more: Any) -> None:
+        publish({"text/plain": words}, transient={"display_id": box.model_id}, **more)
+
+    def hear(control: Any, *_: Any) -> None:
+        """Answer a moment later: what was typed may arrive after the click or the Enter."""
+        later = asyncio.get_running_loop().call_later
+        later(0.1, lambda: say(press(control.description if offered else text.value), update=True))
+
+    text = Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
+    buttons = [Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
+    box = HBox(buttons if offered else [text, *buttons], layout={"flex_flow": "row wrap"})
+    for control in box.children:
+        control.on_msg(hear)
+    say(words)
+    publish({WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": box.model_id}})
+    return True
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
