@@ -45,6 +45,7 @@ MINE = os.devnull  # nobody's own work shows in a built notebook
 # The code of a cell is hidden: by Jupyter, by MyST-NB, and by nbconvert in a page that it exports.
 HIDDEN = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 KEPT = "tags", "jupyter", "transient"  # of a cell's metadata
+FIRST = "# set-up: run this cell first, and then each cell from the top (Shift+Enter)"  # all that a folded cell shows
 FOLD = re.compile(r"^fold\(", re.MULTILINE)  # a cell that shows the answer to a prediction
 
 
@@ -137,10 +138,10 @@ def title(name: str) -> str:
 def setup_code(address: dict[str, str], chapter: int | None) -> str:
     """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin."""
     if chapter is None:
-        return f"{install_code(address)}\nfrom minikv import fold, guess"
+        return f"{FIRST}\n{install_code(address)}\nfrom minikv import fold, guess"
     verbs = "from minikv import catch, check, fold, guess, hint, mine, progress, solution, source"
     more = "from minikv.course.pieces import begin, careless"
-    return f"{install_code(address)}\n{verbs}\n{more}\n\nbegin({chapter}, globals())"
+    return f"{FIRST}\n{install_code(address)}\n{verbs}\n{more}\n\nbegin({chapter}, globals())"
 
 
 def install_code(address: dict[str, str]) -> str:

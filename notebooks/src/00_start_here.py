@@ -8,7 +8,7 @@ In this notebook a small language model answers three questions. Then you take a
 
 {{time}} **Needs** a little Python; no GPU, no network, no earlier chapter. **New words** token, prefill, prefix, slot, hit rate. The [glossary](map_and_glossary.ipynb) lists all the words of the course.
 
-The model has 1.8 million parameters and was trained on this course's text. It can talk about KV caches and nothing else.
+The model has 1.8 million parameters and was trained on this course's text. It can talk about KV caches and nothing else. Run each cell from the top, with Shift+Enter; the first answers take a few seconds.
 """
 
 # %%

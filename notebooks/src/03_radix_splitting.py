@@ -44,7 +44,7 @@ prompts = [list((DESK["system"] + text).encode()) for text in asked]
 """
 You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`: later in this chapter, a token will be a whole page, a tuple.
 
-The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
+The set-up cell at the top of this notebook puts every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
 
 #### 3.1 You write: `common` (5 minutes)
 """
