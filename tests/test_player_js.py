@@ -843,3 +843,86 @@ def test_what_an_operation_called_is_in_a_fold(widget):
     assert tab.page.locator("#one .minikv-notes").text_content() == ""
     tab.page.locator("#one [data-testid=next]").click()
     assert inside.locator("summary").text_content() == "it called nothing"
+
+
+# -- another reel ---------------------------------------------------------------------------------------------------
+
+GROWN = """(reel) => {
+    model_one.set("reel", reel);
+    model_one.set("index", reel.captions.length - 1);
+    heard.one();
+    document.getAnimations().forEach((one) => one.pause());
+}"""
+
+
+@pytest.fixture
+def grown(widget):
+    """A player of two prompts, and how it is given the reel of more of them."""
+
+    def reel(*prompts):
+        manager = CacheManager(8)
+        with record(manager) as film:
+            for prompt in prompts:
+                with film.step(f"serve {prompt}"):
+                    sequence = manager.start(prompt)
+                    manager.advance(sequence)
+                    manager.finish(sequence)
+        return json.loads(json.dumps(film.reel.as_dict()))
+
+    def grow(*prompts):
+        tab.page.evaluate(GROWN, reel(*prompts))
+        return tab.page.locator("#one")
+
+    tab = widget(reel([1, 2, 3, 4], [7]))
+    return grow
+
+
+def test_another_reel_is_shown_at_its_step_and_can_be_stepped_through(grown):
+    one = grown([1, 2, 3, 4], [7], [1, 2, 9])
+    assert one.get_attribute("data-step") == "3"
+    assert one.locator("[data-testid=count]").text_content() == "step 3 of 3"
+    assert one.locator(".minikv-line").all_text_contents()[1:] == [f"{i}. serve {p}" for i, p in enumerate(
+        ["[1, 2, 3, 4]", "[7]", "[1, 2, 9]"], start=1)]  # fmt: skip
+    one.locator("[data-testid=prev]").click()
+    assert one.locator(".minikv-caption").text_content() == "2. serve [7]"
+    grown([1, 2, 3, 4])
+    assert one.locator(".minikv-caption").text_content() == "1. serve [1, 2, 3, 4]"
+    assert one.evaluate("e => [...e.children].map((part) => part.className)") == [
+        "minikv-bar", "minikv-steady", "minikv-inside", "minikv-scene", "minikv-below"]  # fmt: skip
+
+
+def test_after_another_reel_the_chosen_node_the_speed_and_the_fold_are_as_they_were(grown):
+    one = grown([1, 2, 3, 4])
+    one.locator("[data-testid=speed]").select_option("600")
+    one.locator(".minikv-inside summary").click()
+    one.locator('g.node[data-part="1"]').click()
+    grown([1, 2, 3, 4], [1, 2, 9])
+    assert one.locator(".minikv-story").text_content() == "node 1  [3 4]"
+    assert "split" in one.locator(".minikv-events").text_content()
+    assert one.locator('g.node[data-part="1"] .minikv-ring').count() == 1
+    assert one.locator("[data-testid=speed]").input_value() == "600"
+    assert one.locator(".minikv-inside").evaluate("e => e.open")
+    assert one.evaluate("e => e.style.minHeight") == ""
+
+
+def test_the_nodes_glide_into_another_reel_from_where_they_were(grown):
+    one = grown([1, 2, 3, 4], [7])
+    one.page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    place = "e => { const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }"
+    node = one.locator('g.node[data-part="1"]')
+    was = node.evaluate(place)
+    grown([1, 2, 3, 4], [7], [1, 2, 9], [6])
+    assert node.evaluate(place) == pytest.approx(was, abs=1)
+    one.page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    assert node.evaluate(place) != pytest.approx(was, abs=1)
+
+
+def test_a_film_that_plays_when_another_reel_comes_stops_at_that_ones_step(grown):
+    one = grown([1, 2, 3, 4], [7])
+    one.locator("[data-testid=speed]").select_option("240")
+    one.locator("[data-testid=play]").click()
+    grown([1, 2, 3, 4], [7], [1, 2, 9])
+    one.page.wait_for_timeout(400)
+    assert one.get_attribute("data-step") == "3"
+    assert one.page.evaluate("model_one.get('index')") == 3
+    assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
