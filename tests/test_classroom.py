@@ -418,8 +418,8 @@ def test_every_goal_is_in_the_guide_and_can_be_reached_as_it_says():
     for goal, (_, steps) in teachers.WAYS.items():
         room = playground(goal=goal)
         for verb, what in steps:
-            (room.amount if isinstance(what, int) else room.prompt).value = what
-            room.buttons[verb].click()
+            room.controls["tokens" if isinstance(what, int) else "prompt"].value = what
+            room.controls[verb].click()
         assert "done, in" in room.text.splitlines()[0], goal
 
 
