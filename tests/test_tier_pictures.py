@@ -219,7 +219,7 @@ def test_a_reset_forgets_host_memory_too():
     room = playground(capacity=6, host_pages=8)
     pressed(room, "insert", "1 2 3")
     pressed(room, "evict", tokens=3)
-    assert pressed(room, "reset") == "everything is forgotten"
+    pressed(room, "reset")
     assert pressed(room, "match") == "nothing of it is cached"
     assert "host memory: 8 of 8 free" in room.text
 

@@ -1,25 +1,24 @@
 """Scenes to begin a lesson with, which are scripts, so that undo walks back through them, and goals to play for.
 
-A goal begins with a scene, and says whether it is reached and, if not, what is missing.
+A goal is a scene with tests: each says what is missing while it is not met.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from minikv.course.film import Frame
-from minikv.course.playground.live import History
+from minikv.course.playground.live import Done, History
 from minikv.course.playground.steps import Step, steps_in
 from minikv.errors import bounded
 
-StepsDone = list[tuple[Step, int, Frame]]  # each with how many tokens of its prompt were cached
+Test = Callable[[History, list[Done]], Any]
 
 
 class Scene(NamedTuple):
     """A script, and a prompt to continue with; `hint` says what to look at.
 
-    In a goal, `missing` says what is missing to reach it, and is empty once it is reached. It looks at the history,
+    In a goal, `tests` has what is missing, each with how it is seen that it is not. A test looks at the history,
     which knows what was refused last, and at the player's own steps, those after the scene's.
 
     >>> print(*Scene("a", "", "set page_size 2, insert 1 2 in B", "1 3").steps, sep="; ")
@@ -30,27 +29,25 @@ class Scene(NamedTuple):
     hint: str
     script: str
     then: str
-    missing: Callable[[History, StepsDone], str] | None = None
+    tests: dict[str, Test] | None = None
 
     @property
     def steps(self) -> list[Step]:
         """The scene as history, from an empty cache on."""
         return [Step("scene", self.name), *steps_in(self.script)]
 
-    def state(self, history: History) -> tuple[bool, str]:
-        """Return whether a goal is reached, and in words how far one is; a scene without a goal says nothing.
+    def state(self, history: History) -> tuple[str, str]:
+        """Return "good" where a goal is reached, else "hint", and in words how far one is; nothing without a goal.
 
         >>> goal, history = GOALS["cut an edge in one step"], History()
         >>> history.do(*goal.steps)
         >>> goal.state(history)
-        (False, 'goal: cut an edge in one step (not yet: no edge was cut)')
+        ('hint', 'goal: cut an edge in one step (not yet: no edge was cut)')
         """
-        if self.missing is None:
-            return False, ""
         own = history.live.done[len(self.steps) :]
-        missing = self.missing(history, own)
+        missing = next((words for words, is_met in (self.tests or {}).items() if not is_met(history, own)), "")
         state = f"not yet: {missing}" if missing else f"done, in {len(own)} of your steps"
-        return not missing, f"goal: {self.name} ({state})"
+        return "hint" if missing else "good", f"goal: {self.name} ({state})" if self.tests else ""
 
 
 _SCENES = [
@@ -91,91 +88,86 @@ _SCENES = [
         "set capacity 12, insert 1 1 1, match 1 1 1, match 1 1 1, insert 2 2 2, insert 3 3 3, match 2 2 2, evict 3",
         "4 4 4 4 4",
     ),
+    Scene(
+        "(none)",
+        "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene.",
+        "", "",
+    ),
 ]  # fmt: skip
 SCENES = {scene.name: scene for scene in _SCENES}
-NO_SCENE = Scene("", "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene.", "", "")
+NO_SCENE = _SCENES[-1]
 
 
-def _cut(history: History, own: StepsDone) -> str:
-    return "" if any(frame.changes.splits for _, _, frame in own) else "no edge was cut"
-
-
-def _hit(history: History, own: StepsDone) -> str:
-    hits = [hit for _, hit, _ in own]
-    last = f"the last hit was {hits[-1]} tokens long" if hits else "no prompt was tried"
-    return "" if 8 in hits else last
-
-
-def _protect(history: History, own: StepsDone) -> str:
-    have, slots, locks = history.live.cache.protected_size, history.live.slots, len(history.live.held)
-    return "" if 2 * have > slots and locks == 2 else f"{have} of {slots} slots are protected, locks: {locks}"
-
-
-def _refuse(history: History, own: StepsDone) -> str:
-    if history.refused is None:
-        return "nothing was refused for lack of room"
-    fits = len(history.refused.prompt[0]) <= history.live.slots
-    return "" if fits else "this prompt would not fit even an empty pool"
-
-
-def _newest(history: History, own: StepsDone) -> str:
-    if not own or own[-1][0].verb != "evict":
-        return "evict something"
-    inserted = {step.prompt[0]: step for step, _, _ in history.live.done if step.verb == "insert"}
-    *others, newest = inserted.values()
-    if _is_whole(newest, history):
-        return f"the prompt inserted last, {newest.said}, is still whole"
-    return "" if all(_is_whole(other, history) for other in others) else "an earlier prompt went too"
-
-
-def _is_whole(step: Step, history: History) -> bool:
-    """Return whether a match would find all of a prompt: it is tried in a replay."""
+def _whole(history: History) -> list[bool]:
+    """Which of the prompts that were inserted are cached whole: in a replay, each is looked for."""
+    inserted = dict.fromkeys(step.what for step, _, _ in history.live.done if step.verb == "insert")
     again = History()
-    again.do(*history.steps[: history.at], step._replace(verb="match"))
-    return again.live.done[-1][1] == len(step.prompt[0])
+    again.do(*history.steps[: history.at], *(Step("match", what) for what in inserted))
+    return [hit == len(step.prompt[0]) for step, hit, _ in again.live.done[-len(inserted) :]]
 
 
-def _publish(history: History, own: StepsDone) -> str:
-    published = [at for at, (step, _, _) in enumerate(own) if step.verb == "publish"]
-    if not published:
-        return "no request has published anything while it ran"
-    if not any(hit for _, hit, _ in own[published[0] :]):
-        return "no other prompt has hit what it published"
-    aborted = {step.what for step, _, _ in own if step.verb == "abort"}
-    is_aborted = any(own[at][0].what in aborted for at in published)
-    return "" if is_aborted else "the request that published was not aborted yet"
+def _requests(verb: str, own: list[Done]) -> set[str]:
+    return {step.what for step, _, _ in own if step.verb == verb}
 
 
 _GOALS = (
     Scene(
         "cut an edge in one step",
         "One prompt, one edge. Which prompt cuts it?",
-        "insert 1 2 3 4 5 6", "1 2 3 4 5 6", _cut,
+        "insert 1 2 3 4 5 6", "1 2 3 4 5 6",
+        {"no edge was cut": lambda _, own: any(frame.changes.splits for _, _, frame in own)},
     ),
     Scene(
         "make a prompt hit 8 tokens",
         "Each letter is a token. Type a prompt that finds exactly 8 of them.",
-        "insert the cat sat, insert a dog", "the dog", _hit,
+        "insert the cat sat, insert a dog", "the dog",
+        {"no prompt hit exactly 8 tokens": lambda _, own: 8 in (hit for _, hit, _ in own)},
     ),
     Scene(
         "protect more than half with two locks",
         "16 slots, three prompts: lock two so that more than 8 slots are protected.",
-        "set capacity 16, insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3", _protect,
+        "set capacity 16, insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
+        {
+            "take two locks": lambda history, _: len(history.live.held) == 2,
+            "half of the slots or less are protected": lambda history, _: (
+                2 * history.live.cache.protected_size > history.live.slots
+            ),
+        },
     ),
     Scene(
         "make admit refuse a prompt that would fit",
         "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
-        "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9", _refuse,
+        "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9",
+        {
+            "nothing was refused for lack of room": lambda history, _: history.refused,
+            "this prompt would not fit even an empty pool": lambda history, _: (
+                len(history.refused.prompt[0]) <= history.live.slots
+            ),
+        },
     ),
     Scene(
         "evict the prompt that was inserted last",
         "The least recently used prompt goes first: make it the one that was inserted last.",
-        "set capacity 12, insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3", _newest,
+        "set capacity 12, insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3",
+        {
+            "evict something": lambda _, own: own and own[-1][0].verb == "evict",
+            "the prompt inserted last is still whole": lambda history, _: not _whole(history)[-1],
+            "an earlier prompt went too": lambda history, _: all(_whole(history)[:-1]),
+        },
     ),
     Scene(
         "publish, hit, and abort",
         "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
-        "set capacity 16", "1 2 3 4", _publish,
+        "set capacity 16", "1 2 3 4",
+        {
+            "no request has published anything while it ran": lambda _, own: _requests("publish", own),
+            "no other prompt has hit what it published": lambda _, own: any(
+                hit for _, hit, _ in own[[step.verb for step, _, _ in own].index("publish") :]
+            ),
+            "the request that published was not aborted yet": lambda _, own: (
+                _requests("publish", own) & _requests("abort", own)
+            ),
+        },
     ),
 )  # fmt: skip
 GOALS = {goal.name: goal for goal in _GOALS}

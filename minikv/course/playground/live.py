@@ -19,19 +19,17 @@ from itertools import count
 from typing import Any
 
 from minikv.course.film import Film, Frame, record
-from minikv.course.playground.steps import FIELDS, Settings, Step, label_text
+from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step, label_in
 from minikv.errors import LockError, OutOfPages
 from minikv.manager import CacheManager
-from minikv.testing.snapshot import shorten
 
-_TELLING = ("acquire", "match", "load", "evict", "insert", "reset")  # calls whose outcome is the step's
+Done = tuple[Step, int, Frame]  # a step, how many tokens of its prompt were cached, and its frame
 
 
 class LiveCache:
     """One cache over one pool of `settings.capacity` pages, which are `slots` slots.
 
-    `held` has the locks and the requests that run, by name, each with what it is for; `done` has the steps, each with
-    how many tokens of its prompt were cached, and its frame of the film.
+    `held` has the locks and the requests that run, by name, each with what it is for; `done` has the steps.
 
     >>> live = LiveCache(Settings(capacity=4))
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
@@ -45,15 +43,14 @@ class LiveCache:
         self.cache: Any = settings.make()  # of whatever design, it lists its nodes
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
         self.held: dict[str, tuple[Any, str]] = {}
-        self.done: list[tuple[Step, int, Frame]] = []
+        self.done: list[Done] = []
         self._locks = count(1)
         self._letters: set[int] = set()  # tokens that were typed as text
         self.film: Film = record(self.manager, label=self._label).start()
 
     def _label(self, tokens: list[Any]) -> str:
         """Tokens that were typed as text are shown as text, others as numbers."""
-        is_text = self._letters.issuperset(tokens)
-        return label_text(tokens) if is_text else f"[{shorten(tokens)}]"
+        return label_in(tokens, self._letters.issuperset(tokens))
 
     def do(self, step: Step) -> None:
         """Do a step as one frame of the film; after an error, which is raised, throw this live cache away."""
@@ -62,10 +59,9 @@ class LiveCache:
         with self.film.step(str(step)):
             hit = self._served(step) if tokens else self._managed(step)
         frame = self.film.frames.pop()
-        telling = (*_TELLING, f"{step.verb} a prefix")  # of a lock
-        told = [line for line in frame.inner if line.startswith(telling)]
-        outcomes = "; ".join(line.rpartition(": ")[2] for line in told)
-        frame = replace(frame, words=f"{step}: {outcomes}" if told else frame.words)
+        telling = ("acquire", "match", "load", "evict", "insert", f"{step.verb} a prefix")
+        told = [line.rpartition(": ")[2] for line in frame.inner if line.startswith(telling)]
+        frame = replace(frame, words=": ".join(filter(None, [frame.op, "; ".join(told)])))
         self.film.frames.append(frame)
         self.done.append((step, hit, frame))
 
@@ -90,21 +86,15 @@ class LiveCache:
         return sequence.cached_length
 
     def _managed(self, step: Step) -> int:
-        """Do any other step; `set` and `scene` did what they do when this cache was made."""
-        manager, cache = self.manager, self.cache
+        """Do any other step; `set`, `scene` and `reset` did what they do when this cache was made."""
+        manager = self.manager
         if FIELDS.get(step.verb) == "held":
             self._use(step)
         if step.verb == "evict":
-            evicted = cache.evict(int(step.what))
+            evicted = self.cache.evict(int(step.what))
             if manager.host is not None:
                 manager.host.carry_out()
             manager.pool.free(evicted)
-        if step.verb == "reset":
-            if self.held:
-                raise LockError(f"cannot reset while held: {', '.join(self.held)}")
-            pages = [int(page) for node in cache.nodes() for page in node.pages]
-            cache.reset()
-            manager.pool.free(pages)
         return 0
 
     def _use(self, step: Step) -> None:
@@ -134,19 +124,29 @@ class History:
     insert [1 2 3] 0
     """
 
-    def __init__(self, settings: Settings | None = None):
-        self._first = settings or Settings()
+    def __init__(self, settings: Settings = USUAL):
+        self._first = settings
         self.steps: tuple[Step, ...] = ()
-        self.refused: Step | None = None
+        self.refused: Any = None
+        self.at = 0
         self._replay(())
 
     def do(self, *steps: Step) -> None:
         """Do one step or more, all or none; undone ones are forgotten. Raises the package's error for a bad step."""
+        if steps[0].verb == "reset" and self.live.held:
+            raise LockError(f"cannot reset while held: {', '.join(self.live.held)}")
         done = (*self.steps[: self.at], *steps)
         try:
-            self._replay(done)
-        except OutOfPages:
-            self.refused = steps[-1]
+            if all(step.verb in FIELDS for step in steps):
+                for step in steps:
+                    self.live.do(step)
+                self.at = len(done)
+            else:
+                self._replay(done)
+        except Exception as error:
+            self._replay(self.steps[: self.at])
+            if isinstance(error, OutOfPages):
+                self.refused = steps[-1]
             raise
         self.steps = done
         if steps[0].verb == "scene":
@@ -168,8 +168,8 @@ class History:
                 case "set":
                     settings = settings.having(step.what)
                 case "scene":
-                    settings, begin = Settings() if step.what else self._first, i
-                case "reset" if i + 1 < len(steps):
+                    settings, begin = self._first if step.what == "(none)" else USUAL, i
+                case "reset":
                     begin = i
         live = LiveCache(settings)
         for i, step in enumerate(steps[begin:], 1):
@@ -178,6 +178,5 @@ class History:
             except Exception as error:
                 if begin + i == len(steps):
                     raise
-                words = f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first"
-                raise ValueError(words) from error
+                raise ValueError(f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first") from error
         self.live, self.at = live, len(steps)

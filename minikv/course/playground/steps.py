@@ -16,10 +16,9 @@ SIZES = {"page_size": (1, 64), "capacity": (1, 256), "host_pages": (0, 256)}  # 
 _MOST_LETTERS = 24  # of a typed prompt
 # What a verb is done with: the text of a prompt, the name of a lock or of a request, or a number of tokens.
 FIELDS = {
-    **dict.fromkeys(("match", "insert", "lock", "start"), "prompt"),
-    **dict.fromkeys(("unlock", "publish", "finish", "abort"), "held"),
-    "evict": "tokens",
-}
+    "match": "prompt", "insert": "prompt", "lock": "prompt", "start": "prompt", "unlock": "held",
+    "publish": "held", "finish": "held", "abort": "held", "evict": "tokens",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,9 @@ class Settings:
         )
 
 
+USUAL = Settings()
+
+
 class Step(NamedTuple):
     """One step of a script: a verb, what it is done with as it was typed, and for a prompt its namespace.
 
@@ -95,9 +97,8 @@ class Step(NamedTuple):
     def said(self) -> str:
         """Its prompt or name in words; a long prompt or namespace is cut."""
         tokens, is_text = self.prompt
-        said = label_text(tokens) if is_text else f"[{shorten([*tokens])}]"
         where = f" in {truncated(repr(self.namespace), 40)}" if self.namespace else ""
-        return said + where if tokens else self.what
+        return label_in(tokens, is_text) + where if tokens else self.what
 
     def __str__(self) -> str:
         return f"{self.verb} {self.said}".rstrip()
@@ -109,8 +110,7 @@ def steps_in(text: str) -> list[Step]:
     >>> print(*steps_in("insert the cat, evict 2, match 1 2 in B"), sep="; ")
     insert 'the cat'; evict 2; match [1 2] in 'B'
     """
-    lines = re.findall(r"(\w+) ([^,]+?)(?: in (\w+))?(?:, |$)", text)
-    return [Step(*line) for line in lines]
+    return [Step(*line) for line in re.findall(r"(\w+) ([^,]+?)(?: in (\w+))?(?:, |$)", text)]
 
 
 def tokens_of(typed: str) -> tuple[tuple[int, ...], bool]:
@@ -130,15 +130,17 @@ def tokens_of(typed: str) -> tuple[tuple[int, ...], bool]:
         raise ValueError("the prompt is empty: type some words, or token ids such as 1 2 3")
     if all(re.fullmatch(r"-?[0-9]+", word) for word in words):
         return tuple(pack([int(word[:40]) for word in words]).tolist()), False  # no token has 40 digits
-    quoted = re.fullmatch(r"\s*(['\"])(.+)\1\s*", typed, re.DOTALL)
-    return tuple((quoted[2] if quoted else typed).encode()), True
+    text = re.sub(r"\A\s*(['\"])(.+)\1\s*\Z", r"\2", typed, flags=re.DOTALL)
+    return tuple(text.encode()), True
 
 
-def label_text(tokens: Sequence[int]) -> str:
-    """Tokens as the text whose bytes they are, of a long one both ends.
+def label_in(tokens: Sequence[int], is_text: bool) -> str:
+    """Tokens as numbers, or as the text whose bytes they are; of many, both ends.
 
-    >>> print(label_text([104, 105, 10]))
-    'hi\\n'
+    >>> print(label_in([104, 105, 10], is_text=True), label_in([104, 105], is_text=False))
+    'hi\\n' [104 105]
     """
+    if not is_text:
+        return f"[{shorten([*tokens])}]"
     # A page may end in the middle of a character: its bytes are shown one by one then.
     return repr(ends(bytes(tokens).decode("utf-8", "backslashreplace"), _MOST_LETTERS))

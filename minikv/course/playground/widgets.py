@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from functools import partial
 from html import escape
 from threading import RLock
 from typing import Any
@@ -21,7 +22,7 @@ from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.player import Player
 from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_of
 from minikv.course.playground.live import History
-from minikv.course.playground.steps import FIELDS, Settings, Step
+from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
@@ -73,14 +74,14 @@ class Playground:
     'insert: 11 pages needed, but only 4 free and 0 evictable'
     """
 
-    def __init__(self, settings: Settings | None = None, scene: Scene | None = None, requests: bool = False):
+    def __init__(self, settings: Settings = USUAL, scene: Scene | None = None, requests: bool = False):
         self.history, self.scene = History(settings), scene or NO_SCENE
         self._turn, self._is_busy = RLock(), False
         self.player = Player(self.history.live.film.reel, Picture("", lambda: None), poster=0)
         self.message = widgets.HTML()
-        self.controls, rows = _controls_in_rows()
-        known = {"(none)": NO_SCENE, **SCENES, self.scene.name or "(none)": self.scene}
-        self.controls["scene"].options = [*known.items()]
+        self.controls: dict[str, Any] = {}
+        rows = {title: self._row(title, names.split(", ")) for title, names in _ROWS.items()}
+        self.controls["scene"].options = [*{**SCENES, self.scene.name: self.scene}.items()]
         self._more = rows["settings"].layout
         self._more.display = "none"
         if not (requests or scene is GOALS["publish, hit, and abort"]):
@@ -89,11 +90,19 @@ class Playground:
         self.box.add_class("minikv-playground")
         self._show(*(self._begin(scene) if scene else ("hint", NO_SCENE.hint)))
         for name, control in self.controls.items():
+            hear = partial(self._hear, name)
             if name in _BUTTONS:
-                control.on_click(lambda _, name=name: self._hear(name))
+                control.on_click(hear)
             else:
-                control.observe(lambda _, name=name: self._hear(name), "value")
+                control.observe(hear, "value")
         self.controls["prompt"].on_msg(self._enter)
+
+    def _row(self, title: str, names: list[str]) -> Any:
+        """The controls of a row after what they are for; it wraps where the window is narrow."""
+        own = {name: _control(name) for name in names}
+        self.controls.update(own)
+        heading = widgets.HTML(f"<b>{title}</b>", layout={"width": "72px", "margin": "2px 0"})
+        return widgets.HBox([heading, *own.values()], layout=_ROW)
 
     def __repr__(self) -> str:
         return self.text
@@ -110,7 +119,7 @@ class Playground:
         if said.get("event") == "submit":
             asyncio.get_running_loop().call_later(0.1, self._hear, "insert")
 
-    def _hear(self, name: str) -> None:
+    def _hear(self, name: str, _: Any = None) -> None:
         """A button was pressed, or a field was changed; what we change ourselves meanwhile is no news."""
         with self._turn:
             if self._is_busy:
@@ -157,12 +166,11 @@ class Playground:
 
     def _show(self, tone: str, words: str) -> None:
         live = self.history.live
-        is_reached, aim = self.scene.state(self.history)
-        goal = _message_html("good" if is_reached else "hint", aim, "note") if aim else ""
+        tone_of_goal, goal = self.scene.state(self.history)
         self.said = words
-        self.message.value = goal + _message_html(tone, words, "alert" if tone == "bad" else "status")
+        self.message.value = _message_html(tone_of_goal, goal, "note") + _message_html(tone, words)
         frames = [frame.without_idle_requests for frame in live.film]
-        lines = [aim, str(live.settings), frames[-1].contents, *(frame.caption for frame in frames[1:])]
+        lines = [goal, str(live.settings), frames[-1].contents, *(frame.caption for frame in frames[1:])]
         self.text = "\n".join(filter(None, lines))
         self.player.still = Picture(self.text, lambda: frames[-1].picture.svg)
         if tone != "bad":
@@ -179,17 +187,6 @@ class Playground:
         values = {**asdict(live.settings), "held": chosen, "scene": self.scene}
         for name, value in values.items():
             self.controls[name].value = value
-
-
-def _controls_in_rows() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Every control by its name, and the rows that they are in; a row wraps where the window is narrow."""
-    controls, rows = {}, {}
-    for title, names in _ROWS.items():
-        own = {name: _control(name) for name in names.split(", ")}
-        heading = widgets.HTML(f"<b>{title}</b>", layout={"width": "72px", "margin": "2px 0"})
-        rows[title] = widgets.HBox([heading, *own.values()], layout=_ROW)
-        controls.update(own)
-    return controls, rows
 
 
 def _control(name: str) -> Any:
@@ -214,7 +211,8 @@ def _message_html(tone: str, words: str, role: str = "status") -> str:
     sign, color = _TONES[tone]
     border = f"border:1px solid rgb({color});border-left-width:6px;background:rgb({color} / 14%)"
     style = f"{border};margin:3px 0;padding:3px 10px;border-radius:4px;line-height:1.4;overflow-wrap:anywhere"
-    return f'<div role="{role}" style="{style}"><b>{sign}</b> {escape(words)}</div>'
+    said = f'role="{"alert" if tone == "bad" else role}" style="{style}"><b>{sign}</b> {escape(words)}'
+    return f"<div {said}</div>" if words else ""
 
 
 def playground(
@@ -245,7 +243,7 @@ def playground(
     2. insert [1 2 3 4 5 6]: nothing of it is cached; 6 tokens are new
     """
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
-    if scene is None and settings == Settings() and not requests:
+    if scene is None and settings == USUAL and not requests:
         scene = next(iter(SCENES))
     begin = scene_of("goal", goal, GOALS) or scene_of("scene", scene, SCENES)
     return Playground(settings, begin, requests)
