@@ -33,7 +33,7 @@ def player_page(player: Player, below: str = "") -> tuple[dict[str, str], dict[s
 def playground_page(room: Playground) -> tuple[dict[str, str], dict[str, Any]]:
     """A film of what is done in a playground: its scene, and then the prompt that it proposes."""
     goal = f"The goal here: <em>{escape(room.scene.name)}</em>. " if room.scene.tests else ""
-    if not room.history.at:
+    if not room.history.steps:
         room.controls["scene"].value = SCENES[DEMO]
     for button in ("match", "insert"):
         room.controls[button].click()

@@ -102,7 +102,7 @@ def _whole(history: History) -> list[bool]:
     """Which of the prompts that were inserted are cached whole: in a replay, each is looked for."""
     inserted = dict.fromkeys(step.what for step, _, _ in history.live.done if step.verb == "insert")
     again = History()
-    again.do(*history.steps[: history.at], *(Step("match", what) for what in inserted))
+    again.do(*history.steps, *(Step("match", what) for what in inserted))
     return [hit == len(step.prompt[0]) for step, hit, _ in again.live.done[-len(inserted) :]]
 
 
@@ -173,10 +173,9 @@ _GOALS = (
 GOALS = {goal.name: goal for goal in _GOALS}
 
 
-def scene_of(kind: str, scene: str | Scene | None, known: dict[str, Scene]) -> Scene | None:
-    """A scene or a goal by its name, or as it is; `ValueError` names those that there are."""
-    if not isinstance(scene, str):
-        return scene
-    if scene not in known:
-        raise ValueError(f"{kind} is {bounded(scene)}: expected one of {', '.join(map(repr, known))}")
-    return known[scene]
+def scene_named(name: str) -> Scene:
+    """A scene or a goal by its name; `ValueError` names those that there are."""
+    known = {**SCENES, **GOALS}
+    if name not in known:
+        raise ValueError(f"scene is {bounded(name)}: expected one of {', '.join(map(repr, known))}")
+    return known[name]

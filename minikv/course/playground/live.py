@@ -7,13 +7,11 @@ A history keeps its steps, not its states. The live cache is made by replaying t
 which is fast for a lesson's few steps and always right: a step that fails leaves the history as it was, undo replays
 one step fewer, and a step that changes a setting replays those before it in another cache, which shows its effect.
 
-    steps   insert  insert  lock  |  set page_size 4  evict        replayed up to here: at = 3
-            [0, at): done            [at, len): undone, and can be redone
+    steps   insert  insert  lock   |   undone   evict  set page_size 4      the next one to redo is the last
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -113,55 +111,63 @@ class LiveCache:
 
 
 class History:
-    """Steps that were done, up to `at`, and undone ones after it; `live` is the cache after them.
+    """The `steps` that were done and the `undone` ones, the next one last; `live` is the cache after the steps.
 
     `refused` is the last step since the scene for which there was no room.
 
     >>> history = History(Settings())
     >>> history.do(Step("insert", "1 2 3")); history.live.cache.total_size
     3
-    >>> print(history.move(-1), history.live.cache.total_size)
+    >>> print(history.undo(), history.live.cache.total_size)
     insert [1 2 3] 0
     """
 
     def __init__(self, settings: Settings = USUAL):
         self._first = settings
-        self.steps: tuple[Step, ...] = ()
+        self.steps: list[Step] = []
+        self.undone: list[Step] = []
         self.refused: Any = None
-        self.at = 0
-        self._replay(())
+        self._replay([])
 
     def do(self, *steps: Step) -> None:
         """Do one step or more, all or none; undone ones are forgotten. Raises the package's error for a bad step."""
         if steps[0].verb == "reset" and self.live.held:
             raise LockError(f"cannot reset while held: {', '.join(self.live.held)}")
-        done = (*self.steps[: self.at], *steps)
         try:
-            if all(step.verb in FIELDS for step in steps):
+            if {step.verb for step in steps} <= FIELDS.keys():
                 for step in steps:
                     self.live.do(step)
-                self.at = len(done)
             else:
-                self._replay(done)
+                self._replay([*self.steps, *steps])
         except Exception as error:
-            self._replay(self.steps[: self.at])
+            self._replay(self.steps)
             if isinstance(error, OutOfPages):
                 self.refused = steps[-1]
             raise
-        self.steps = done
+        self.steps += steps
+        self.undone = []
         if steps[0].verb == "scene":
             self.refused = None
 
-    def move(self, by: int) -> Step:
-        """Undo the last step (-1), or do the undone one again (1), and return it."""
-        at = self.at + by
-        if not 0 <= at <= len(self.steps):
-            raise ValueError("there is no such step")
-        self._replay(self.steps[:at])
-        return self.steps[max(at, at - by) - 1]
+    def undo(self) -> Step:
+        """Take the last step back and return it."""
+        if not self.steps:
+            raise ValueError("there is nothing to undo")
+        self.undone.append(self.steps.pop())
+        self._replay(self.steps)
+        return self.undone[-1]
 
-    def _replay(self, steps: Sequence[Step]) -> None:
-        """Do what came since the last beginning; an error of an earlier step than the last says which one it was."""
+    def redo(self) -> Step:
+        """Do the step that was undone last again and return it."""
+        if not self.undone:
+            raise ValueError("there is nothing to redo")
+        *undone, step = self.undone
+        self.do(step)
+        self.undone = undone
+        return step
+
+    def _replay(self, steps: list[Step]) -> None:
+        """Do what came since the last beginning; an error says which step it was."""
         settings, begin = self._first, 0
         for i, step in enumerate(steps):
             match step.verb:
@@ -176,7 +182,5 @@ class History:
             try:
                 live.do(step)
             except Exception as error:
-                if begin + i == len(steps):
-                    raise
                 raise ValueError(f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first") from error
-        self.live, self.at = live, len(steps)
+        self.live = live

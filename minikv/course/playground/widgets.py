@@ -20,7 +20,7 @@ import ipywidgets as widgets
 from minikv.course.film.layout import reel_of
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.player import Player
-from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_of
+from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_named
 from minikv.course.playground.live import History
 from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step
 from minikv.prefix import INDEXES
@@ -114,9 +114,9 @@ class Playground:
 
     # -- what a press does -----------------------------------------------------------------------------------------
 
-    def _enter(self, _: Any, said: dict[str, Any], __: Any) -> None:
+    def _enter(self, *message: Any) -> None:
         """Enter inserts, a moment later: JupyterLab sends it before what was typed."""
-        if said.get("event") == "submit":
+        if message[1].get("event") == "submit":
             asyncio.get_running_loop().call_later(0.1, self._hear, "insert")
 
     def _hear(self, name: str, _: Any = None) -> None:
@@ -142,7 +142,7 @@ class Playground:
         value = getattr(self.controls[name], "value", None)
         match name:
             case "undo" | "redo":
-                return "hint", f"{name}: {self.history.move(1 if name == 'redo' else -1)}"
+                return "hint", f"{name}: {getattr(self.history, name)()}"
             case "scene" | "start over":
                 return self._begin(value or self.scene)
             case "settings":
@@ -245,5 +245,5 @@ def playground(
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
     if scene is None and settings == USUAL and not requests:
         scene = next(iter(SCENES))
-    begin = scene_of("goal", goal, GOALS) or scene_of("scene", scene, SCENES)
-    return Playground(settings, begin, requests)
+    begin = goal or scene
+    return Playground(settings, scene_named(begin) if isinstance(begin, str) else begin, requests)
