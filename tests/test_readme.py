@@ -75,7 +75,7 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
     from browser import Page
     from pictures import play_in_lab
 
-    (tmp_path / "again.png").write_bytes(play_in_lab(lab.open(Page(chromium, 1000, 720), "00_start_here.ipynb")))
+    (tmp_path / "again.png").write_bytes(play_in_lab(lab.open(Page(chromium, 1000, 800), "00_start_here.ipynb")))
     assert Image.open(tmp_path / "again.png").text == shown
 
 
