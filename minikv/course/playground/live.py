@@ -27,7 +27,7 @@ Done = tuple[Step, int, Frame]  # a step, how many tokens of its prompt were cac
 class LiveCache:
     """One cache over one pool of `settings.capacity` pages, which are `slots` slots.
 
-    `held` has the locks and the requests that run, by name, each with what it is for; `done` has the steps.
+    `held` has the locks and the requests that run, each by its number and its prompt; `done` has the steps.
 
     >>> live = LiveCache(Settings(capacity=4))
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
@@ -40,7 +40,7 @@ class LiveCache:
         self.settings, self.slots = settings, settings.capacity * settings.page_size
         self.cache: Any = settings.make()  # of whatever design, it lists its nodes
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
-        self.held: dict[str, tuple[Any, str]] = {}
+        self.held: dict[str, Any] = {}
         self.done: list[Done] = []
         self._locks = count(1)
         self._letters: set[int] = set()  # tokens that were typed as text
@@ -73,11 +73,11 @@ class LiveCache:
                 if not match.length:
                     raise ValueError(f"there is nothing to lock: no page of {step.said} is cached")
                 self.cache.lock(match.handle)
-                self.held[f"{next(self._locks)}"] = match.handle, step.said
+                self.held[f"{next(self._locks)} {step.said}"] = match.handle
             return int(match.length)
         sequence = manager.start(tokens, namespace=namespace, limit=len(tokens))
         if step.verb == "start":
-            self.held[f"r{sequence.number}"] = sequence, step.said
+            self.held[f"r{sequence.number} {step.said}"] = sequence
         else:  # insert: the whole life of a request, which may find all of its tokens cached
             manager.advance(sequence)
             manager.finish(sequence)
@@ -99,7 +99,7 @@ class LiveCache:
         """Give a lock back, or continue or end a request."""
         if step.what not in self.held:
             raise LockError("there is no such lock or request")
-        held, _ = self.held[step.what]
+        held = self.held[step.what]
         if step.verb in ("publish", "finish"):
             self.manager.advance(held)
         if step.verb == "publish":

@@ -74,21 +74,21 @@ class Playground:
     'insert: 11 pages needed, but only 4 free and 0 evictable'
     """
 
-    def __init__(self, settings: Settings = USUAL, scene: Scene | None = None, requests: bool = False):
-        self.history, self.scene = History(settings), scene or NO_SCENE
+    def __init__(self, settings: Settings = USUAL, scene: Scene = NO_SCENE, requests: bool = False):
+        self.history, self.scene = History(settings), scene
         self._turn, self._is_busy = RLock(), False
         self.player = Player(self.history.live.film.reel, Picture("", lambda: None), poster=0)
         self.message = widgets.HTML()
         self.controls: dict[str, Any] = {}
         rows = {title: self._row(title, names.split(", ")) for title, names in _ROWS.items()}
-        self.controls["scene"].options = [*{**SCENES, self.scene.name: self.scene}.items()]
+        self.controls["scene"].options = [*{**SCENES, scene.name: scene}.items()]
         self._more = rows["settings"].layout
         self._more.display = "none"
         if not (requests or scene is GOALS["publish, hit, and abort"]):
             del rows["request"]
         self.box = widgets.VBox([*rows.values(), self.message, self.player])
         self.box.add_class("minikv-playground")
-        self._show(*(self._begin(scene) if scene else ("hint", NO_SCENE.hint)))
+        self._show(*(self._begin(scene) if scene.steps[1:] else ("hint", scene.hint)))
         for name, control in self.controls.items():
             hear = partial(self._hear, name)
             if name in _BUTTONS:
@@ -151,7 +151,7 @@ class Playground:
             field = FIELDS.get(name)
             what = str(self.controls[field].value) if field else ""
             step = Step(name, what, self.controls["namespace"].value.strip())
-        elif name in asdict(self.history.live.settings):
+        elif hasattr(USUAL, name):
             step = Step("set", f"{name} {value}")
         else:
             return None  # it waits for a button
@@ -183,7 +183,7 @@ class Playground:
         """Show the settings and the scene, and what is held."""
         live, held = self.history.live, self.controls["held"]
         chosen = held.value if held.value in live.held else next(iter(live.held), None)
-        held.options = [(f"{name}: {what}", name) for name, (_, what) in live.held.items()]
+        held.options = [*live.held]
         values = {**asdict(live.settings), "held": chosen, "scene": self.scene}
         for name, value in values.items():
             self.controls[name].value = value
@@ -217,7 +217,7 @@ def _message_html(tone: str, words: str, role: str = "status") -> str:
 
 def playground(
     page_size: int = 1, capacity: int = 32, policy: str = "lru", scene: str | None = None, *, evict_by: str = "node",
-    goal: str | Scene | None = None, requests: bool = False, index: str = "radix", host_pages: int = 0,
+    goal: str | None = None, requests: bool = False, index: str = "radix", host_pages: int = 0,
 ) -> Playground:  # fmt: skip
     """A live cache over a pool of `capacity` pages, with buttons, undo and scenes; `scene` is loaded at once.
 
@@ -245,5 +245,4 @@ def playground(
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
     if scene is None and settings == USUAL and not requests:
         scene = next(iter(SCENES))
-    begin = goal or scene
-    return Playground(settings, scene_named(begin) if isinstance(begin, str) else begin, requests)
+    return Playground(settings, scene_named(goal or scene or NO_SCENE.name), requests)
