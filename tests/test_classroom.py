@@ -26,7 +26,8 @@ from minikv.course.pieces.record import WRONG, remember
 from minikv.course.pieces.stored import is_as_printed
 from minikv.course.pieces.trial import judge
 from minikv.course.pieces.worlds import session
-from minikv.course.playground import GOALS, playground
+from minikv.course.playground import playground
+from minikv.course.playground.lessons import GOALS
 from minikv.testing import attempt
 
 

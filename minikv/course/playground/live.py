@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from minikv.course.film import Film, Frame, record
+from minikv.course.film import Frame, record
 from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step, label_in
 from minikv.errors import LockError, OutOfPages
 from minikv.manager import CacheManager
@@ -25,7 +25,7 @@ Done = tuple[Step, int, Frame]  # a step, how many tokens of its prompt were cac
 
 
 class LiveCache:
-    """One cache over one pool of `settings.capacity` pages, which are `slots` slots.
+    """One cache over one pool of `settings.capacity` pages.
 
     `held` has the locks and the requests that run, each by its number and its prompt; `done` has the steps.
 
@@ -37,14 +37,14 @@ class LiveCache:
     """
 
     def __init__(self, settings: Settings):
-        self.settings, self.slots = settings, settings.capacity * settings.page_size
+        self.settings = settings
         self.cache: Any = settings.make()  # of whatever design, it lists its nodes
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
-        self.held: dict[str, Any] = {}
+        self.held: Any = {}
         self.done: list[Done] = []
         self._locks = count(1)
         self._letters: set[int] = set()  # tokens that were typed as text
-        self.film: Film = record(self.manager, label=self._label).start()
+        self.film = record(self.manager, label=self._label).start()
 
     def _label(self, tokens: list[Any]) -> str:
         """Tokens that were typed as text are shown as text, others as numbers."""
@@ -85,29 +85,26 @@ class LiveCache:
 
     def _managed(self, step: Step) -> int:
         """Do any other step; `set`, `scene` and `reset` did what they do when this cache was made."""
-        manager = self.manager
-        if FIELDS.get(step.verb) == "held":
-            self._use(step)
-        if step.verb == "evict":
-            evicted = self.cache.evict(int(step.what))
-            if manager.host is not None:
-                manager.host.carry_out()
-            manager.pool.free(evicted)
+        manager, held = self.manager, self.held.get(step.what)
+        match step.verb, held:
+            case "evict", _:
+                evicted = self.cache.evict(int(step.what))
+                if manager.host is not None:
+                    manager.host.carry_out()
+                manager.pool.free(evicted)
+            case "unlock" | "publish" | "finish" | "abort", None:
+                raise LockError("there is no such lock or request")
+            case "publish", _:
+                manager.advance(held)
+                manager.checkpoint(held)
+            case "finish", _:
+                manager.advance(held)
+                manager.finish(self.held.pop(step.what))
+            case "abort", _:
+                manager.abort(self.held.pop(step.what))
+            case "unlock", _:
+                self.cache.unlock(self.held.pop(step.what))
         return 0
-
-    def _use(self, step: Step) -> None:
-        """Give a lock back, or continue or end a request."""
-        if step.what not in self.held:
-            raise LockError("there is no such lock or request")
-        held = self.held[step.what]
-        if step.verb in ("publish", "finish"):
-            self.manager.advance(held)
-        if step.verb == "publish":
-            self.manager.checkpoint(held)
-        else:
-            owner = self.cache if step.verb == "unlock" else self.manager
-            getattr(owner, step.verb)(held)
-            del self.held[step.what]
 
 
 class History:

@@ -13,7 +13,6 @@ from minikv.testing.snapshot import ends, shorten
 from minikv.tokens import pack
 
 SIZES = {"page_size": (1, 64), "capacity": (1, 256), "host_pages": (0, 256)}  # so that all can be read on a screen
-_MOST_LETTERS = 24  # of a typed prompt
 # What a verb is done with: the text of a prompt, the name of a lock or of a request, or a number of tokens.
 FIELDS = {
     "match": "prompt", "insert": "prompt", "lock": "prompt", "start": "prompt", "unlock": "held",
@@ -143,4 +142,4 @@ def label_in(tokens: Sequence[int], is_text: bool) -> str:
     if not is_text:
         return f"[{shorten([*tokens])}]"
     # A page may end in the middle of a character: its bytes are shown one by one then.
-    return repr(ends(bytes(tokens).decode("utf-8", "backslashreplace"), _MOST_LETTERS))
+    return repr(ends(bytes(tokens).decode("utf-8", "backslashreplace"), 24))

@@ -53,7 +53,7 @@ _CHOICES: dict[str, list[str]] = {
     "scene": [], "held": [], "policy": [*POLICIES], "evict_by": [*EVICT_BY], "index": [*INDEXES],
 }  # fmt: skip
 _HINTS = {"prompt": "hello, or 1 2 3", "namespace": "default"}
-_PLACE = {"width": "auto", "max_width": "100%", "margin": "2px 6px 2px 0"}
+_PLACE = {"width": "auto", "max_width": "100%"}
 _ROW = {"flex_flow": "row wrap", "align_items": "center", "overflow": "visible"}
 # Each is told apart by its sign; the tint lets the page's own ink be read in any theme.
 _TONES = {"good": ("✓", "47 148 103"), "bad": ("✗", "208 74 88"), "hint": ("▸", "59 130 214")}
@@ -101,7 +101,7 @@ class Playground:
         """The controls of a row after what they are for; it wraps where the window is narrow."""
         own = {name: _control(name) for name in names}
         self.controls.update(own)
-        heading = widgets.HTML(f"<b>{title}</b>", layout={"width": "72px", "margin": "2px 0"})
+        heading = widgets.HTML(f"<b>{title}</b>", layout={"width": "72px"})
         return widgets.HBox([heading, *own.values()], layout=_ROW)
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class Playground:
         live = self.history.live
         tone_of_goal, goal = self.scene.state(self.history)
         self.said = words
-        self.message.value = _message_html(tone_of_goal, goal, "note") + _message_html(tone, words)
+        self.message.value = _message_html(tone_of_goal, goal) + _message_html(tone, words)
         frames = [frame.without_idle_requests for frame in live.film]
         lines = [goal, str(live.settings), frames[-1].contents, *(frame.caption for frame in frames[1:])]
         self.text = "\n".join(filter(None, lines))
@@ -206,12 +206,12 @@ def _control(name: str) -> Any:
     return widgets.IntText(1, **look)
 
 
-def _message_html(tone: str, words: str, role: str = "status") -> str:
+def _message_html(tone: str, words: str) -> str:
     """The message box: "good", "bad" or "hint", told apart by its sign as well as by color."""
     sign, color = _TONES[tone]
     border = f"border:1px solid rgb({color});border-left-width:6px;background:rgb({color} / 14%)"
     style = f"{border};margin:3px 0;padding:3px 10px;border-radius:4px;line-height:1.4;overflow-wrap:anywhere"
-    said = f'role="{"alert" if tone == "bad" else role}" style="{style}"><b>{sign}</b> {escape(words)}'
+    said = f'role="{"alert" if tone == "bad" else "status"}" style="{style}"><b>{sign}</b> {escape(words)}'
     return f"<div {said}</div>" if words else ""
 
 
