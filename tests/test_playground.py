@@ -545,7 +545,7 @@ def test_the_notebook_comparison_is_never_disturbed():
 
 def test_an_error_that_nobody_foresaw_is_said_too_and_it_can_be_played_on(monkeypatch):
     room = Playground()
-    for owner, name in ((room.history, "do"), (room, "_offer")):
+    for owner, name in ((room.history, "do"), (room.player, "hold_sync")):
         with monkeypatch.context() as broken:
             broken.setattr(owner, name, once_broken(getattr(owner, name)))
             press(room, "insert", "1")

@@ -5,21 +5,17 @@ A goal is a scene with tests: each says what is missing while it is not met.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minikv.course.playground.live import Done, History
 from minikv.course.playground.steps import Step, steps_in
-from minikv.errors import bounded
-
-Test = Callable[..., Any]  # of the history and the player's own steps
 
 
 class Scene(NamedTuple):
     """A script, and a prompt to continue with; `hint` says what to look at.
 
-    In a goal, `tests` has what is missing, each with how it is seen that it is not. A test looks at the history,
-    which knows what was refused last, and at the player's own steps, those after the scene's.
+    In a goal, `tests` has what is missing, each with a function that tells whether it is there: of the history, and
+    of the player's own steps, those after the scene's.
 
     >>> print(*Scene("a", "", "set page_size 2, insert 1 2 in B", "1 3").steps, sep="; ")
     scene a; set page_size 2; insert [1 2] in 'B'
@@ -29,7 +25,7 @@ class Scene(NamedTuple):
     hint: str
     script: str
     then: str
-    tests: dict[str, Test] | None = None
+    tests: dict[str, Any] | None = None
 
     @property
     def steps(self) -> list[Step]:
@@ -137,8 +133,8 @@ _GOALS = (
         "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
         "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9",
         {
-            "nothing was refused for lack of room": lambda history, _: history.refused,
-            "this prompt would not fit even an empty pool": lambda history, _: len(history.refused.prompt[0]) <= 8,
+            "nothing was refused for lack of room": lambda history, _: history.live.refused,
+            "this prompt would not fit even an empty pool": lambda history, _: len(history.live.refused.prompt[0]) <= 8,
         },
     ),
     Scene(
@@ -173,5 +169,5 @@ def scene_named(name: str) -> Scene:
     """A scene or a goal by its name; `ValueError` names those that there are."""
     known = {**SCENES, **GOALS}
     if name not in known:
-        raise ValueError(f"scene is {bounded(name)}: expected one of {', '.join(map(repr, known))}")
+        raise ValueError(f"scene is {name!r}: expected one of {', '.join(map(repr, known))}")
     return known[name]

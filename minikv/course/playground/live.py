@@ -28,6 +28,7 @@ class LiveCache:
     """One cache over one pool of `settings.capacity` pages.
 
     `held` has the locks and the requests that run, each by its number and its prompt; `done` has the steps.
+    `refused` is the last step for which there was no room.
 
     >>> live = LiveCache(Settings(capacity=4))
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
@@ -42,6 +43,7 @@ class LiveCache:
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
         self.held: Any = {}
         self.done: list[Done] = []
+        self.refused: Any = None
         self._locks = count(1)
         self._letters: set[int] = set()  # tokens that were typed as text
         self.film = record(self.manager, label=self._label).start()
@@ -110,8 +112,6 @@ class LiveCache:
 class History:
     """The `steps` that were done and the `undone` ones, the next one last; `live` is the cache after the steps.
 
-    `refused` is the last step since the scene for which there was no room.
-
     >>> history = History(Settings())
     >>> history.do(Step("insert", "1 2 3")); history.live.cache.total_size
     3
@@ -123,7 +123,6 @@ class History:
         self._first = settings
         self.steps: list[Step] = []
         self.undone: list[Step] = []
-        self.refused: Any = None
         self._replay([])
 
     def do(self, *steps: Step) -> None:
@@ -139,12 +138,10 @@ class History:
         except Exception as error:
             self._replay(self.steps)
             if isinstance(error, OutOfPages):
-                self.refused = steps[-1]
+                self.live.refused = steps[-1]
             raise
         self.steps += steps
         self.undone = []
-        if steps[0].verb == "scene":
-            self.refused = None
 
     def undo(self) -> Step:
         """Take the last step back and return it."""

@@ -41,8 +41,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, (least, most) in SIZES.items():
-            rule = f"a playground draws {least} to {most}"
-            whole_number(name, getattr(self, name), least, rule, most + 1)
+            whole_number(name, getattr(self, name), least, f"a playground draws {least} to {most}", most + 1)
 
     def make(self) -> PrefixCache:
         """An empty cache with these settings.
@@ -52,8 +51,7 @@ class Settings:
         """
         if self.host_pages and self.index == "radix":
             return TieredCache(self.page_size, self.host_pages, policy=self.policy, evict_by=self.evict_by)
-        rule = f"index {self.index!r} has no host memory"
-        whole_number("host_pages", self.host_pages, 0, rule, 1)
+        whole_number("host_pages", self.host_pages, 0, f"index {self.index!r} has no host memory", 1)
         ways = (None if way in ("lru", "node") else way for way in (self.policy, self.evict_by))
         return index_named(self.index, self.page_size, *ways)
 

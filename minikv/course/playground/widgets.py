@@ -18,8 +18,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from minikv.course.film.layout import reel_of
-from minikv.course.pictures.picture import MimeBundle, Picture
-from minikv.course.player import Player
+from minikv.course.pictures.picture import Picture
 from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_named
 from minikv.course.playground.live import History
 from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step
@@ -77,7 +76,7 @@ class Playground:
     def __init__(self, settings: Settings = USUAL, scene: Scene = NO_SCENE, requests: bool = False):
         self.history, self.scene = History(settings), scene
         self._turn, self._is_busy = RLock(), False
-        self.player = Player(self.history.live.film.reel, Picture("", lambda: None), poster=0)
+        self.player = self.history.live.film.player()
         self.message = widgets.HTML()
         self.controls: dict[str, Any] = {}
         rows = {title: self._row(title, names.split(", ")) for title, names in _ROWS.items()}
@@ -107,7 +106,7 @@ class Playground:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
+    def _repr_mimebundle_(self, **_: Any) -> Any:
         data, size = self.player._repr_mimebundle_()
         data["application/vnd.jupyter.widget-view+json"]["model_id"] = self.box.model_id
         return data, size
@@ -177,15 +176,10 @@ class Playground:
             reel = reel_of(frames, live.film.slot_stories())
             with self.player.hold_sync():
                 self.player.reel, self.player.index = reel.as_dict(), len(live.done)
-        self._offer()
-
-    def _offer(self) -> None:
-        """Show the settings and the scene, and what is held."""
-        live, held = self.history.live, self.controls["held"]
+        held = self.controls["held"]
         chosen = held.value if held.value in live.held else next(iter(live.held), None)
         held.options = [*live.held]
-        values = {**asdict(live.settings), "held": chosen, "scene": self.scene}
-        for name, value in values.items():
+        for name, value in {**asdict(live.settings), "held": chosen, "scene": self.scene}.items():
             self.controls[name].value = value
 
 
