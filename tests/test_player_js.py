@@ -180,7 +180,7 @@ def test_the_keyboard_does_all_of_it(tab, film, choose):
     assert page.locator("[data-testid=play]").get_attribute("aria-label") == "pause"
     page.keyboard.press(" ")
     go_to(page, 5)
-    page.locator("[data-testid=speed]").focus()
+    page.locator("[data-testid=large]").focus()
     page.keyboard.press("Tab")
     focused = "document.activeElement.getAttribute('aria-label')"
     assert page.evaluate(focused).startswith("node root")
@@ -628,12 +628,35 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
     about = film.reel.panels
     assert tree[1] <= pool[0]
     assert pool[2] == about[1]["width"]
-    assert tree[2] == pytest.approx(about[0]["width"] * min(1.35, max(1, 460 / about[0]["height"])), abs=1)
+    assert tree[2] == pytest.approx(about[0]["width"] * min(1.6, max(1, 460 / about[0]["height"])), abs=1)
     beside = tab(width=640).page
     both = [beside.locator(f".minikv-{kind}").bounding_box() for kind in ("tree", "pool")]
     assert both[0]["y"] + both[0]["height"] <= both[1]["y"]  # one below the other
     narrow = tab(width=320).page.locator(".minikv-tree > svg").evaluate(box)
-    assert narrow[2] >= about[0]["width"] * 0.7 - 1
+    assert narrow[2] >= about[0]["width"] * 0.93 - 1, "its labels have 12 px"
+
+
+LETTERS = """kind => [...document.querySelectorAll(`.minikv-${kind} svg text`)].map((text) => {
+    const style = getComputedStyle(text), scale = text.getScreenCTM().a;
+    return parseFloat(style.fontSize) * scale;
+})"""
+
+
+def test_letters_have_12_px_in_a_narrow_window_and_14_for_a_projector(tab):
+    """Boxes of pools with at most 64 slots; a picture that is wider than the window scrolls in itself."""
+    page = tab(width=390).page
+    go_to(page, 5)
+    small = [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)]
+    assert min(small) >= 11.9
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("[data-testid=large]").click()
+    large = [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)]
+    assert len(large) == len(small)
+    assert min(large) >= 14
+    assert page.locator("[data-testid=large]").get_attribute("aria-pressed") == "true"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("[data-testid=large]").click()
+    assert [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)] == small
 
 
 @pytest.mark.parametrize(("leaves", "steps"), [(40, (40, 1, 20)), (6, (6, 1, 3))], ids=["tall", "wide"])

@@ -8,10 +8,10 @@ const BAR = `
   <input data-testid="slider" type="range" min="0" aria-label="step">
   <output data-testid="count"></output>
   <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200">1×</option>
-    <option value="600">2×</option><option value="240">5×</option></select></label>`;
+    <option value="600">2×</option><option value="240">5×</option></select></label>
+  <button data-testid="large" aria-pressed="false">large</button>`;
 const TITLE = "Click a node or a slot for its story";
-const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse, reach a node or the pool with Tab and press Enter.";
-const ELSEWHERE = "No node of its own: it is in host memory alone, or the upper part of the node below it.";
+const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse: Tab to a node or the pool, then Enter.";
 const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of palette.py
 
 function make(tag, name, text, act) {
@@ -197,7 +197,6 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     const box = make("div", `minikv-panel minikv-${about.kind}`);
     const leads = reel.panels.length === 1 || about.kind === "tree";
     if (leads && about.kind === "tree") left.style.flexBasis = `${Math.min(about.width, 420)}px`;
-    if (!leads) right.style.flexBasis = `${Math.max(about.width, parseInt(right.style.flexBasis) || 0)}px`;
     if (film && about.kind === "pool") set(box, { tabindex: 0, role: "group" });
     (leads ? left : right).append(box);
     return { ...about, box, shown: null };
@@ -205,6 +204,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
   const [tree, pool] = ["tree", "pool"].map((kind) => panels.find((panel) => panel.kind === kind));
   el.append(scene);
 
+  const wide = ({ width }, by = 1) => `${width * by * (el.matches(".minikv-large") ? 1.5 : 1)}px`;
   const fill = (panel, step) => {
     const picture = pictureAt(reel, panel, step);
     if (picture === panel.shown) return;
@@ -217,10 +217,9 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
       set(panel.box, { "aria-label": `${svg.querySelector("text").textContent}; Enter: the story of a slot` });
     }
     set(svg, panel === tree ? { role: "group", "aria-label": "tree" } : { role: "img", "aria-label": saidIn(svg) });
+    svg.style.width = wide(panel);
     if (panel === tree) {
-      const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
-      svg.style.maxWidth = "none";
-      svg.style.width = `clamp(${panel.width * 0.7}px, 100%, ${panel.width * grow}px)`;
+      svg.style.width = `clamp(${wide(tree, 0.93)}, 100%, ${wide(tree, Math.min(1.6, Math.max(1, 460 / tree.height)))})`;
       prepare(panel.box);
       look(panel.box, film.focus[step]);
       glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
@@ -228,7 +227,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     if (!inside) return;
     (panel.box.querySelector(`g.node[data-part="${focused.dataset.part}"]`) || el).focus({ preventScroll: true });
   };
-  // What depends on the room that it has: laid out again when it gets some, for it may be hidden at first.
+  // Laid out again when it gets room, for it may be hidden at first.
   const settle = () => {
     if (tree) look(tree.box, film.focus[at]);
     if (film) show(at);
@@ -291,24 +290,21 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
 
   // -- before the first step: a frame that answers nothing, faintly; "play" is in the bar above
   const poster = film ? model.get("poster") ?? film.poster : 0;
-  const faint = (is) => {
-    scene.inert = is;
-    el.classList.toggle("minikv-covered", is);
+  const fillAll = (step, anew) => {
+    for (const panel of panels) if (panel !== tree) panel.box.style.width = wide(panel);
     for (const panel of panels) {
-      panel.box.replaceChildren();
-      panel.shown = null;
-      if (is) fill(panel, poster);
+      if (anew) panel.shown = panel.box.innerHTML = "";
+      fill(panel, step);
     }
-    if (is) measure(poster);
   };
 
   // -- going from step to step
   const draw = (i) => {
     if (i === at && !scene.inert) return;
-    if (scene.inert) faint(false);
     const was = at;
     at = i;
-    for (const panel of panels) fill(panel, i);
+    fillAll(i, scene.inert);
+    scene.inert = false;
     set(caption, { "aria-live": timer ? "off" : "polite" });
     caption.textContent = unbroken(captions[i]);
     part("slider").value = i;
@@ -316,6 +312,12 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     part("count").textContent = reel.first ? `${i + 1} of ${last + 1}` : `step ${i} of ${last}`;
     el.dataset.step = i;
     mark(was, i);
+    tell(false);
+  };
+  part("large").onclick = () => {
+    const is = el.classList.toggle("minikv-large");
+    set(part("large"), { "aria-pressed": is });
+    fillAll(scene.inert ? poster : at, true);
     tell(false);
   };
   const within = (i) => Math.max(0, Math.min(last, i));
@@ -345,7 +347,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
   const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play,
     End: () => jump(last), Escape: () => choose(null) };
   el.onkeydown = (e) => {
-    e.stopPropagation();                                   // the notebook would take the arrow keys for itself
+    e.stopPropagation();   // the notebook would take the arrow keys for itself
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
     const inControl = e.target.matches(e.key === " " ? "button, select, input" : "select, input");
@@ -367,7 +369,12 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
   };
   const follow = () => draw(within(model.get("index")));
   follow();
-  if (poster && !at) faint(true);
+  if (poster && !at) {
+    scene.inert = true;
+    fillAll(poster, true);
+    measure(poster);
+    caption.textContent = unbroken(captions[poster]);
+  }
   el.style.minHeight = "";
   let had = el.clientWidth;
   const observer = new ResizeObserver(() => {
@@ -476,9 +483,8 @@ function storyOf(film, chosen, at, jump, pick) {
     events = film.slots[chosen.slot] || [];
   } else {
     const key = whole(chosen.node), now = factsAt(film, key, at);
-    said.push(make("p", "minikv-story", key < 2 ** 32 ? `node ${key}` + (now ? `  ${now.label}` : "") : ELSEWHERE));
-    if (now) said.push(factsOf(now, at, pick));
-    else if (key < 2 ** 32) said.push(make("p", "", "not in the tree at this step"));
+    said.push(make("p", "minikv-story", `node ${key}` + (now ? `  ${now.label}` : "")));
+    said.push(now ? factsOf(now, at, pick) : make("p", "", "not in the tree at this step"));
     events = film.nodes[key]?.events || [];
   }
   const list = make("ol", "minikv-events");
