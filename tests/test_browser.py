@@ -25,7 +25,7 @@ def test_a_chapter_runs_in_a_browser(path, lab, chromium):
     """All of it, and its player goes on when the kernel is gone."""
     tab = Page(chromium)
     page = lab.open(tab, path.name)
-    player = page.locator(".minikv-player")
+    player = page.locator(".minikv-player").first  # of a film; a playground has one, too
     player.wait_for()
     pictures = page.locator(".jp-OutputArea-output img")
     assert pictures.count() >= 1

@@ -180,7 +180,7 @@ def test_the_keyboard_does_all_of_it(tab, film, choose):
     assert page.locator("[data-testid=play]").get_attribute("aria-label") == "pause"
     page.keyboard.press(" ")
     go_to(page, 5)
-    page.locator("[data-testid=speed]").focus()
+    page.locator("[data-testid=large]").focus()
     page.keyboard.press("Tab")
     focused = "document.activeElement.getAttribute('aria-label')"
     assert page.evaluate(focused).startswith("node root")
@@ -628,12 +628,35 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
     about = film.reel.panels
     assert tree[1] <= pool[0]
     assert pool[2] == about[1]["width"]
-    assert tree[2] == pytest.approx(about[0]["width"] * min(1.35, max(1, 460 / about[0]["height"])), abs=1)
+    assert tree[2] == pytest.approx(about[0]["width"] * min(1.6, max(1, 460 / about[0]["height"])), abs=1)
     beside = tab(width=640).page
     both = [beside.locator(f".minikv-{kind}").bounding_box() for kind in ("tree", "pool")]
     assert both[0]["y"] + both[0]["height"] <= both[1]["y"]  # one below the other
     narrow = tab(width=320).page.locator(".minikv-tree > svg").evaluate(box)
-    assert narrow[2] >= about[0]["width"] * 0.7 - 1
+    assert narrow[2] >= about[0]["width"] * 0.93 - 1, "its labels have 12 px"
+
+
+LETTERS = """kind => [...document.querySelectorAll(`.minikv-${kind} svg text`)].map((text) => {
+    const style = getComputedStyle(text), scale = text.getScreenCTM().a;
+    return parseFloat(style.fontSize) * scale;
+})"""
+
+
+def test_letters_have_12_px_in_a_narrow_window_and_14_for_a_projector(tab):
+    """Boxes of pools with at most 64 slots; a picture that is wider than the window scrolls in itself."""
+    page = tab(width=390).page
+    go_to(page, 5)
+    small = [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)]
+    assert min(small) >= 11.9
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("[data-testid=large]").click()
+    large = [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)]
+    assert len(large) == len(small)
+    assert min(large) >= 14
+    assert page.locator("[data-testid=large]").get_attribute("aria-pressed") == "true"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("[data-testid=large]").click()
+    assert [size for kind in ("tree", "pool") for size in page.evaluate(LETTERS, kind)] == small
 
 
 @pytest.mark.parametrize(("leaves", "steps"), [(40, (40, 1, 20)), (6, (6, 1, 3))], ids=["tall", "wide"])
@@ -845,3 +868,86 @@ def test_what_an_operation_called_is_in_a_fold(widget):
     assert tab.page.locator("#one .minikv-notes").text_content() == ""
     tab.page.locator("#one [data-testid=next]").click()
     assert inside.locator("summary").text_content() == "it called nothing"
+
+
+# -- another reel ---------------------------------------------------------------------------------------------------
+
+GROWN = """(reel) => {
+    model_one.set("reel", reel);
+    model_one.set("index", reel.captions.length - 1);
+    heard.one();
+    document.getAnimations().forEach((one) => one.pause());
+}"""
+
+
+@pytest.fixture
+def grown(widget):
+    """A player of two prompts, and how it is given the reel of more of them."""
+
+    def reel(*prompts):
+        manager = CacheManager(8)
+        with record(manager) as film:
+            for prompt in prompts:
+                with film.step(f"serve {prompt}"):
+                    sequence = manager.start(prompt)
+                    manager.advance(sequence)
+                    manager.finish(sequence)
+        return json.loads(json.dumps(film.reel.as_dict()))
+
+    def grow(*prompts):
+        tab.page.evaluate(GROWN, reel(*prompts))
+        return tab.page.locator("#one")
+
+    tab = widget(reel([1, 2, 3, 4], [7]))
+    return grow
+
+
+def test_another_reel_is_shown_at_its_step_and_can_be_stepped_through(grown):
+    one = grown([1, 2, 3, 4], [7], [1, 2, 9])
+    assert one.get_attribute("data-step") == "3"
+    assert one.locator("[data-testid=count]").text_content() == "step 3 of 3"
+    assert one.locator(".minikv-line").all_text_contents()[1:] == [f"{i}. serve {p}" for i, p in enumerate(
+        ["[1, 2, 3, 4]", "[7]", "[1, 2, 9]"], start=1)]  # fmt: skip
+    one.locator("[data-testid=prev]").click()
+    assert one.locator(".minikv-caption").text_content() == "2. serve [7]"
+    grown([1, 2, 3, 4])
+    assert one.locator(".minikv-caption").text_content() == "1. serve [1, 2, 3, 4]"
+    assert one.evaluate("e => [...e.children].map((part) => part.className)") == [
+        "minikv-bar", "minikv-steady", "minikv-inside", "minikv-scene", "minikv-below"]  # fmt: skip
+
+
+def test_after_another_reel_the_chosen_node_the_speed_and_the_fold_are_as_they_were(grown):
+    one = grown([1, 2, 3, 4])
+    one.locator("[data-testid=speed]").select_option("600")
+    one.locator(".minikv-inside summary").click()
+    one.locator('g.node[data-part="1"]').click()
+    grown([1, 2, 3, 4], [1, 2, 9])
+    assert one.locator(".minikv-story").text_content() == "node 1  [3 4]"
+    assert "split" in one.locator(".minikv-events").text_content()
+    assert one.locator('g.node[data-part="1"] .minikv-ring').count() == 1
+    assert one.locator("[data-testid=speed]").input_value() == "600"
+    assert one.locator(".minikv-inside").evaluate("e => e.open")
+    assert one.evaluate("e => e.style.minHeight") == ""
+
+
+def test_the_nodes_glide_into_another_reel_from_where_they_were(grown):
+    one = grown([1, 2, 3, 4], [7])
+    one.page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    place = "e => { const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }"
+    node = one.locator('g.node[data-part="1"]')
+    was = node.evaluate(place)
+    grown([1, 2, 3, 4], [7], [1, 2, 9], [6])
+    assert node.evaluate(place) == pytest.approx(was, abs=1)
+    one.page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    assert node.evaluate(place) != pytest.approx(was, abs=1)
+
+
+def test_a_film_that_plays_when_another_reel_comes_stops_at_that_ones_step(grown):
+    one = grown([1, 2, 3, 4], [7])
+    one.locator("[data-testid=speed]").select_option("240")
+    one.locator("[data-testid=play]").click()
+    grown([1, 2, 3, 4], [7], [1, 2, 9])
+    one.page.wait_for_timeout(400)
+    assert one.get_attribute("data-step") == "3"
+    assert one.page.evaluate("model_one.get('index')") == 3
+    assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"

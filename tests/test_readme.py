@@ -46,8 +46,8 @@ def room(cell):
 
     world = {}
     exec(cell.replace("\nplayground(", "\nroom = playground("), world)
-    world["room"].prompt.value = PROMPT
-    world["room"].buttons["insert"].click()
+    world["room"].controls["prompt"].value = PROMPT
+    world["room"].controls["insert"].click()
     return world["room"]
 
 
@@ -64,9 +64,9 @@ def test_the_picture_shows_the_cell_and_what_it_does_today(shown, cell, room):
 
 def test_its_alternative_text_says_what_it_shows(room):
     (alternative,) = re.findall(r"!\[(.*?)\]\(../../assets/readme/chapter_00.png\)", COURSE)
-    cached, tokens = re.search(r"(\d+) of (\d+) cached", room.said).groups()
+    cached, tokens = re.search(r"(\d+) of (\d+) tokens are cached", room.said).groups()
     assert f"{cached} of its {tokens} tokens were cached" in alternative
-    assert ("split a node" in room.said) == ("the node that was split" in alternative)
+    assert bool(room.history.live.film.at(-1).changes.splits) == ("the node that was split" in alternative)
 
 
 @pytest.mark.nightly
@@ -75,7 +75,7 @@ def test_the_picture_can_be_taken_again(lab, chromium, shown, tmp_path):
     from browser import Page
     from pictures import play_in_lab
 
-    (tmp_path / "again.png").write_bytes(play_in_lab(lab.open(Page(chromium, 1000, 720), "00_start_here.ipynb")))
+    (tmp_path / "again.png").write_bytes(play_in_lab(lab.open(Page(chromium, 1000, 800), "00_start_here.ipynb")))
     assert Image.open(tmp_path / "again.png").text == shown
 
 

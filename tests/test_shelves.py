@@ -24,7 +24,7 @@ from minikv import (
     record,
 )
 from minikv.course.pictures.shelves import shelves
-from minikv.course.playground.steps import prompt_step
+from minikv.course.playground.steps import Step
 from minikv.engine.ch09_10_rows_and_blocks import BlockPool
 from minikv.engine.ch14_tiers import Tiers
 from minikv.prefix.tiered import WRITES
@@ -184,37 +184,40 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
     ]
 
 
+def pressed(room, verb, prompt=None, tokens=None):
+    for name, value in (("prompt", prompt), ("tokens", tokens)):
+        if value is not None:
+            room.controls[name].value = value
+    room.controls[verb].click()
+    return room.said.partition(": ")[2]
+
+
 def test_the_playground_says_what_comes_from_host_memory():
     room = playground(capacity=6, host_pages=8, evict_by="page")
-    said = []
-    for verb, prompt in (("insert", "1 2 3 4"), ("insert", "5 6 7 8 9"), ("insert", "1 2 3 9"), ("match", "5 6 7 8 9")):
-        room.prompt.value = prompt
-        room.buttons[verb].click()
-        said.append(room.said.partition(": ")[2])
-    room.amount.value = 3
-    room.buttons["evict"].click()
+    typed = [("insert", "1 2 3 4"), ("insert", "5 6 7 8 9"), ("insert", "1 2 3 9"), ("match", "5 6 7 8 9")]
+    said = [pressed(room, *how) for how in typed]
+    pressed(room, "evict", tokens=3)
     assert said == [
-        "0 of 4 cached, 4 new in slots 0-3",
-        "0 of 5 cached, 5 new in slots 3 2 1 4-5, evicted 3 pages for it",
-        "3 of 4 cached, 2 of them from host memory, 1 new in slot 1, evicted 3 pages for it; joined nodes",
-        "2 of 5 cached in slots 3 2, 3 more in host memory",
+        "nothing of it is cached; 4 tokens are new",
+        "nothing of it is cached; 3 tokens left the cache, slots 3 2 1; 5 tokens are new",
+        "1 of 4 tokens is cached, 2 more in host memory; 3 tokens left the cache, slots 5 4 1; "
+        "host pages 1-2 to slots 5 4; 2 tokens are new, 1 was there already; 1 token is new, 3 were there already",
+        "2 of 5 tokens are cached, 3 more in host memory",
     ]
     assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
     assert "│     └─ [9] · n4 · slot 1 · evicted" in room.text
     assert "host memory: 0 of 8 pages free\npage 0  1c  2c  3c  5c  6c  7c  8c  9n" in room.text
-    room.prompt.value = "5 6 7 8"
-    room.buttons["start"].click()
-    assert room.said == "start [5 6 7 8]: r4 runs: 4 of 4 cached, 2 of them from host memory, 0 to compute"
+    assert pressed(room, "start", "5 6 7 8").startswith("2 of 4 tokens are cached, 2 more in host memory; ")
+    assert room.history.live.done[-1][1] == 4
 
 
-def test_a_reset_says_that_host_memory_is_forgotten_too():
+def test_a_reset_forgets_host_memory_too():
     room = playground(capacity=6, host_pages=8)
-    room.prompt.value, room.amount.value = "1 2 3", 3
-    for verb in ("insert", "evict", "reset", "match"):
-        room.buttons[verb].click()
-        if verb == "reset":
-            assert room.said == "reset: 0 tokens forgotten, and host memory"
-    assert room.said == "match [1 2 3]: 0 of 3 cached"
+    pressed(room, "insert", "1 2 3")
+    pressed(room, "evict", tokens=3)
+    pressed(room, "reset")
+    assert pressed(room, "match") == "nothing of it is cached"
+    assert "host memory: 8 of 8 pages free" in room.text
 
 
 def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
@@ -228,7 +231,7 @@ def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
     assert [node.label for node in began.nodes if node.parent is None].count("root of 'B'") == 1
     room = playground(capacity=3, host_pages=4)
     for prompt in "1 2 3", "5 6 7":
-        room.history.do(prompt_step("insert", prompt, namespace="B"))
+        room.history.do(Step("insert", prompt, "B"))
     frame = room.history.live.film.at(-1)
     assert {"[1 2 3]", "[5 6 7]"} <= {node.label for node in frame.nodes}
     assert "nnn" in str(frame)

@@ -7,18 +7,23 @@ const BAR = `
   <button data-testid="next" aria-label="step forward">▶</button>
   <input data-testid="slider" type="range" min="0" aria-label="step">
   <output data-testid="count"></output>
-  <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200" selected>1×</option>
-    <option value="600">2×</option><option value="240">5×</option></select></label>`;
+  <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200">1×</option>
+    <option value="600">2×</option><option value="240">5×</option></select></label>
+  <button data-testid="large" aria-pressed="false">large</button>`;
 const TITLE = "Click a node or a slot for its story";
-const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse, reach a node or the pool with Tab and press Enter.";
-const ELSEWHERE = "No node of its own: it is in host memory alone, or the upper part of the node below it.";
+const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse: Tab to a node or the pool, then Enter.";
 const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of palette.py
 
-function make(tag, name, text) {
+function make(tag, name, text, act) {
   const made = document.createElement(tag);
   if (name) made.className = name;
   if (text !== undefined) made.textContent = text;
+  if (act) made.onclick = act;
   return made;
+}
+
+function set(element, attributes) {
+  for (const name in attributes) element.setAttribute(name, attributes[name]);
 }
 
 // `slots 5-10` does not break after its hyphen.
@@ -27,7 +32,7 @@ const unbroken = (words) => words.replace(/(\d)-(?=\d)/g, "$1\u2011");
 // Lines that keep the room of the longest texts they will ever have, so that nothing below them jumps.
 function steady(texts) {
   const box = make("div", "minikv-steady"), room = make("div", "minikv-room"), shown = make("div");
-  room.setAttribute("aria-hidden", "true");
+  set(room, { "aria-hidden": true });
   const lines = {};
   for (const [name, all] of Object.entries(texts)) {
     const longest = all.reduce((a, b) => (b.length > a.length ? b : a), "");
@@ -86,7 +91,7 @@ function placesOf(panel) {
   const home = svg.getScreenCTM();
   for (const node of panel.querySelectorAll("g.node")) {
     const box = node.getBoundingClientRect();
-    const matrix = home && node.getScreenCTM() ? home.inverse().multiply(node.getScreenCTM()) : null;
+    const matrix = home && home.inverse().multiply(node.getScreenCTM());
     found.set(node.dataset.part, { x: box.x + box.width / 2, y: box.y + box.height / 2, node, matrix });
   }
   return found;
@@ -95,8 +100,7 @@ function placesOf(panel) {
 // A ring around what is chosen, beside its own border, which says what happened to it.
 function ring(inside, x, y, width, height) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  const about = { x, y, width, height, rx: 8, class: "minikv-ring" };
-  for (const name in about) made.setAttribute(name, about[name]);
+  set(made, { x, y, width, height, rx: 8, class: "minikv-ring" });
   inside.append(made);
 }
 
@@ -122,6 +126,26 @@ function retell(facts, told) {
   (now[Math.min(had, now.length - 1)] || facts.closest(".minikv-player")).focus({ preventScroll: true });
 }
 
+// Each node can be reached with Tab, and says what it is.
+function prepare(box) {
+  for (const node of box.querySelectorAll("[data-part]")) {
+    const words = [...node.querySelectorAll("text")].map((text) => text.textContent);
+    node.classList.add("node");
+    set(node, { tabindex: 0, role: "button", "aria-label": `node ${words.join(", ")}` });
+  }
+}
+
+// A tree larger than its panel is scrolled to what the step is about.
+function look(box, about) {
+  const nodes = about.map((key) => box.querySelector(`g.node[data-part="${key}"]`)).filter(Boolean);
+  if (!nodes.length) return;
+  const home = box.getBoundingClientRect(), rooms = nodes.map((node) => node.getBoundingClientRect());
+  const middle = (low, high) => (Math.min(...rooms.map(low)) + Math.max(...rooms.map(high))) / 2;
+  if (!rooms.some((r) => r.left < home.left || r.right > home.right || r.top < home.top || r.bottom > home.bottom)) return;
+  box.scrollLeft += middle((r) => r.left, (r) => r.right) - home.left - box.clientWidth / 2;
+  box.scrollTop += middle((r) => r.top, (r) => r.bottom) - home.top - box.clientHeight / 2;
+}
+
 function glide(panel, before, born, time) {
   const svg = panel.querySelector("svg"), room = svg && svg.getBoundingClientRect();
   if (!room || !room.width || !before.size) return;
@@ -141,8 +165,7 @@ function glide(panel, before, born, time) {
   for (const [name, { node, matrix: m }] of before) {
     if (after.has(name) || !m) continue;
     const ghost = document.createElementNS("http://www.w3.org/2000/svg", "g");
-    ghost.setAttribute("transform", `matrix(${m.a} ${m.b} ${m.c} ${m.d} ${m.e} ${m.f})`);
-    ghost.setAttribute("aria-hidden", "true");
+    set(ghost, { transform: `matrix(${m.a} ${m.b} ${m.c} ${m.d} ${m.e} ${m.f})`, "aria-hidden": true });
     node.removeAttribute("tabindex");
     node.classList.remove("node");
     ghost.append(node);
@@ -151,87 +174,63 @@ function glide(panel, before, born, time) {
   }
 }
 
-function render({ model, el }) {
+// The player of one reel. What was chosen, the places, the speed and the open fold are of the reel before.
+function build(model, el, { chosen = null, places, speed = 1200, open }) {
+  el.style.minHeight = `${el.offsetHeight}px`;   // until it is filled, or the page would jump
   const reel = model.get("reel"), { captions, film } = reel, last = captions.length - 1;
   const slow = matchMedia("(prefers-reduced-motion: reduce)");
   el.classList.add("minikv-player");
-  el.tabIndex = 0;
-  el.setAttribute("role", "group");
-  el.setAttribute("aria-label", "step player: arrow keys step, space plays");
+  set(el, { tabindex: 0, role: "group", "aria-label": "step player: arrow keys step, space plays" });
   const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene");
   bar.innerHTML = BAR;
   const part = (name) => bar.querySelector(`[data-testid=${name}]`);
   part("slider").max = last;
-  const { box: words, caption, notes } = steady(film ? { caption: captions, notes: film.notes } : { caption: captions });
+  part("speed").value = speed;
+  const { box: words, caption, notes } = steady({ caption: captions, ...(film && { notes: film.notes }) });
   el.replaceChildren(bar, words);
-  let at = -1, timer = null, chosen = null;
+  let at = -1, timer = null, fold;
 
   // -- the scene: what stands on the left, and a column for the rest on the right
   const left = make("div", "minikv-left"), right = make("div", "minikv-right");
-  scene.append(left);
+  scene.append(left, right);
   const panels = reel.panels.map((about) => {
     const box = make("div", `minikv-panel minikv-${about.kind}`);
     const leads = reel.panels.length === 1 || about.kind === "tree";
     if (leads && about.kind === "tree") left.style.flexBasis = `${Math.min(about.width, 420)}px`;
-    if (!leads) right.style.flexBasis = `${Math.max(about.width, parseInt(right.style.flexBasis) || 0)}px`;
-    if (film && about.kind === "pool") { box.tabIndex = 0; box.setAttribute("role", "group"); }
+    if (film && about.kind === "pool") set(box, { tabindex: 0, role: "group" });
     (leads ? left : right).append(box);
     return { ...about, box, shown: null };
   });
-  if (right.childElementCount) scene.append(right);
-  if (!left.childElementCount) left.remove();
+  const [tree, pool] = ["tree", "pool"].map((kind) => panels.find((panel) => panel.kind === kind));
   el.append(scene);
 
+  const wide = ({ width }, by = 1) => `${width * by * (el.matches(".minikv-large") ? 1.5 : 1)}px`;
   const fill = (panel, step) => {
     const picture = pictureAt(reel, panel, step);
     if (picture === panel.shown) return;
-    const before = panel.kind === "tree" && !slow.matches ? placesOf(panel.box) : new Map();
+    const before = panel !== tree || slow.matches ? new Map() : places || placesOf(panel.box);
+    if (panel === tree) places = null;
     const focused = document.activeElement, inside = focused !== panel.box && panel.box.contains(focused);
     panel.shown = panel.box.innerHTML = picture;
     const svg = panel.box.querySelector("svg");
     if (panel.box.tabIndex === 0) {
-      panel.box.setAttribute("aria-label", `${svg.querySelector("text").textContent}; Enter: the story of a slot`);
+      set(panel.box, { "aria-label": `${svg.querySelector("text").textContent}; Enter: the story of a slot` });
     }
-    svg.setAttribute("role", panel.kind === "tree" ? "group" : "img");
-    svg.setAttribute("aria-label", panel.kind === "tree" ? "tree" : saidIn(svg));
-    if (panel.kind === "tree") {
-      const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
-      svg.style.maxWidth = "none";
-      svg.style.width = `clamp(${panel.width * 0.7}px, 100%, ${panel.width * grow}px)`;
+    set(svg, panel === tree ? { role: "group", "aria-label": "tree" } : { role: "img", "aria-label": saidIn(svg) });
+    svg.style.width = wide(panel);
+    if (panel === tree) {
+      svg.style.width = `clamp(${wide(tree, 0.93)}, 100%, ${wide(tree, Math.min(1.6, Math.max(1, 460 / tree.height)))})`;
       prepare(panel.box);
       look(panel.box, film.focus[step]);
       glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
     }
-    const again = inside && (panel.box.querySelector(`g.node[data-part="${focused.dataset.part}"]`) || el);
-    if (again) again.focus({ preventScroll: true });
+    if (!inside) return;
+    (panel.box.querySelector(`g.node[data-part="${focused.dataset.part}"]`) || el).focus({ preventScroll: true });
   };
-  // What depends on the room that it has: laid out again when it gets some, for it may be hidden at first.
+  // Laid out again when it gets room, for it may be hidden at first.
   const settle = () => {
-    for (const panel of panels) if (panel.kind === "tree") look(panel.box, film.focus[at]);
+    if (tree) look(tree.box, film.focus[at]);
     if (film) show(at);
-  };
-  // Each node can be reached with Tab, and says what it is.
-  const prepare = (box) => {
-    for (const node of box.querySelectorAll("[data-part]")) {
-      const words = [...node.querySelectorAll("text")].map((text) => text.textContent);
-      node.classList.add("node");
-      node.setAttribute("tabindex", "0");
-      node.setAttribute("role", "button");
-      node.setAttribute("aria-label", `node ${words.join(", ")}`);
-    }
-  };
-
-  // A tree larger than its panel is scrolled to what the step is about.
-  const look = (box, about) => {
-    if (box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth) return;
-    const nodes = about.map((key) => box.querySelector(`g.node[data-part="${key}"]`)).filter(Boolean);
-    if (!nodes.length) return;
-    const home = box.getBoundingClientRect(), rooms = nodes.map((node) => node.getBoundingClientRect());
-    const middle = (low, high) => (Math.min(...rooms.map(low)) + Math.max(...rooms.map(high))) / 2;
-    const outside = rooms.some((r) => r.left < home.left || r.right > home.right || r.top < home.top || r.bottom > home.bottom);
-    if (!outside) return;
-    box.scrollLeft += middle((r) => r.left, (r) => r.right) - home.left - box.clientWidth / 2;
-    box.scrollTop += middle((r) => r.top, (r) => r.bottom) - home.top - box.clientHeight / 2;
   };
 
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
@@ -239,10 +238,9 @@ function render({ model, el }) {
   if (film) {
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
-    log.setAttribute("role", "group");
-    log.setAttribute("aria-label", "the steps so far");
-    const inside = insideOf(film);
-    if (inside) words.after(inside.box);
+    set(log, { role: "group", "aria-label": "the steps so far" });
+    fold = insideOf(film, open);
+    if (fold) words.after(fold.box);
     scene.append(sizes.box);
     scene.insertAdjacentHTML("beforeend", film.legend);
     below.append(log, facts);
@@ -251,19 +249,16 @@ function render({ model, el }) {
     const lines = [];
     mark = (was, now) => {
       while (lines.length <= now) {   // up to the step that was reached
-        const i = lines.length, line = make("button", "minikv-line", captions[i]);
-        line.title = captions[i];
-        line.tabIndex = -1;
-        line.onclick = () => { stop(); go(i); };
+        const i = lines.length, line = make("button", "minikv-line", captions[i], () => jump(i));
+        set(line, { title: captions[i], tabindex: -1 });
         log.append(line);
         lines.push(line);
       }
       notes.textContent = unbroken(film.notes[now]);
-      if (inside) inside.show(now);
+      if (fold) fold.show(now);
       measure(now);
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
-      lines[now].tabIndex = 0;
-      lines[now].setAttribute("aria-current", "step");
+      set(lines[now], { tabindex: 0, "aria-current": "step" });
       show(now);
       if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
     };
@@ -272,14 +267,13 @@ function render({ model, el }) {
       log.scrollTop = Math.max(0, top + 2 * high - log.clientHeight);
     };
     tell = (aloud) => {
-      facts.setAttribute("aria-live", aloud ? "polite" : "off");   // of a step, the caption is read out
+      set(facts, { "aria-live": aloud ? "polite" : "off" });   // of a step, the caption is read out
       for (const old of scene.querySelectorAll(".minikv-ring")) old.remove();
-      const { node, slots } = chosenAt(film, chosen, at), pool = panels.find((panel) => panel.kind === "pool");
-      const shown = scene.querySelector(`g.node[data-part="${node}"]`);
-      if (shown) ringNode(shown);
+      const { node, slots } = chosenAt(film, chosen, at);
+      scene.querySelectorAll(`g.node[data-part="${node}"]`).forEach(ringNode);
       if (pool) for (const slot of new Set(slots)) ringCell(pool, slot, film.pageSize);
       const told = make("div");
-      told.append(...storyOf(film, chosen, at, (step) => { stop(); go(step); }, (slot) => choose({ slot })));
+      told.append(...storyOf(film, chosen, at, jump, (slot) => choose({ slot })));
       retell(facts, told);
     };
   }
@@ -296,63 +290,71 @@ function render({ model, el }) {
 
   // -- before the first step: a frame that answers nothing, faintly; "play" is in the bar above
   const poster = film ? model.get("poster") ?? film.poster : 0;
-  const faint = (is) => {
-    scene.inert = is;
-    el.classList.toggle("minikv-covered", is);
-    for (const panel of panels) { panel.box.replaceChildren(); panel.shown = null; }
-    if (!is) return;
-    for (const panel of panels) fill(panel, poster);
-    measure(poster);
+  const fillAll = (step, anew) => {
+    for (const panel of panels) if (panel !== tree) panel.box.style.width = wide(panel);
+    for (const panel of panels) {
+      if (anew) panel.shown = panel.box.innerHTML = "";
+      fill(panel, step);
+    }
   };
 
   // -- going from step to step
   const draw = (i) => {
     if (i === at && !scene.inert) return;
-    if (scene.inert) faint(false);
     const was = at;
     at = i;
-    for (const panel of panels) fill(panel, i);
-    caption.setAttribute("aria-live", timer ? "off" : "polite");
+    fillAll(i, scene.inert);
+    scene.inert = false;
+    set(caption, { "aria-live": timer ? "off" : "polite" });
     caption.textContent = unbroken(captions[i]);
     part("slider").value = i;
-    part("slider").setAttribute("aria-valuetext", captions[i]);
+    set(part("slider"), { "aria-valuetext": captions[i] });
     part("count").textContent = reel.first ? `${i + 1} of ${last + 1}` : `step ${i} of ${last}`;
     el.dataset.step = i;
     mark(was, i);
     tell(false);
   };
-  const go = (i) => { draw(Math.max(0, Math.min(last, i))); if (!timer) report("index", at); };
+  part("large").onclick = () => {
+    const is = el.classList.toggle("minikv-large");
+    set(part("large"), { "aria-pressed": is });
+    fillAll(scene.inert ? poster : at, true);
+    tell(false);
+  };
+  const within = (i) => Math.max(0, Math.min(last, i));
+  const go = (i) => { draw(within(i)); if (!timer) report("index", at); };
+  const say = (sign, name) => {
+    part("play").textContent = `${sign} ${name}`;
+    set(part("play"), { "aria-label": name });
+  };
   const stop = () => {
     if (timer) report("index", at);   // and none for each step
     clearInterval(timer);
     timer = null;
-    part("play").textContent = "▶ play";
-    part("play").setAttribute("aria-label", "play");
+    say("▶", "play");
   };
+  const jump = (i) => { stop(); go(i); };
   const start = () => {
     if (at === last || scene.inert) go(0);
     timer = setInterval(() => (at >= last ? stop() : go(at + 1)), +part("speed").value);
-    part("play").textContent = "▮▮ pause";
-    part("play").setAttribute("aria-label", "pause");
+    say("▮▮", "pause");
   };
   const acts = {
-    first: () => { stop(); go(0); }, prev: () => { stop(); go(at - 1); }, next: () => { stop(); go(at + 1); },
-    play: () => (timer ? stop() : start()),
+    first: () => jump(0), prev: () => jump(at - 1), next: () => jump(at + 1), play: () => (timer ? stop() : start()),
   };
   for (const name in acts) part(name).onclick = acts[name];
-  part("slider").oninput = (e) => { stop(); go(+e.target.value); };
+  part("slider").oninput = (e) => jump(+e.target.value);
   part("speed").onchange = () => { if (timer) { stop(); start(); } };
   const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play,
-    End: () => { stop(); go(last); }, Escape: () => choose(null) };
+    End: () => jump(last), Escape: () => choose(null) };
   el.onkeydown = (e) => {
-    e.stopPropagation();                                   // the notebook would take the arrow keys for itself
+    e.stopPropagation();   // the notebook would take the arrow keys for itself
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
-    const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
+    const inControl = e.target.matches(e.key === " " ? "button, select, input" : "select, input");
     const chooses = film && (e.key === "Enter" || e.key === " ");
     if (chooses && node) choose({ node: +node.dataset.part });
     else if (chooses && pool) choose({ slot: +Object.keys(film.slots)[0] });
-    else if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
+    else if (!keys[e.key] || inControl) return;
     else keys[e.key]();
     e.preventDefault();
   };
@@ -361,21 +363,41 @@ function render({ model, el }) {
     const node = e.target.closest("g.node"), cells = e.target.closest(".minikv-pool svg");
     if (node) choose({ node: +node.dataset.part });
     else if (cells) {
-      const slot = slotAt(cells, e, panels.find((panel) => panel.kind === "pool"));
+      const slot = slotAt(cells, e, pool);
       if (slot !== null) choose({ slot: slot * film.pageSize });
     }
   };
-  const follow = () => draw(Math.max(0, Math.min(last, model.get("index"))));
-  model.on("change:index", follow);
+  const follow = () => draw(within(model.get("index")));
   follow();
-  if (poster && !at) faint(true);
+  if (poster && !at) {
+    scene.inert = true;
+    fillAll(poster, true);
+    measure(poster);
+    caption.textContent = unbroken(captions[poster]);
+  }
+  el.style.minHeight = "";
   let had = el.clientWidth;
   const observer = new ResizeObserver(() => {
     if (el.clientWidth && !had) settle();
     had = el.clientWidth;
   });
   observer.observe(el);
-  return () => { stop(); observer.disconnect(); model.off("change:index", follow); };
+  const end = () => {
+    clearInterval(timer);
+    observer.disconnect();
+    return { chosen, places: tree && placesOf(tree.box), speed: part("speed").value, open: fold?.box.open ?? open };
+  };
+  return { reel, follow, stop, end };
+}
+
+function render({ model, el }) {
+  let player = build(model, el, {});
+  const follow = () => {
+    if (player.reel === model.get("reel")) player.follow();
+    else player = build(model, el, player.end());
+  };
+  model.on("change:reel change:index", follow);
+  return () => { model.off("change:reel change:index", follow); player.stop(); player.end(); };
 }
 
 function slotAt(svg, click, about) {
@@ -386,10 +408,11 @@ function slotAt(svg, click, about) {
 }
 
 // What an operation called itself, in a fold: one line each, and nothing at all where no operation called any.
-function insideOf(film) {
+function insideOf(film, open = false) {
   if (!film.inner.some((calls) => calls.length)) return null;
   const box = make("details", "minikv-inside"), summary = make("summary"), list = make("ol");
   list.tabIndex = 0;   // a long one scrolls
+  box.open = open;
   box.append(summary, list);
   const show = (step) => {
     const calls = film.inner[step];
@@ -402,7 +425,7 @@ function insideOf(film) {
 // The sizes as one bar and as numbers; the names are the same in every step.
 function sizesOf({ names, states }) {
   const box = make("div", "minikv-sizes"), strip = make("div", "minikv-strip"), words = make("div", "minikv-words");
-  strip.setAttribute("aria-hidden", "true");
+  set(strip, { "aria-hidden": true });
   const parts = names.map((name, i) => {
     const kind = states[i].replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
     const word = make("span", "minikv-word"), number = make("b");
@@ -454,25 +477,20 @@ function storyOf(film, chosen, at, jump, pick) {
     const page = film.pageSize > 1 ? ` · page ${Math.floor(chosen.slot / film.pageSize)}` : "";
     const beside = make("p", "minikv-beside", "beside it: ");
     for (const slot of [chosen.slot + 1, chosen.slot - 1].filter((slot) => film.slots[slot])) {
-      const link = make("button", "minikv-link", `slot ${slot}`);
-      link.onclick = () => pick(slot);
-      beside.append(link, " ");
+      beside.append(make("button", "minikv-link", `slot ${slot}`, () => pick(slot)), " ");
     }
     said.push(make("p", "minikv-story", `slot ${chosen.slot}${page}`), beside);
     events = film.slots[chosen.slot] || [];
   } else {
-    const key = whole(chosen.node);
-    const now = factsAt(film, key, at);
-    said.push(make("p", "minikv-story", key < 2 ** 32 ? `node ${key}` + (now ? `  ${now.label}` : "") : ELSEWHERE));
-    if (now) said.push(factsOf(now, at, pick));
-    else if (key < 2 ** 32) said.push(make("p", "", "not in the tree at this step"));
+    const key = whole(chosen.node), now = factsAt(film, key, at);
+    said.push(make("p", "minikv-story", `node ${key}` + (now ? `  ${now.label}` : "")));
+    said.push(now ? factsOf(now, at, pick) : make("p", "", "not in the tree at this step"));
     events = film.nodes[key]?.events || [];
   }
   const list = make("ol", "minikv-events");
   for (const [step, words] of events.filter(([step]) => step <= at)) {
-    const item = make("li"), link = make("button", "minikv-link", film.words[words]);
-    link.onclick = () => jump(step);
-    item.append(link);
+    const item = make("li");
+    item.append(make("button", "minikv-link", film.words[words], () => jump(step)));
     list.append(item);
   }
   return [...said, list];
@@ -485,9 +503,7 @@ function factsOf(now, at, pick) {
   for (const [name, value] of rows) {
     const cell = make("dd", "", value);
     if (name === "slots" && Number.isInteger(now.held[0])) {
-      const link = make("button", "minikv-link", `why slot ${now.held[0]}?`);
-      link.onclick = () => pick(now.held[0]);
-      cell.append(" · ", link);
+      cell.append(" · ", make("button", "minikv-link", `why slot ${now.held[0]}?`, () => pick(now.held[0])));
     }
     table.append(make("dt", "", name), cell);
   }

@@ -90,7 +90,7 @@ def photograph_chapter(picture: Path) -> None:
     sys.path.insert(0, str(HERE.parent.parent / "tests"))
     browser = importlib.import_module("browser")  # which the tests use, too
     with tempfile.TemporaryDirectory() as folder, browser.course(Path(folder)) as lab, sync_playwright() as playwright:
-        tab = browser.Page(browser.launch(playwright), 1000, 720)
+        tab = browser.Page(browser.launch(playwright), 1000, 800)
         files.replace(picture, play_in_lab(lab.open(tab, "00_start_here.ipynb")))
 
 

@@ -32,11 +32,10 @@ def player_page(player: Player, below: str = "") -> tuple[dict[str, str], dict[s
 
 def playground_page(room: Playground) -> tuple[dict[str, str], dict[str, Any]]:
     """A film of what is done in a playground: its scene, and then the prompt that it proposes."""
-    goal = "" if room.goal is None else f"The goal here: <em>{escape(room.goal.name)}</em>. "
-    if not room.history.since:
-        room.history.do(*SCENES[DEMO].steps)
-        room.prompt.value = SCENES[DEMO].then
+    goal = f"The goal here: <em>{escape(room.scene.name)}</em>. " if room.scene.tests else ""
+    if not room.history.steps:
+        room.controls["scene"].value = SCENES[DEMO]
     for button in ("match", "insert"):
-        room.buttons[button].click()
+        room.controls[button].click()
     note = f"{goal}A recording: in the notebook, you type the prompts and press the buttons."
     return player_page(room.history.live.film.player(), f'<p class="minikv-film-note">{note}</p>')

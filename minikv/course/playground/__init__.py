@@ -1,6 +1,5 @@
 """The playground: one live cache for a classroom, with buttons, scenes, undo and redo."""
 
-from minikv.course.playground.lessons import GOALS, Goal
 from minikv.course.playground.widgets import Playground, playground
 
-__all__ = ["GOALS", "Goal", "Playground", "playground"]
+__all__ = ["Playground", "playground"]

@@ -1,59 +1,56 @@
-"""Scenes to begin a lesson with, loaded as history so that undo walks back through them, and goals to play for.
+"""Scenes to begin a lesson with, which are scripts, so that undo walks back through them, and goals to play for.
 
-A goal begins with a scene, and says whether it is reached and, if not, what is missing.
+A goal is a scene with tests: each says what is missing while it is not met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from minikv.course.film import Frame
-from minikv.course.playground.live import History, StepOutcome
-from minikv.course.playground.steps import Settings, Step, prompt_step
-from minikv.errors import bounded
-
-_USUAL = Settings()
-StepsPlayed = list[tuple[Step, StepOutcome, Frame]]
+from minikv.course.playground.live import Done, History
+from minikv.course.playground.steps import Step, steps_in
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Settings and steps; `hint` says what to look at, `then` is a prompt to continue with.
+class Scene(NamedTuple):
+    """A script, and a prompt to continue with; `hint` says what to look at.
 
-    In `script`, a step is its verb and then a number, or a prompt and perhaps the namespace that it is in; with `text`,
-    prompts are text.
+    In a goal, `tests` has what is missing, each with a function that tells whether it is there: of the history, and
+    of the player's own steps, those after the scene's.
 
-    >>> print(*Scene("a", "", "insert 1 2 in B, evict 1", "1 3").steps, sep=", ")
-    scene 'a', insert [1 2] in 'B', evict 1
+    >>> print(*Scene("a", "", "set page_size 2, insert 1 2 in B", "1 3").steps, sep="; ")
+    scene a; set page_size 2; insert [1 2] in 'B'
     """
 
     name: str
     hint: str
     script: str
     then: str
-    settings: Settings = _USUAL
-    text: bool = False
+    tests: dict[str, Any] | None = None
 
     @property
     def steps(self) -> list[Step]:
         """The scene as history, from an empty cache on."""
-        own = map(self._step, filter(None, self.script.split(", ")))
-        return [Step("scene", repr(self.name), settings=self.settings), *own]
+        return [Step("scene", self.name), *steps_in(self.script)]
 
-    def _step(self, words: str) -> Step:
-        verb, _, what = words.partition(" ")
-        if verb == "evict":
-            return Step(verb, what, number=int(what))
-        prompt, _, namespace = what.partition(" in ")
-        return prompt_step(verb, prompt, text=self.text, namespace=namespace or None)
+    def state(self, history: History) -> tuple[str, str]:
+        """Return "good" where a goal is reached, else "hint", and in words how far one is; nothing without a goal.
+
+        >>> goal, history = GOALS["cut an edge in one step"], History()
+        >>> history.do(*goal.steps)
+        >>> goal.state(history)
+        ('hint', 'goal: cut an edge in one step (not yet: no edge was cut)')
+        """
+        own = history.live.done[len(self.steps) :]
+        missing = next((words for words, is_met in (self.tests or {}).items() if not is_met(history, own)), "")
+        state = f"not yet: {missing}" if missing else f"done, in {len(own)} of your steps"
+        return "hint" if missing else "good", f"goal: {self.name} ({state})" if self.tests else ""
 
 
-_SCENES = (
+_SCENES = [
     Scene(
         "two prompts share a prefix",
         "Both prompts begin alike, and these tokens are stored once. Undo walks back to the first prompt.",
-        "insert the cat sat, insert the cat ran", "the dog sat", text=True,
+        "insert the cat sat, insert the cat ran", "the dog sat",
     ),
     Scene(
         "split under a lock",
@@ -68,8 +65,8 @@ _SCENES = (
     Scene(
         "pages of 4",
         "Six tokens agree, but only whole pages are shared. Set the page size to 1 or 2: the steps are replayed in it.",
-        "insert 1 2 3 4 5 6 7 8 9 10, match 1 2 3 4 5 6 0", "1 2 3 4 5 6 7 8 9 10 11 12",
-        Settings(page_size=4, capacity=12),
+        "set page_size 4 capacity 12, insert 1 2 3 4 5 6 7 8 9 10, match 1 2 3 4 5 6 0",
+        "1 2 3 4 5 6 7 8 9 10 11 12",
     ),
     Scene(
         "two namespaces",
@@ -79,130 +76,98 @@ _SCENES = (
     Scene(
         "full: what may go?",
         "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what goes? Then try five tokens: why not?",
-        "insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
-        Settings(capacity=8),
+        "set capacity 8, insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
     ),
     Scene(
         "who goes first?",
         "Which of the three went, and why? Choose another policy: the same steps are replayed under it.",
-        "insert 1 1 1, match 1 1 1, match 1 1 1, insert 2 2 2, insert 3 3 3, match 2 2 2, evict 3", "4 4 4 4 4",
-        Settings(capacity=12),
+        "set capacity 12, insert 1 1 1, match 1 1 1, match 1 1 1, insert 2 2 2, insert 3 3 3, match 2 2 2, evict 3",
+        "4 4 4 4 4",
     ),
-)  # fmt: skip
+    Scene(
+        "(none)",
+        "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene.",
+        "", "",
+    ),
+]  # fmt: skip
 SCENES = {scene.name: scene for scene in _SCENES}
+NO_SCENE = _SCENES[-1]
 
 
-@dataclass(frozen=True)
-class Goal:
-    """A goal to reach from a scene; `missing` says what is still missing, and is empty once it is reached.
-
-    It looks at the history, which knows what was refused last, and at the player's own steps, those after the scene's.
-    """
-
-    name: str
-    scene: Scene
-    missing: Callable[[History, StepsPlayed], str]
-
-    def state(self, history: History) -> tuple[bool, str]:
-        """Return whether it is reached, and in words how far one is.
-
-        >>> goal, history = GOALS["cut an edge in one step"], History()
-        >>> history.do(*goal.scene.steps)
-        >>> goal.state(history)
-        (False, 'not yet: no edge was cut')
-        """
-        own = history.since[len(self.scene.steps) - 1 :]
-        missing = self.missing(history, own)
-        steps = f"{len(own)} step{'' if len(own) == 1 else 's'}"
-        return not missing, f"not yet: {missing}" if missing else f"done, in {steps}"
+def _whole(history: History) -> list[bool]:
+    """Which of the prompts that were inserted are cached whole: in a replay, each is looked for."""
+    inserted = dict.fromkeys(step.what for step, _, _ in history.live.done if step.verb == "insert")
+    again = History()
+    again.do(*history.steps, *(Step("match", what) for what in inserted))
+    return [hit == len(step.prompt[0]) for step, hit, _ in again.live.done[-len(inserted) :]]
 
 
-def _cut(history: History, own: StepsPlayed) -> str:
-    return "" if any(frame.changes.splits for _, _, frame in own) else "no edge was cut"
-
-
-def _hit(history: History, own: StepsPlayed) -> str:
-    hits = [outcome.cached for _, outcome, _ in own]
-    return "" if 8 in hits else f"the last hit was {hits[-1]} tokens long" if hits else "no prompt was tried"
-
-
-def _protect(history: History, own: StepsPlayed) -> str:
-    live = history.live
-    have = live.cache.protected_size
-    capacity = live.settings.capacity * live.settings.page_size
-    locks = len(live.locks)
-    if 2 * have > capacity and locks == 2:
-        return ""
-    return f"{'1 lock protects' if locks == 1 else f'{locks} locks protect'} {have} of {capacity} slots"
-
-
-def _refuse(history: History, own: StepsPlayed) -> str:
-    if history.refused is None:
-        return "nothing was refused for lack of room"
-    settings = history.settings
-    fits = len(history.refused.tokens) <= settings.capacity * settings.page_size
-    return "" if fits else "this prompt would not fit even an empty pool"
-
-
-def _newest(history: History, own: StepsPlayed) -> str:
-    if not own or own[-1][0].verb != "evict":
-        return "evict something"
-    prompts = list(dict.fromkeys(step.tokens for step, _, _ in history.since if step.verb == "insert"))
-    kept = [_is_whole(prompt, own[-1][2]) for prompt in prompts]
-    if kept[-1]:
-        return f"the prompt inserted last, {list(prompts[-1])}, is still whole"
-    return "" if all(kept[:-1]) else "an earlier prompt went too"
-
-
-def _is_whole(prompt: tuple[int, ...], frame: Frame) -> bool:
-    """Return whether all of a prompt was cached when a frame was taken."""
-    state = frame.state
-    paths: dict[int, list[int]] = {}
-    for key, node in state.nodes.items():  # parents first
-        above = state.parents[key]
-        paths[key] = (paths[above] if above is not None else []) + node.tokens
-    return any(tuple(path[: len(prompt)]) == prompt for path in paths.values())
-
-
-def _publish(history: History, own: StepsPlayed) -> str:
-    published = [at for at, (step, _, _) in enumerate(own) if step.verb == "publish"]
-    if not published:
-        return "no request has published anything while it ran"
-    later = own[published[0] :]
-    if not any(outcome.cached for step, outcome, _ in later if step.verb in ("start", "insert", "match")):
-        return "no other prompt has hit what it published"
-    numbers = {own[at][0].number for at in published}
-    aborted = any(step.verb == "abort" and step.number in numbers for step, _, _ in own)
-    return "" if aborted else "the request that published was not aborted yet"
+def _requests(verb: str, own: list[Done]) -> set[str]:
+    return {step.what for step, _, _ in own if step.verb == verb}
 
 
 _GOALS = (
-    Goal("cut an edge in one step", Scene(
-        "cut", "One prompt, one edge. Which prompt cuts it?", "insert 1 2 3 4 5 6", "1 2 3 4 5 6"), _cut),
-    Goal("make a prompt hit 8 tokens", Scene(
-        "hit", "Each letter is a token. Type a prompt that finds exactly 8 of them.",
-        "insert the cat sat, insert a dog", "the dog", text=True), _hit),
-    Goal("protect more than half with two locks", Scene(
-        "protect", "16 slots, three prompts: lock two so that more than 8 slots are protected.",
-        "insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
-        Settings(capacity=16)), _protect),
-    Goal("make admit refuse a prompt that would fit", Scene(
-        "refuse", "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
-        "insert 1 2 3 4, insert 5 6", "7 8 9", Settings(capacity=8)), _refuse),
-    Goal("evict the prompt that was inserted last", Scene(
-        "newest", "The least recently used prompt goes first: make it the one that was inserted last.",
-        "insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3", Settings(capacity=12)), _newest),
-    Goal("publish, hit, and abort", Scene(
-        "publish", "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
-        "", "1 2 3 4", Settings(capacity=16)), _publish),
+    Scene(
+        "cut an edge in one step",
+        "One prompt, one edge. Which prompt cuts it?",
+        "insert 1 2 3 4 5 6", "1 2 3 4 5 6",
+        {"no edge was cut": lambda _, own: any(frame.changes.splits for _, _, frame in own)},
+    ),
+    Scene(
+        "make a prompt hit 8 tokens",
+        "Each letter is a token. Type a prompt that finds exactly 8 of them.",
+        "insert the cat sat, insert a dog", "the dog",
+        {"no prompt hit exactly 8 tokens": lambda _, own: 8 in (hit for _, hit, _ in own)},
+    ),
+    Scene(
+        "protect more than half with two locks",
+        "16 slots, three prompts: lock two so that more than 8 slots are protected.",
+        "set capacity 16, insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
+        {
+            "take two locks": lambda history, _: len(history.live.held) == 2,
+            "8 slots or less are protected": lambda history, _: history.live.cache.protected_size > 8,
+        },
+    ),
+    Scene(
+        "make admit refuse a prompt that would fit",
+        "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
+        "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9",
+        {
+            "nothing was refused for lack of room": lambda history, _: history.live.refused,
+            "this prompt would not fit even an empty pool": lambda history, _: len(history.live.refused.prompt[0]) <= 8,
+        },
+    ),
+    Scene(
+        "evict the prompt that was inserted last",
+        "The least recently used prompt goes first: make it the one that was inserted last.",
+        "set capacity 12, insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3",
+        {
+            "evict something": lambda _, own: own and own[-1][0].verb == "evict",
+            "the prompt inserted last is still whole": lambda history, _: not _whole(history)[-1],
+            "an earlier prompt went too": lambda history, _: all(_whole(history)[:-1]),
+        },
+    ),
+    Scene(
+        "publish, hit, and abort",
+        "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
+        "set capacity 16", "1 2 3 4",
+        {
+            "no request has published anything while it ran": lambda _, own: _requests("publish", own),
+            "no other prompt has hit what it published": lambda _, own: any(
+                hit for _, hit, _ in own[[step.verb for step, _, _ in own].index("publish") :]
+            ),
+            "the request that published was not aborted yet": lambda _, own: (
+                _requests("publish", own) & _requests("abort", own)
+            ),
+        },
+    ),
 )  # fmt: skip
 GOALS = {goal.name: goal for goal in _GOALS}
 
 
-def goal_of(goal: str | Goal) -> Goal:
-    """A goal by its name, or as it is; `ValueError` names those that there are."""
-    if isinstance(goal, Goal):
-        return goal
-    if goal not in GOALS:
-        raise ValueError(f"goal is {bounded(goal)}: expected one of {', '.join(map(repr, GOALS))}")
-    return GOALS[goal]
+def scene_named(name: str) -> Scene:
+    """A scene or a goal by its name; `ValueError` names those that there are."""
+    known = {**SCENES, **GOALS}
+    if name not in known:
+        raise ValueError(f"scene is {name!r}: expected one of {', '.join(map(repr, known))}")
+    return known[name]

@@ -1,173 +1,217 @@
 """The playground: one live cache for a classroom, under plain ipywidgets.
 
-Type a prompt, text or token ids, press a button, and see tree, pool and sizes at once; undo, redo, choose a scene, or
-ask what the same steps would have done with other pages or another policy. With a goal it says whether that is
-reached, and if not, what is missing. The widgets only read what is typed, pass it to a `History`
-and show the outcome. Every error is shown in the message box; none is raised.
+Type a prompt, text or token ids, press a button, and see tree, pool and sizes at once in a player, in which every step
+since the beginning can be seen again; undo, redo, choose a scene, or ask what the same steps would have done with other
+pages or another policy. With a goal it says whether that is reached, and if not, what is missing. The widgets only read
+what is typed, pass it to a `History` and show the outcome. Every error is shown in the message box; none is raised.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict
+from functools import partial
+from html import escape
 from threading import RLock
 from typing import Any
 
-from minikv.course.pictures.picture import MimeBundle, Picture
-from minikv.course.playground.lessons import GOALS, SCENES, Goal, Scene, goal_of
+import ipywidgets as widgets
+
+from minikv.course.film.layout import reel_of
+from minikv.course.pictures.picture import Picture
+from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_named
 from minikv.course.playground.live import History
-from minikv.course.playground.page import Controls, message_html, page_html, playground_text, view_of
-from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
+from minikv.course.playground.steps import FIELDS, USUAL, Settings, Step
+from minikv.prefix import INDEXES
+from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix import EVICT_BY
 
-_WELCOME = "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene."
-_OF_A_PROMPT, _OF_A_REQUEST = ("match", "insert", "lock", "start"), ("publish", "finish", "abort")
+_BUTTONS = {
+    "match": "how much of the prompt is cached?",
+    "insert": "serve the prompt: match, lock, make room, insert, unlock",
+    "lock": "hold what is cached of the prompt",
+    "unlock": "give the chosen lock back",
+    "evict": "free at least so many tokens",
+    "start": "begin a request with the prompt, and let it run",
+    "publish": "compute the prompt of the chosen request, and let others find it",
+    "finish": "end the chosen request, and keep what it computed",
+    "abort": "end the chosen request at once",
+    "reset": "forget everything that is cached",
+    "undo": "take the last step back",
+    "redo": "do the undone step again",
+    "start over": "load the scene again; undo leads back",
+}
+_ROWS = {
+    "begin": "scene, undo, redo, reset, start over, settings",
+    "settings": "page_size, capacity, policy, evict_by, index, host_pages, namespace",
+    "type": "prompt, match, insert, lock",
+    "request": "start, publish, finish, abort",
+    "act": "held, unlock, tokens, evict",
+}
+_CHOICES: dict[str, list[str]] = {
+    "scene": [], "held": [], "policy": [*POLICIES], "evict_by": [*EVICT_BY], "index": [*INDEXES],
+}  # fmt: skip
+_HINTS = {"prompt": "hello, or 1 2 3", "namespace": "default"}
+_PLACE = {"width": "auto", "max_width": "100%"}
+_ROW = {"flex_flow": "row wrap", "align_items": "center", "overflow": "visible"}
+# Each is told apart by its sign; the tint lets the page's own ink be read in any theme.
+_TONES = {"good": ("✓", "47 148 103"), "bad": ("✗", "208 74 88"), "hint": ("▸", "59 130 214")}
 
 
-class Playground(Controls):
+Said = tuple[str, str]  # good, bad or hint, and words
+
+
+class Playground:
     """A live cache to press buttons at; made by `playground`, shown by being the last line of a cell.
 
-    `history` is the history and the live cache (`history.live.cache`), `text` is the text twin of what is shown, and
-    `said` the last message.
+    `history` is the history and the live cache (`history.live.cache`), `controls` has every control by its name, and
+    `player` shows the film. `text` is the text twin of what is shown, and `said` the last message.
 
     >>> room = Playground(Settings(capacity=4))
-    >>> room.prompt.value = "hello world"
-    >>> room.buttons["insert"].click(); room.said
+    >>> room.controls["prompt"].value = "hello world"
+    >>> room.controls["insert"].click(); room.said
     'insert: 11 pages needed, but only 4 free and 0 evictable'
     """
 
-    def __init__(
-        self, settings: Settings | None = None, scene: str | None = None, goal: str | Goal | None = None,
-        requests: bool = False,
-    ):  # fmt: skip
-        self.history, self.said, self._turn, self._is_loading = History(settings), _WELCOME, RLock(), False
-        self.goal: Any = None if goal is None else goal_of(goal)
-        super().__init__(self.history.settings)
-        self._listen()
-        self.box = self._rows(self.goal is not None, requests or self.goal is GOALS["publish, hit, and abort"])
-        if self.goal is not None:
-            self._begin(self.goal.scene)
-        elif scene is None:
-            self._show("hint", _WELCOME)
-        elif scene in SCENES:
-            self._begin(SCENES[scene])
-        else:
-            raise ValueError(f"scene is {scene!r}: expected one of {', '.join(map(repr, SCENES))}")
+    def __init__(self, settings: Settings = USUAL, scene: Scene = NO_SCENE, requests: bool = False):
+        self.history, self.scene = History(settings), scene
+        self._turn, self._is_busy = RLock(), False
+        self.player = self.history.live.film.player()
+        self.message = widgets.HTML()
+        self.controls: dict[str, Any] = {}
+        rows = {title: self._row(title, names.split(", ")) for title, names in _ROWS.items()}
+        self.controls["scene"].options = [*{**SCENES, scene.name: scene}.items()]
+        self._more = rows["settings"].layout
+        self._more.display = "none"
+        if not (requests or scene is GOALS["publish, hit, and abort"]):
+            del rows["request"]
+        self.box = widgets.VBox([*rows.values(), self.message, self.player])
+        self.box.add_class("minikv-playground")
+        self._show(*(self._begin(scene) if scene.steps[1:] else ("hint", scene.hint)))
+        for name, control in self.controls.items():
+            hear = partial(self._hear, name)
+            if name in _BUTTONS:
+                control.on_click(hear)
+            else:
+                control.observe(hear, "value")
+        self.controls["prompt"].on_msg(self._enter)
 
-    @property
-    def text(self) -> str:
-        """The page as text."""
-        return "\n".join([*([self._aim()[1]] if self.goal else []), playground_text(self.history)])
-
-    @property
-    def picture(self) -> Picture:
-        """The last step's frame: tree, pool and sizes."""
-        view = view_of(self.history)
-        return Picture(self.text, lambda: view.picture.svg)
+    def _row(self, title: str, names: list[str]) -> Any:
+        """The controls of a row after what they are for; it wraps where the window is narrow."""
+        own = {name: _control(name) for name in names}
+        self.controls.update(own)
+        heading = widgets.HTML(f"<b>{title}</b>", layout={"width": "72px"})
+        return widgets.HBox([heading, *own.values()], layout=_ROW)
 
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, **_: Any) -> MimeBundle:
-        still, size = self.picture._repr_mimebundle_()
-        if "text/html" in still:
-            still["text/html"] += "<p>Run the cell to play with it.</p>"
-        # Written here because ipywidgets 7 has no method that gives it.
-        live = {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}
-        return {**still, "text/plain": self.text, "application/vnd.jupyter.widget-view+json": live}, size
-
-    def _aim(self) -> tuple[bool, str]:
-        """Return whether the goal is reached, and in words."""
-        done, words = self.goal.state(self.history)
-        return done, f"goal: {self.goal.name} ({words})"
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        data, size = self.player._repr_mimebundle_()
+        data["application/vnd.jupyter.widget-view+json"]["model_id"] = self.box.model_id
+        return data, size
 
     # -- what a press does -----------------------------------------------------------------------------------------
 
-    def _listen(self) -> None:
-        for name, button in self.buttons.items():
-            button.on_click(lambda _, name=name: self._press(name))
-        for name, control in self.settings.items():
-            control.observe(lambda _, name=name: self._choose(name), "value")
-        self.scene.observe(lambda _: self._choose_scene(), "value")
-        for field in self._fields:
-            field.observe(lambda _: self._refresh(), "value")
-        self.prompt.on_msg(self._enter)
-
-    def _enter(self, _: Any, said: dict[str, Any], __: Any) -> None:
+    def _enter(self, *message: Any) -> None:
         """Enter inserts, a moment later: JupyterLab sends it before what was typed."""
-        if said.get("event") == "submit":
-            asyncio.get_running_loop().call_later(0.1, self._press, "insert")
+        if message[1].get("event") == "submit":
+            asyncio.get_running_loop().call_later(0.1, self._hear, "insert")
 
-    def _press(self, name: str) -> None:
-        special: dict[str, Callable[[], None]] = {
-            "undo": lambda: self._show("hint", f"undone: {self.history.undo()}"),
-            "redo": lambda: self._show("good", f"done again: {self.history.redo()}"),
-            "start over": self._start_over,
-        }
-        self._try(name, special.get(name, lambda: self._do(self._step(name))))
-
-    def _step(self, verb: str) -> Step:
-        if verb in _OF_A_PROMPT:
-            return prompt_step(verb, self.prompt.value, namespace=self.namespace.value.strip() or None)
-        if verb in _OF_A_REQUEST:
-            return Step(verb, f"r{self.runs.value}", number=self.runs.value)
-        numbers = {"unlock": self.held.value, "evict": self.amount.value}
-        return Step(verb, str(numbers[verb]), number=numbers[verb]) if verb in numbers else Step(verb)
-
-    def _do(self, step: Step) -> None:
-        self.history.do(step)
-        self._show("good", f"{step}: {self.history.outcomes[-1].words}")
-
-    def _begin(self, scene: Scene) -> None:
-        self.history.do(*scene.steps)
-        self._is_loading = True
-        self.scene.value = scene.name if scene.name in SCENES else "(none)"
-        self._is_loading = False
-        self.prompt.value, self.namespace.value = scene.then, ""
-        self._show("hint", scene.hint)
-
-    def _choose_scene(self) -> None:
-        scene = SCENES.get(self.scene.value)
-        if scene and not self._is_loading:
-            self._try("scene", lambda: self._begin(scene))
-
-    def _start_over(self) -> None:
-        scene = self.goal.scene if self.goal else SCENES.get(self.scene.value)
-        if scene is None:
-            raise ValueError("no scene was chosen: undo, or reset")
-        self._begin(scene)
-
-    def _choose(self, name: str) -> None:
-        """A setting was changed, by hand or by us: only what differs from the history's is a choice."""
-        value = self.settings[name].value
-        if value != getattr(self.history.settings, name):
-            self._try(NAMES[name], lambda: self._set(replace(self.history.settings, **{name: value})))
-
-    def _set(self, settings: Settings) -> None:
-        self.history.set(settings)
-        self._show("good", f"{self.history.steps[-1].said}: {self.history.outcomes[-1].words}")
-
-    def _try(self, what: str, act: Callable[[], None]) -> None:
+    def _hear(self, name: str, _: Any = None) -> None:
+        """A button was pressed, or a field was changed; what we change ourselves meanwhile is no news."""
         with self._turn:
+            if self._is_busy:
+                return
+            self._is_busy = True
             try:
-                act()
+                if said := self._act(name):
+                    self._show(*said)
             except Exception as error:  # a lesson shows a message, never a traceback
-                self._show("bad", f"{what}: {error}")
+                self._show("bad", f"{name}: {error}")
+            finally:
+                self._is_busy = False
+                # ipykernel 7.4 hears each widget in the thread in which something was last sent to it. Left alone, a
+                # field is heard in one thread and a button in another, and a click overtakes what was typed before it.
+                for control in self.controls.values():
+                    control.send_state("description")
+
+    def _act(self, name: str) -> Said | None:
+        """Do what a control says, and return what to say about it."""
+        value = getattr(self.controls[name], "value", None)
+        match name:
+            case "undo" | "redo":
+                return "hint", f"{name}: {getattr(self.history, name)()}"
+            case "scene" | "start over":
+                return self._begin(value or self.scene)
+            case "settings":
+                self._more.display = "" if value else "none"
+        if name in _BUTTONS:
+            field = FIELDS.get(name)
+            what = str(self.controls[field].value) if field else ""
+            step = Step(name, what, self.controls["namespace"].value.strip())
+        elif hasattr(USUAL, name):
+            step = Step("set", f"{name} {value}")
+        else:
+            return None  # it waits for a button
+        self.history.do(step)
+        return "good", self.history.live.film.at(-1).words
+
+    def _begin(self, scene: Scene) -> Said:
+        self.history.do(*scene.steps)
+        self.scene = scene
+        self.controls["prompt"].value, self.controls["namespace"].value = scene.then, ""
+        return "hint", scene.hint
 
     def _show(self, tone: str, words: str) -> None:
-        self.said, live = words, self.history.live
-        self.message.value = message_html(tone, words)
-        self.view.value = page_html(self.history)
-        if self.goal is not None:
-            done, said = self._aim()
-            self.aim.value = message_html("good" if done else "hint", said, "note")
-        locks, running = ({number: what for number, (_, what) in found.items()} for found in (live.locks, live.running))
-        self._offer(self.history.settings, locks, running)
+        live = self.history.live
+        tone_of_goal, goal = self.scene.state(self.history)
+        self.said = words
+        self.message.value = _message_html(tone_of_goal, goal) + _message_html(tone, words)
+        frames = [frame for frame in live.film]
+        lines = [goal, str(live.settings), frames[-1].contents, *(frame.caption for frame in frames[1:])]
+        self.text = "\n".join(filter(None, lines))
+        self.player.still = Picture(self.text, lambda: frames[-1].picture.svg)
+        if tone != "bad":
+            reel = reel_of(frames, live.film.slot_stories())
+            with self.player.hold_sync():
+                self.player.reel, self.player.index = reel.as_dict(), len(live.done)
+        held = self.controls["held"]
+        chosen = held.value if held.value in live.held else next(iter(live.held), None)
+        held.options = [*live.held]
+        for name, value in {**asdict(live.settings), "held": chosen, "scene": self.scene}.items():
+            self.controls[name].value = value
+
+
+def _control(name: str) -> Any:
+    """A control by its name: a button, a switch, a list to choose from, or a field for text or a number."""
+    look: Any = {"description": name.replace("_", " "), "layout": _PLACE}
+    if name in _BUTTONS:
+        return widgets.Button(tooltip=_BUTTONS[name], **look)
+    if name == "settings":
+        return widgets.ToggleButton(**look)
+    look["style"] = {"description_width": "initial"}
+    if name in _CHOICES:
+        return widgets.Dropdown(options=_CHOICES[name], **look)
+    # Typed text is sent when its field is left: sent key by key, a click could overtake the last key.
+    look["continuous_update"] = False
+    if name in _HINTS:
+        return widgets.Text(placeholder=_HINTS[name], **look)
+    return widgets.IntText(1, **look)
+
+
+def _message_html(tone: str, words: str) -> str:
+    """The message box: "good", "bad" or "hint", told apart by its sign as well as by color."""
+    sign, color = _TONES[tone]
+    border = f"border:1px solid rgb({color});border-left-width:6px;background:rgb({color} / 14%)"
+    style = f"{border};margin:3px 0;padding:3px 10px;border-radius:4px;line-height:1.4;overflow-wrap:anywhere"
+    said = f'role="{"alert" if tone == "bad" else "status"}" style="{style}"><b>{sign}</b> {escape(words)}'
+    return f"<div {said}</div>" if words else ""
 
 
 def playground(
     page_size: int = 1, capacity: int = 32, policy: str = "lru", scene: str | None = None, *, evict_by: str = "node",
-    goal: str | Goal | None = None, requests: bool = False, index: str = "radix", host_pages: int = 0,
+    goal: str | None = None, requests: bool = False, index: str = "radix", host_pages: int = 0,
 ) -> Playground:  # fmt: skip
     """A live cache over a pool of `capacity` pages, with buttons, undo and scenes; `scene` is loaded at once.
 
@@ -182,17 +226,17 @@ def playground(
     'evict'
     >>> playground(goal="cut an edge in one step")
     goal: cut an edge in one step (not yet: no edge was cut)
-    Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
+    Settings(page_size=1, capacity=32, policy='lru', evict_by='node', index='radix', host_pages=0)
     root
     └─ [1 2 3 4 5 6] · n1 · slots 0-5 · new
-    FreeListPool: 26 of 32 slots free
+    FreeListPool: 26 of 32 free
       0  nnnnnn..........
      16  ................    . free  n new
-    free slots 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
-    1. scene 'cut': begins with an empty cache
-    2. insert [1 2 3 4 5 6]: 0 of 6 cached, 6 new in slots 0-5
+    free 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
+    1. scene cut an edge in one step
+    2. insert [1 2 3 4 5 6]: nothing of it is cached; 6 tokens are new
     """
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
-    if scene is None and settings == Settings() and not requests:
+    if scene is None and settings == USUAL and not requests:
         scene = next(iter(SCENES))
-    return Playground(settings, scene, goal, requests)
+    return Playground(settings, scene_named(goal or scene or NO_SCENE.name), requests)
