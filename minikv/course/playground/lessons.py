@@ -14,8 +14,8 @@ from minikv.course.playground.steps import Step, steps_in
 class Scene(NamedTuple):
     """A script, and a prompt to continue with; `hint` says what to look at.
 
-    In a goal, `tests` has what is missing, each with a function that tells whether it is there: of the history, and
-    of the player's own steps, those after the scene's.
+    In a goal, `tests` has what is missing, each with a function that tells whether it is there: of
+    the history, and of the player's own steps, those after the scene's.
 
     >>> print(*Scene("a", "", "set page_size 2, insert 1 2 in B", "1 3").steps, sep="; ")
     scene a; set page_size 2; insert [1 2] in 'B'

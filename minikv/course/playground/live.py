@@ -1,11 +1,13 @@
 """The live parts of a playground, and the history of what was done to them.
 
-A prompt is served by a `CacheManager`, as in an engine, so nothing leaks: every page in use is in the tree, or held by
-a request that runs. A film of all of it is recorded, one frame per step; what a step called says how it went.
+A prompt is served by a `CacheManager`, as in an engine, so nothing leaks: every page in use is in
+the tree, or held by a request that runs. A film of all of it is recorded, one frame per step; what
+a step called says how it went.
 
-A history keeps its steps, not its states. The live cache is made by replaying the steps from the last reset or scene,
-which is fast for a lesson's few steps and always right: a step that fails leaves the history as it was, undo replays
-one step fewer, and a step that changes a setting replays those before it in another cache, which shows its effect.
+A history keeps its steps, not its states. A new step is done in the live cache; for all else the
+steps from the last reset or scene are replayed in a new one, which is fast for a lesson's few steps
+and always right: a step that fails leaves the history as it was, undo replays one step fewer, and a
+step that changes a setting replays those before it, which shows its effect.
 
     steps   insert  insert  lock   |   undone   evict  set page_size 4      the next one to redo is the last
 """
@@ -27,8 +29,8 @@ Done = tuple[Step, int, Frame]  # a step, how many tokens of its prompt were cac
 class LiveCache:
     """One cache over one pool of `settings.capacity` pages.
 
-    `held` has the locks and the requests that run, each by its number and its prompt; `done` has the steps.
-    `refused` is the last step for which there was no room.
+    `held` has the locks and the requests that run, each by its number and its prompt; `done` has
+    the steps. `refused` is the last step for which there was no room.
 
     >>> live = LiveCache(Settings(capacity=4))
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
@@ -176,5 +178,6 @@ class History:
             try:
                 live.do(step)
             except Exception as error:
-                raise ValueError(f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first") from error
+                words = f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first"
+                raise ValueError(words) from error
         self.live = live

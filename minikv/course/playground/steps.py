@@ -74,8 +74,8 @@ USUAL = Settings()
 class Step(NamedTuple):
     """One step of a script: a verb, what it is done with as it was typed, and for a prompt its namespace.
 
-    The verbs: match, insert, lock and start (a prompt), unlock (the number of a lock), evict (how many tokens),
-    publish, finish and abort (the name of a request), reset, set (settings) and scene (its name).
+    The verbs: match, insert, lock and start (a prompt), unlock, publish, finish and abort (what is
+    held, as its list says it), evict (how many tokens), reset, set (settings) and scene (its name).
 
     >>> print(Step("insert", "1, 2, 3", "B"))
     insert [1 2 3] in 'B'
@@ -113,8 +113,8 @@ def steps_in(text: str) -> list[Step]:
 def tokens_of(typed: str) -> tuple[tuple[int, ...], bool]:
     """The tokens of a prompt, and whether it is text: integers are ids, of anything else each byte is a token.
 
-    What is in quotes is text, too. Raises `ValueError` for a prompt that is empty, and for an integer that is not a
-    token.
+    What is in quotes is text, too. Raises `ValueError` for a prompt that is empty, and for an
+    integer that is not a token.
 
     >>> tokens_of("héy"), tokens_of("1, 2"), tokens_of("'1 2'")
     (((104, 195, 169, 121), True), ((1, 2), False), ((49, 32, 50), True))

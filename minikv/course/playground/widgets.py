@@ -1,9 +1,10 @@
 """The playground: one live cache for a classroom, under plain ipywidgets.
 
-Type a prompt, text or token ids, press a button, and see tree, pool and sizes at once in a player, in which every step
-since the beginning can be seen again; undo, redo, choose a scene, or ask what the same steps would have done with other
-pages or another policy. With a goal it says whether that is reached, and if not, what is missing. The widgets only read
-what is typed, pass it to a `History` and show the outcome. Every error is shown in the message box; none is raised.
+Type a prompt, text or token ids, press a button, and see tree, pool and sizes at once in a player,
+in which every step since the beginning can be seen again; undo, redo, choose a scene, or ask what
+the same steps would have done with other pages or another policy. With a goal it says whether that
+is reached, and if not, what is missing. The widgets only read what is typed, pass it to a `History`
+and show the outcome. Every error is shown in the message box; none is raised.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ Said = tuple[str, str]  # good, bad or hint, and words
 class Playground:
     """A live cache to press buttons at; made by `playground`, shown by being the last line of a cell.
 
-    `history` is the history and the live cache (`history.live.cache`), `controls` has every control by its name, and
-    `player` shows the film. `text` is the text twin of what is shown, and `said` the last message.
+    `history` is the history and the live cache (`history.live.cache`), `controls` has every control
+    by its name, and `player` shows the film. `text` is the text twin of what is shown, and `said`
+    the last message.
 
     >>> room = Playground(Settings(capacity=4))
     >>> room.controls["prompt"].value = "hello world"
@@ -87,7 +89,7 @@ class Playground:
             del rows["request"]
         self.box = widgets.VBox([*rows.values(), self.message, self.player])
         self.box.add_class("minikv-playground")
-        self._show(*(self._begin(scene) if scene.steps[1:] else ("hint", scene.hint)))
+        self._show(*(("hint", scene.hint) if scene is NO_SCENE else self._begin(scene)))
         for name, control in self.controls.items():
             hear = partial(self._hear, name)
             if name in _BUTTONS:
