@@ -366,7 +366,7 @@ def test_what_is_shown_are_the_steps_tree_pool_sizes_and_what_is_held():
         "free": 5, "in hand": 0, "cached": 1, "locked": 2}  # fmt: skip
     assert "FreeListPool: 5 of 8 slots free" in room.text
     assert room.controls["held"].options == ("1 [1 2]",)
-    for line in room.history.live.film.at(-1).without_idle_requests.contents.splitlines():
+    for line in room.history.live.film.at(-1).contents.splitlines():
         assert line in room.text
 
 

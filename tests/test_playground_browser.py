@@ -117,7 +117,7 @@ def test_a_class_plays(room, tab):
     room.shows("[1 2 3 4]")
     room.type("prompt", "1 2 9")
     room.press("lock")
-    room.says("2 tokens are protected now, 2 evictable")
+    room.says("2 tokens are protected from eviction now, 2 evictable")
     room.shows("locked ×1")
     room.press("unlock")
     room.says("unlock 1 [1 2 9]: 0 tokens are protected now, 4 evictable")
