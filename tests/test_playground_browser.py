@@ -120,7 +120,7 @@ def test_a_class_plays(room, tab):
     room.says("2 tokens are protected from eviction now, 2 evictable")
     room.shows("locked ×1")
     room.press("unlock")
-    room.says("unlock 1 [1 2 9]: 0 tokens are protected now, 4 evictable")
+    room.says("unlock 1 [1 2 9]: 0 tokens are protected from eviction now, 4 evictable")
 
     room.type("prompt", "1 -2")
     room.press("insert")
