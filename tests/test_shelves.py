@@ -255,7 +255,7 @@ def test_the_dictionary_and_the_queue_of_a_cache_and_of_the_learners_pool():
     block.users, taken[1].key = 0, None
     pool.queue.add_last(block)
     assert str(draw(pool)).splitlines() == [
-        *("dictionary: key and page of each block", "abcd[0]c", "c cached"),
+        *("dictionary: key and page of each block", "abc[0]c", "c cached"),
         *("queue: the next page to go first", "2  3  0c", ". free  c cached"),
     ]
 

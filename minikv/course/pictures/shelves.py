@@ -12,7 +12,7 @@ from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.testing.snapshot import Label, Visit, ends, label_of, walk
 
 MOST_CELLS = 512  # of a shelf, as of a pool
-_COLUMNS, _MOST_LETTERS, _LETTERS_OF_A_KEY = 8, 5, 4
+_COLUMNS, _MOST_LETTERS, _LETTERS_OF_A_KEY = 8, 5, 3
 
 
 class KeptCell(NamedTuple):
