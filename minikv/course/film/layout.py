@@ -76,7 +76,7 @@ class FilmLayout:
         if not sizes:
             return []
         wide, high = (max(numbers) for numbers in zip(*sizes))
-        return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
+        return [Panel("tree", Paper(wide, high, self._sideways), partial(self._tree_parts, wide), {})]
 
     def _tree_parts(self, width: float, frame: Frame) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""

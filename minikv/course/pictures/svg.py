@@ -123,11 +123,10 @@ class Part(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """The part that all pictures of a panel share: size, parts painted `over` them, direction of the lines."""
+    """The part that all pictures of a panel share: their size, and the direction of the lines."""
 
     width: float
     height: float
-    over: str = ""
     sideways: bool = False
 
     @property
@@ -136,19 +135,14 @@ class Paper(NamedTuple):
         words = f' font-family="{FONTS}" font-size="13" text-anchor="middle"'
         return _head(self.width, self.height, ' role="img"', words)
 
-    @property
-    def tail(self) -> str:
-        """The SVG after them."""
-        return f"{self.over}</svg>"
-
-    def svg(self, parts: Iterable[Part]) -> str:
-        """The picture of some parts.
+    def svg(self, parts: Iterable[Part], over: str = "") -> str:
+        """The picture of some parts, and of what is painted `over` them.
 
         >>> dot = Drawing('<circle r="3"/>')
         >>> Paper(9, 9).svg([Part(0, dot, 4, 4)]).partition(">")[2]
         '<g transform="translate(4 4)"><g data-part="0"><circle r="3"/></g></g></svg>'
         """
-        return f"{self.head}{painted(parts, self.sideways)}{self.tail}"
+        return f"{self.head}{painted(parts, self.sideways)}{over}</svg>"
 
 
 def painted(parts: Iterable[Part], sideways: bool) -> str:
