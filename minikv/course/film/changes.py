@@ -15,7 +15,8 @@ cached again in the same slots cannot be seen from the two ends alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -111,14 +112,15 @@ class Changes:
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
-        parts, gone = self.joined, self.gone
-        joined = [
-            f"{_names(key for key in parts if parts[key] == lower)} joined into n{lower}"
-            for lower in dict.fromkeys(parts.values())
-        ]
-        went = [([key for key in gone if gone[key] == word], word) for word in (*WENT.values(), REMOVED)]
-        lists = [*went, (self.trimmed, "cut short"), (self.came("new"), "new"), (self.came("grown"), "grew")]
-        return [*split, *joined, *(f"{_names(keys)} {word}" for keys, word in lists if keys)]
+        told = [(part, f"joined into n{whole}") for part, whole in self.joined.items()]
+        told += self.gone.items()
+        told += [(key, "cut short") for key in self.trimmed]
+        told += [(key, "new") for key in self.came("new")]
+        told += [(key, "grew") for key in self.came("grown")]
+        names = defaultdict[str, list[str]](list)
+        for key, words in told:
+            names[words].append(f"n{key}")
+        return [*split, *(f"{shorten(found, MOST_NAMES)} {words}" for words, found in names.items())]
 
     def then(self, later: Changes) -> Changes:
         """These changes and then `later` ones, as those of one operation."""
@@ -128,10 +130,6 @@ class Changes:
                 (end, _), (rest, above) = self.ghosts[key], later.ghosts[key]
                 ghosts[key] = replace(rest, tokens=rest.tokens + end.tokens, slots=rest.slots + end.slots), above
         return Changes(self.nodes + later.nodes, self.slots + later.slots, ghosts)
-
-
-def _names(keys: Iterable[int]) -> str:
-    return shorten([f"n{key}" for key in keys], MOST_NAMES)
 
 
 def compare(before: State, after: State, verb: str = "") -> Changes:
@@ -277,7 +275,7 @@ def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> lis
     stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
     while stack:
         key, place = stack.pop()
-        ordered.append(replace(views[key], parent=place, marks=list(views[key].marks)))
+        ordered.append(replace(views[key], parent=place))
         here = len(ordered) - 1
         children = sorted(below.get(key, []), key=lambda child: token_order(views[child].tokens))
         stack.extend((child, here) for child in reversed(children))

@@ -105,12 +105,12 @@ class FilmLayout:
             else:
                 content, y = content + place(svg, x, y), y + high + 8
         bottom = max(tree_foot, y) + 6
-        legends = [legend_svg(self.legend, self.width)]
+        legends = []
         if frame.sizes:
             content, bottom = content + place(_bar(frame.sizes, self.width - 12), 0, bottom), bottom + 22
-            legends.insert(
-                0, legend_svg([], BROAD, {SIZES[name]: size_words(name, n) for name, n in frame.sizes.items()})
-            )
+            said = {SIZES[name]: size_words(name, value) for name, value in frame.sizes.items()}
+            legends.append(legend_svg([], BROAD, said))
+        legends.append(legend_svg(self.legend, self.width))
         for legend, high in legends:
             content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
             bottom += high
@@ -199,10 +199,10 @@ def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str,
             old = known.get(key, {})
             touched = key in frame.path or not old or old["touched"] != view.last_used
             facts = _facts(view, frame.step if touched else old["used"])
-            if changed := {name: fact for name, fact in facts.items() if not old or old[name] != fact}:
+            if changed := {name: fact for name, fact in facts.items() if old.get(name) != fact}:
                 nodes[str(key)]["was"].append([frame.step, changed])
             known[key] = {**facts, "touched": view.last_used}
-        for gone in [key for key in known if key not in frame.state.nodes]:
+        for gone in known.keys() - frame.state.nodes.keys():
             nodes[str(gone)]["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:

@@ -213,7 +213,7 @@ class StateReader:
 
     def _requests(self) -> tuple[RequestView, ...]:
         for engine in self._things["engine"]:
-            for request in getattr(getattr(engine, "scheduler", None), "running", ()):
+            for request in engine.scheduler.running:
                 self._requests_of[id(request.sequence)] = f"r{request.number}", request.sequence
         for thing in self._things["engine"] + self._things["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):

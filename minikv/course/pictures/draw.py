@@ -25,7 +25,7 @@ from minikv.course.pictures.cells import (
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.shelves import shelves
 from minikv.course.pictures.tree import readable, tree_picture, tree_text
-from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
+from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot, walk
 
 MOST_ROWS, MOST_TOKENS = 32, 16
 _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of a row: a word, and how its boxes look
@@ -147,18 +147,10 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Pi
     row 0, free, cached  1  2
     row 1, free
     """
-    nodes: list[Any] = []
-
-    def number(node: Any) -> int:
-        nodes.append(node)
-        return len(nodes) - 1
-
-    views = snapshot(cache.root, marked, label, number)
-    named = set()
-    for view in views:
-        node = None if view.id is None or view.parent is None else nodes[view.id]
-        if node is not None:
-            named.add(_say_row(view, node, cache.pool))
+    views, named = snapshot(cache.root, marked, label), set()
+    for view, visit in zip(views, walk(cache.root)):
+        if visit.node is not None and visit.parent is not None:
+            named.add(_say_row(view, visit.node, cache.pool))
     return beside(_tree_picture(views), _row_words(cache, named))
 
 
