@@ -51,17 +51,17 @@ def watched_things(things: list[Any]) -> list[Any]:
     return managers if own and "engine" not in kinds else things
 
 
-def watched_verbs(thing: Any) -> list[str]:
+def watched_verbs(thing: Any) -> tuple[str, ...]:
     """The methods whose calls are frames: the verbs of its kind, and any other that might change something.
 
     Of the learner's engine, only the verbs: a chapter is not about the shell around the pieces.
     """
     kind = thing_kind(thing)
-    known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
+    known = VERBS[kind]
     if kind in ("pool", "table", "engine"):
         return known
     own = (name for name, file in _methods(thing) if not file.startswith(_ENGINE))
-    return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
+    return *known, *(n for n in own if n not in known and n not in _READERS and not n.startswith(_READING))
 
 
 def _methods(thing: Any) -> list[tuple[str, str]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from minikv.course.film.changes import Changes, lock_events, marked_views
 from minikv.course.film.layout import FilmLayout
-from minikv.course.film.state import WAITS, RequestView, Row, State
+from minikv.course.film.state import WAITS, RequestView, State
 from minikv.course.pictures.boxes import Box, BoxRows
-from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
+from minikv.course.pictures.cells import MOST_CELLS, Row, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tree import tree_text
@@ -134,7 +134,7 @@ class Frame:
     def legend(self) -> set[str]:
         """The states and events that its picture shows."""
         nodes = [view for view in self.nodes if view.parent is not None]
-        found = {mark for view in nodes for mark in view.marks} - {"locked"}
+        found = {mark for view in nodes for mark in view.marks}
         for view in nodes:
             if "evicted" not in view.marks:
                 found.add("locked" if view.ref_count else "cached")
@@ -222,14 +222,10 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
         counts = {word: count for word, count in run.items() if count}
         bar = "".join(LETTERS[word] * count for word, count in counts.items())
         lines.append(f"{name:<{wide}}  {bar[::size]}")
-        rows.append((name, [_run(*part) for part in counts.items()]))
+        boxes = [marked_box(str(n), word, "computed")._replace(wide=16 * n) for word, n in counts.items()]
+        rows.append((name, boxes))
         words |= counts.keys()
     if runs:
         legend = text_legend(words)
         lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)
     return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
-
-
-def _run(word: str, count: int) -> Box:
-    """Tokens of a request of which the same is said."""
-    return marked_box(str(count), word, "computed")._replace(wide=16 * count)

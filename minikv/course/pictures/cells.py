@@ -16,6 +16,7 @@ TEXT_COLUMNS, MOST_COLUMNS = 16, 24  # of a line of text, and of a row of a pict
 _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
+Row = tuple[int, ...]  # of slots
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
 StripRegion = tuple[str, int, str, str]  # the mark that it begins at, its tokens, its look, and a word
 
@@ -58,9 +59,14 @@ def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box], unit: str = 
     return BoxRows(heading, rows, text, side, side)
 
 
+def rows_of(table: Any) -> tuple[Row | None, ...]:
+    """The slots in each row of a page table; `None` where one is closed."""
+    return tuple(tuple(plain(table.slots(r))) if table.is_open(r) else None for r in range(table.num_rows))
+
+
 def table_rows(
     title: str,
-    rows: Sequence[Sequence[int] | None],
+    rows: Sequence[Row | None],
     columns: int,
     marks: Mapping[Any, str],
     states: Mapping[int, str],

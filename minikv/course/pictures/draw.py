@@ -18,6 +18,7 @@ from minikv.course.pictures.cells import (
     marks_of,
     memory_picture,
     pool_rows,
+    rows_of,
     shared_pages_picture,
     table_rows,
     word_rows,
@@ -68,12 +69,13 @@ def draw(
 
 
 def _draw_one(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture:
+    name = type(thing).__name__
     if _has(thing, "is_free", "size"):
         return _draw_pool(thing, marked, owners or {})
     if _has(thing, "is_open", "num_rows"):
-        return _draw_table(thing, marked)
+        return table_rows(name, rows_of(thing), min(thing.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
     if _has(thing, "pieces", "layout"):
-        return _draw_store(thing, marked)
+        return memory_picture(f"{name}, {thing.layout} layout: the memory", thing.pieces(), marks_of(marked))
     return _tree_picture(snapshot(thing, marked, label))
 
 
@@ -122,16 +124,6 @@ def _draw_pool(pool: Any, marked: Mapping[str, Any], owners: Mapping[str, Any]) 
         cells.append(cell._replace(state="free") if free else cell)
     shown = pool_rows(type(pool).__name__, all_free, cells)
     return replace(shown, said="\n".join([shown.text, *whose])).picture
-
-
-def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
-    rows = [plain(table.slots(row)) if table.is_open(row) else None for row in range(table.num_rows)]
-    return table_rows(type(table).__name__, rows, min(table.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
-
-
-def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
-    title = f"{type(store).__name__}, {store.layout} layout: the memory"
-    return memory_picture(title, store.pieces(), marks_of(marked))
 
 
 def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Picture:

@@ -110,14 +110,13 @@ def _window_slots(pool: Any) -> KeptBeside:
         slots = used[at : at + _COLUMNS]
         windows = [int(pool.window_of[slot]) for slot in slots]
         rows.append(("slot", tuple(KeptCell("cached", str(slot), slot) for slot in slots)))
-        below = (_window(*pair) for pair in zip(slots, windows))
+        below = [
+            KeptCell("free", "", (slot, window)) if window < 0 else KeptCell("in hand", str(window), (slot, window))
+            for slot, window in zip(slots, windows)
+        ]
         rows.append(("window slot", tuple(below)))
     free = pool.windows
     return KeptBeside(f"window slots: {free.num_free} of {free.size} free", tuple(rows))
-
-
-def _window(slot: int, window: int) -> KeptCell:
-    return KeptCell("free" if window < 0 else "in hand", "" if window < 0 else str(window), (slot, window))
 
 
 def _host_memory(host: Any, label: Label | None) -> KeptBeside:

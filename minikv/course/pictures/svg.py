@@ -6,7 +6,6 @@ each frame only where its parts are; `Paper.svg` makes the picture of them, in P
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import re
 from collections.abc import Iterable
@@ -178,10 +177,10 @@ def svg_to_png(svg: str) -> bytes | None:
 
     It is transparent, as a page in the dark needs it. With Pillow it has few colors, and so few bytes.
     """
-    if not importlib.util.find_spec("resvg_py"):
+    try:
+        import resvg_py
+    except ModuleNotFoundError:
         return None
-    import resvg_py
-
     width, height = svg_size(svg)
     zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
@@ -193,10 +192,10 @@ def svg_to_png(svg: str) -> bytes | None:
 
 
 def _with_few_colors(png: bytes) -> bytes:
-    if not importlib.util.find_spec("PIL"):
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
         return png
-    from PIL import Image
-
     small, out = Image.open(io.BytesIO(png)).convert("RGBA"), io.BytesIO()
     small.quantize(COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     return min(png, out.getvalue(), key=len)
