@@ -47,7 +47,7 @@ def tree_parts(
 ) -> tuple[list[Part], Paper] | None:
     """A part for each node and the paper that they fit on; `None` without Graphviz.
 
-    With `keys`, which name the nodes from picture to picture, siblings keep their order, as a film needs it.
+    Siblings keep their order, as a film needs it; its `keys` name the nodes from picture to picture.
 
     >>> parts, paper = tree_parts([NodeView("root", None), NodeView("[1]", 0, slots=[5])])
     >>> [(part.key, part.above) for part in parts]
@@ -55,7 +55,7 @@ def tree_parts(
     """
     drawings = [node_drawing(view, sideways) for view in views]
     sizes, parents = tuple(size for _, size in drawings), tuple(view.parent for view in views)
-    if not (laid := node_places(sizes, parents, sideways, ordered=keys is not None)):
+    if not (laid := node_places(sizes, parents, sideways)):
         return None
     centres, paper = laid
     names, parts = keys or list(range(len(views))), []
@@ -134,17 +134,17 @@ def graphviz_way() -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def node_places(
-    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
+    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False
 ) -> tuple[list[tuple[float, float]], Paper] | None:
     """Return the middles of boxes of these sizes (width, height) as a tree, and the paper; `None` without Graphviz.
 
-    `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
+    `parents` are places in the list. `sideways` trees grow to the right; siblings keep their order.
 
     >>> laid = node_places(((60, 30), (60, 30)), (None, 0))
     >>> laid is None or laid[0][0][1] < laid[0][1][1]
     True
     """
-    plain = _graphviz(_dot(sizes, parents, sideways, ordered))
+    plain = _graphviz(_dot(sizes, parents, sideways))
     if plain is None:
         return None
     lines = [line.split() for line in plain.splitlines()]
@@ -156,12 +156,11 @@ def node_places(
     return centres, Paper(width, height, sideways)
 
 
-def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
+def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool) -> str:
     gaps = "rankdir=LR nodesep=0.12 ranksep=0.3" if sideways else "nodesep=0.25 ranksep=0.35"
-    order = " ordering=out" if ordered else ""
     nodes = "".join(f"n{i}[width={w / _INCH:.4f} height={h / _INCH:.4f}];" for i, (w, h) in enumerate(sizes))
     edges = "".join(f"n{parent}->n{i};" for i, parent in enumerate(parents) if parent is not None)
-    return f'digraph{{graph[{gaps}{order} splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
+    return f'digraph{{graph[{gaps} ordering=out splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
 
 
 def _graphviz(dot: str) -> str | None:
