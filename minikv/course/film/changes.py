@@ -86,7 +86,7 @@ class Changes:
         return {event.number: event.other for event in self.nodes if event.what == "gone"}
 
     @property
-    def joined(self) -> dict[int, int]:
+    def joined(self) -> dict[Any, int]:
         """For each node that is a part of another one now, which one."""
         found: dict[int, int] = {}
         for key, _, into in (event for event in self.nodes if event.what == "joins"):
@@ -256,27 +256,26 @@ def marked_views(after: State, changes: Changes, path: frozenset[int], label: La
         key: replace(node, marks=[mark for mark in marks if key in marks[mark]]) for key, node in after.nodes.items()
     }
     parents = dict(after.parents)
-    names = {key: -key - 1 if key in after.nodes else key for key in changes.ghosts}
+    names: dict[Any, int] = {key: -key - 1 if key in after.nodes else key for key in changes.ghosts}
     for key, (ghost, above) in changes.ghosts.items():
         words = label_of(ghost.tokens, label) if ghost.tokens else ghost.label
         views[names[key]] = replace(ghost, id=names[key], label=words, marks=["evicted"], ref_count=0)
-        hangs_on = above if above is None or above == key else names.get(above, above)
-        parents[names[key]] = None if hangs_on is None else joined.get(hangs_on, hangs_on)
+        hangs_on = above if above == key else names.get(above, above)
+        parents[names[key]] = joined.get(hangs_on, hangs_on)
     return _in_order(views, parents)
 
 
 def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> list[NodeView]:
     """Parents first, children in token order; what hung on a node that cannot be found hangs on the first root."""
     root = next((key for key, parent in parents.items() if parent is None), None)
-    below: dict[int | None, list[int]] = {}
+    below = defaultdict[int | None, list[int]](list)
     for key, parent in parents.items():
-        below.setdefault(parent if parent is None or parent in views else root, []).append(key)
-    ordered = []
-    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
+        below[parent if parent is None or parent in views else root].append(key)
+    ordered = list[NodeView]()
+    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below[None])]
     while stack:
         key, place = stack.pop()
+        children = sorted(below[key], key=lambda child: token_order(views[child].tokens))
+        stack += [(child, len(ordered)) for child in reversed(children)]
         ordered.append(replace(views[key], parent=place))
-        here = len(ordered) - 1
-        children = sorted(below.get(key, []), key=lambda child: token_order(views[child].tokens))
-        stack.extend((child, here) for child in reversed(children))
     return ordered

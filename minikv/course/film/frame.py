@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from minikv.course.film.changes import Changes, lock_events, marked_views
 from minikv.course.film.layout import FilmLayout
 from minikv.course.film.state import WAITS, RequestView, State
 from minikv.course.pictures.boxes import Box, BoxRows
-from minikv.course.pictures.cells import MOST_CELLS, Row, marked_box, pool_rows, table_rows
+from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
 from minikv.course.pictures.picture import MimeBundle, Picture
 from minikv.course.pictures.tree import tree_text
@@ -111,7 +111,11 @@ class Frame:
         found = [shelf.boxes(was) for shelf, was in zip(self.state.shelves, self.before.shelves)]
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
-            new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
+            new = {
+                (y, x): "new"
+                for y, (was, row) in enumerate(zip(old.get(title, rows), rows))
+                for x, _ in set(enumerate(row or ())).difference(enumerate(was or ()))
+            }
             in_slots = " (slots)" * (self.state.page_size > 1)
             found.append(table_rows(title + in_slots, rows, min(longest, MOST_COLUMNS), new, states))
         if self.state.requests:
@@ -186,12 +190,6 @@ def first_and_last(lines: Sequence[str], most: int) -> list[str]:
 def _handed(is_free: int, was_free: int) -> Box:
     """A page as the pool alone knows it."""
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
-
-
-def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:
-    for y, (was, row) in enumerate(zip(before, after)):
-        was = was or ()
-        yield from ((y, x) for x, slot in enumerate(row or ()) if was[x : x + 1] != (slot,))
 
 
 def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = ()) -> BoxRows:
