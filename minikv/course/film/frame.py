@@ -145,16 +145,13 @@ class Frame:
         return found.union(*(panel.words for panel in self.panels))
 
     @property
-    def texts(self) -> list[str]:
-        """The text twin of each panel of the picture: the tree, the pools, and the rows."""
-        panels = [panel.text for panel in self.panels]
-        return [tree_text(self.nodes), *panels] if self.nodes else panels
-
-    @property
     def contents(self) -> str:
-        """The text twin of all that there is."""
-        sizes = " · ".join(size_words(name, value) for name, value in self.sizes.items())
-        return "\n".join([*self.texts, sizes] if sizes else self.texts)
+        """The text twin of all that there is: the tree, the pools, the rows, and the sizes."""
+        found = [tree_text(self.nodes)] if self.nodes else []
+        found += [panel.text for panel in self.panels]
+        if self.sizes:
+            found.append(" · ".join(size_words(*size) for size in self.sizes.items()))
+        return "\n".join(found)
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
@@ -123,12 +124,10 @@ def _words(frame: Frame) -> str:
 
 def _panels(frames: Sequence[Frame]) -> Iterator[Panel]:
     """The pools and the rows of the frames, each with room for the most rows and the longest of them."""
-    for i in range(max(len(frame.panels) for frame in frames)):
-        found = [frame.panels[i] for frame in frames if i < len(frame.panels)]
-        extents = [panel.extent for panel in found]
-        extent = tuple(map(max, zip(*extents)))
-        papers = [panel.paper(extent) for panel in found]
-        paper = max(papers, key=lambda paper: paper.width)
+    for i, panels in enumerate(zip_longest(*(frame.panels for frame in frames))):
+        found = [panel for panel in panels if panel]
+        extent = tuple(map(max, zip(*(panel.extent for panel in found))))
+        paper = max((panel.paper(extent) for panel in found), key=lambda paper: paper.width)
         kind = "other" if i else "pool"
         if i >= len(frames[0].pools):
             kind = "rows"

@@ -25,7 +25,7 @@ from minikv.course.pictures.cells import (
 )
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.shelves import shelves
-from minikv.course.pictures.tree import readable, tree_picture, tree_text
+from minikv.course.pictures.tree import readable, tree_svg, tree_text
 from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot, walk
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -104,12 +104,7 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
 
 def _tree_picture(views: list[NodeView]) -> Picture:
     shown = readable(views)
-
-    def svg() -> str | None:
-        found = tree_picture(shown)
-        return found[1].svg(found[0]) if found else None
-
-    return Picture(tree_text(shown), svg)
+    return Picture(tree_text(shown), lambda: tree_svg(shown))
 
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], owners: Mapping[str, Any]) -> Picture:

@@ -33,13 +33,13 @@ _INCH, _PAD = 72, 7
 _LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
 
 
-def tree_picture(views: list[NodeView]) -> tuple[list[Part], Paper] | None:
-    """The parts and the paper of a snapshot, as `tree_parts`; a tree too broad for a page grows sideways."""
+def tree_svg(views: list[NodeView]) -> str | None:
+    """A snapshot as a picture, `None` without Graphviz; a tree too broad for a page grows sideways."""
     found = tree_parts(views)
     if found and found[1].width > BROAD:
         sideways = tree_parts(views, sideways=True)
         found = sideways if sideways and sideways[1].width < found[1].width else found
-    return found
+    return found[1].svg(found[0]) if found else None
 
 
 def tree_parts(
