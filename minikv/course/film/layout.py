@@ -101,10 +101,11 @@ class FilmLayout:
         content, x, y, tree_foot = _caption(self._caption_lines(frame)), 0.0, top, top
         for panel in self.panels:
             svg, (wide, high, *_) = panel.paper.svg(panel.parts(frame)), panel.paper
+            content += place(svg, x, y)
             if panel.kind == "tree":
-                content, x, tree_foot = content + place(svg, 0, top), wide + GAP, top + high
+                x, tree_foot = wide + GAP, y + high
             else:
-                content, y = content + place(svg, x, y), y + high + 8
+                y += high + 8
         bottom = max(tree_foot, y) + 6
         legends = []
         if frame.sizes:

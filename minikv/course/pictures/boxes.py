@@ -114,9 +114,10 @@ class BoxRows:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """The room that a picture needs: rows, the width of the widest, and the letters of the longest name."""
+        """The room that a picture needs: rows, the width of the widest, and that of the longest name before them."""
         widths = [sum((box.wide or self.wide) + self.gap for box in boxes) for _, boxes in self.rows]
-        return len(self.rows), max(widths, default=0), max((len(name) for name, _ in self.rows), default=0)
+        names = [8 * len(name) + 16 for name, _ in self.rows if name]
+        return len(self.rows), max(widths, default=0), max(names, default=6)
 
     @property
     def grid(self) -> dict[str, int]:
@@ -126,9 +127,9 @@ class BoxRows:
 
     def paper(self, extent: tuple[int, ...]) -> Paper:
         """The paper for rows of such an extent."""
-        lines, widest, name = extent
+        lines, widest, left = extent
         words = max(8.5 * len(self.heading), 8 * len(self.foot)) + 12
-        boxes = _left(name) + min(widest, self.room) + 4
+        boxes = left + min(widest, self.room) + 4
         high = self._top + lines * (self.high + GAP) + 2
         return Paper(max(boxes, words), high + _LINE * bool(self.foot))
 
@@ -138,21 +139,19 @@ class BoxRows:
 
     def parts(self, extent: tuple[int, ...]) -> list[Part]:
         """The heading, and each row with its name and its boxes."""
-        lines, widest, name = extent
+        lines, widest, left = extent
         parts = []
         if self.heading:
-            parts.append(Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17))
+            parts.append(Part(-1, words_drawing(self.heading, f' font-size="14"{_BOLD}'), 4, 17))
         shrunk = min(1, self.room / max(widest, 1))
         for y, (title, boxes) in enumerate(self.rows):
-            top, x = self._top + y * (self.high + GAP), _left(name)
+            top, x = self._top + y * (self.high + GAP), left
             if title:
                 parts.append(Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5))
             for key, box in enumerate(boxes, start=1000 * y):
                 wide = round(((box.wide or self.wide) + self.gap) * shrunk)
                 drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
-                for number, drawing in enumerate(drawings, start=3 * key):
-                    if drawing:
-                        parts.append(Part(number, drawing, x, top))
+                parts += [Part(3 * key + number, drawing, x, top) for number, drawing in drawings.items()]
                 x += wide
         if self.foot:
             foot = self._top + lines * (self.high + GAP) + 14
@@ -160,28 +159,24 @@ class BoxRows:
         return parts
 
 
-def _left(name: int) -> int:
-    return 8 * name + 16 if name else 6
-
-
 @cache
-def _drawings(box: Box, wide: int, high: int) -> tuple[Drawing | None, ...]:
-    """The shape, the number and the word of a box; where there is no room for letters, the shape says what it is."""
-    shape = number = word = None
+def _drawings(box: Box, wide: int, high: int) -> dict[int, Drawing]:
+    """The shape (0), the number (1) and the word (2) of a box; a shape without room for letters says what it is."""
+    found = dict[int, Drawing]()
     if box.state or box.fill:
-        shape = Drawing(_shape(box, wide, high))
+        found[0] = Drawing(_shape(box, wide, high))
     low = high // 2 + 5
     if box.number:
         x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
         look = f'font-size="{size}" text-anchor="start"{box.ink}'
-        number = Drawing(f'<text x="{x}" y="{y}" {look}>{box.number}</text>')
+        found[1] = Drawing(f'<text x="{x}" y="{y}" {look}>{box.number}</text>')
         low = high - (8 if high > 30 else 4)
     most = 13 if high > 26 else 9 if box.number else 12
     size = min(most, 1.6 * (wide - 4) / max(len(box.word), 1))
     if box.word and size >= 6:
         look = f'font-size="{size:.3g}"{_BOLD * bool(box.number)}{box.ink}'
-        word = Drawing(f'<text x="{wide // 2}" y="{low}" {look}>{markup(box.word)}</text>')
-    return shape, number, word
+        found[2] = Drawing(f'<text x="{wide // 2}" y="{low}" {look}>{markup(box.word)}</text>')
+    return found
 
 
 def _shape(box: Box, wide: int, high: int) -> str:
@@ -226,8 +221,8 @@ def legend_svg(words: Iterable[str], width: float, labels: Mapping[str, str] | N
         wide = _SIDE + 6 + _LETTER * len(label) + 14
         if x > 4 and x + wide > width:
             x, y = 4.0, y + _LINE
-        parts.append(f'<g transform="translate({x:g} {y})">{_swatch(word)}')
-        parts.append(f'<text x="{_SIDE + 6}" y="13" font-size="12" text-anchor="start">{label}</text></g>')
+        text = f'<text x="{_SIDE + 6}" y="13" font-size="12" text-anchor="start">{label}</text>'
+        parts.append(f'<g transform="translate({x:g} {y})">{_swatch(word)}{text}</g>')
         x += wide
     return ("".join(parts), y + _LINE) if parts else ("", 0)
 

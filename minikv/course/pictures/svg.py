@@ -101,13 +101,12 @@ class Drawing(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def words_drawing(words: str, size: str = "", bold: bool = False) -> Drawing:
-    """Words that start at the place of their part, with another size than the picture's where one is given.
+def words_drawing(words: str, look: str = "") -> Drawing:
+    """Words that start at the place of their part, with more attributes than the picture's where some are given.
 
     >>> words_drawing("row 0").svg
     '<text text-anchor="start">row 0</text>'
     """
-    look = (f' font-size="{size}"' if size else "") + ' font-weight="bold"' * bold
     return Drawing(f'<text text-anchor="start"{look}>{markup(words)}</text>')
 
 

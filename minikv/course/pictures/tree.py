@@ -79,7 +79,7 @@ def _drawn(
     lines: tuple[str, ...], marks: tuple[str, ...], state: str, is_root: bool, sideways: bool
 ) -> tuple[Drawing, tuple[int, int]]:
     """Lines in a box; one for nodes that are not shown is dashed, and its words have the page's ink."""
-    double = _INSET if "locked" in marks else 0
+    double = _INSET * ("locked" in marks)
     wide = round(max(map(_columns, lines)) * _LETTER * (1.3 if is_root else 1) + _MARGIN) + 2 * double
     high = _LINE * len(lines) + 10 + 2 * double + (10 if is_root else 0)
     left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
