@@ -110,7 +110,7 @@ class Frame:
         old, states = dict(self.before.tables), self.state.cached_states
         found = [shelf.boxes(was) for shelf, was in zip(self.state.shelves, self.before.shelves)]
         for title, rows in self.state.tables:
-            longest = max([1, *(len(row) for row in rows if row is not None)])
+            longest = max([1, *(len(row or ()) for row in rows)])
             new = {
                 (y, x): "new"
                 for y, (was, row) in enumerate(zip(old.get(title, rows), rows))
@@ -139,9 +139,7 @@ class Frame:
         """The states and events that its picture shows."""
         nodes = [view for view in self.nodes if view.parent is not None]
         found = {mark for view in nodes for mark in view.marks}
-        for view in nodes:
-            if "evicted" not in view.marks:
-                found.add("locked" if view.ref_count else "cached")
+        found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
         return found.union(*(panel.words for panel in self.panels))
 
     @property
@@ -206,20 +204,17 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
     heading = f"requests: {len(views) - waiting} running, {waiting} waiting"
     if len(views) > MOST_LINES:
         heading += f", the first {MOST_LINES} shown"
-    shown = views[:MOST_LINES]
-    names = [f"{view.name} {view.does}" for view in shown]
-    runs = [view.runs(old.get(view.name)) for view in shown]
-    wide = max(map(len, names), default=0)
-    longest = max((sum(run.values()) for run in runs), default=0)
+    runs = [(f"{view.name} {view.does}", view.runs(old.get(view.name))) for view in views[:MOST_LINES]]
+    wide = max((len(name) for name, _ in runs), default=0)
+    longest = max((sum(run.values()) for _, run in runs), default=0)
     size = max(1, -(-longest // MOST_LETTERS))
     lines, rows, words = [heading], [], set[str]()
-    for name, run in zip(names, runs):
-        counts = {word: count for word, count in run.items() if count}
-        bar = "".join(LETTERS[word] * count for word, count in counts.items())
+    for name, run in runs:
+        bar = "".join(LETTERS[word] * count for word, count in run.items())
         lines.append(f"{name:<{wide}}  {bar[::size]}")
-        boxes = [marked_box(str(n), word, "computed")._replace(wide=16 * n) for word, n in counts.items()]
+        boxes = [marked_box(str(n), word, "computed")._replace(wide=16 * n) for word, n in run.items()]
         rows.append((name, boxes))
-        words |= counts.keys()
+        words |= run.keys()
     if runs:
         legend = text_legend(words)
         lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)

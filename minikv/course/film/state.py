@@ -54,6 +54,8 @@ class RequestView:
     def runs(self, before: RequestView | None) -> dict[str, int]:
         """Return how many of its tokens were matched, computed before, computed now, and are still to be computed.
 
+        A kind of which there are none is left out.
+
         >>> RequestView("r1", "reads", 2, 5, 7).runs(RequestView("r1", "reads", 2, 3, 7))
         {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
         """
@@ -61,8 +63,9 @@ class RequestView:
         if before and before.does != WAITS and before.computed <= self.computed:
             known = max(known, before.computed)
         ends = self.cached, known, self.computed, self.length
-        counts = [max(0, end - start) for start, end in zip((0, *ends), ends)]
-        return dict(zip(("matched", "computed", "new", "to compute"), counts))
+        counts = [end - start for start, end in zip((0, *ends), ends)]
+        named = zip(("matched", "computed", "new", "to compute"), counts)
+        return {word: count for word, count in named if count > 0}
 
 
 def request_views(thing: Any) -> tuple[RequestView, ...]:
@@ -227,7 +230,7 @@ class StateReader:
             views = snapshot(cache, {}, self._label, self.number)
             if self._own_ids and len({view.id for view in views}) < len(views):  # two nodes have one id
                 self._own_ids = False
-                views = snapshot(cache, {}, self._label, self.number)
+                return self._tree()
             for view in views:
                 if view.id is None:  # a child that was seen above already: a film shows it there
                     continue

@@ -81,7 +81,7 @@ def table_rows(
     row 1  (closed)
     . free  h in hand  n new
     """
-    longest = max([0, *(len(row) for row in rows if row is not None)])
+    longest = max([0, *(len(row or ()) for row in rows)])
     more = f", the first {columns} tokens" if longest > columns else ""
     shown = []
     for y, row in enumerate(rows):
