@@ -70,11 +70,6 @@ def _methods(thing: Any) -> list[tuple[str, str]]:
     return [(name, method.__code__.co_filename) for name, method in found]
 
 
-def _asks_nothing(call: Call) -> bool:
-    """Return whether a call gives nothing to do, as `pool.free([])` does: a film leaves it out if nothing changed."""
-    return {*map(str, call.arguments.values())} <= _NOTHING
-
-
 class Recording:
     """The `frames` of `things`, taken from `start` to `finish`; made by `record`."""
 
@@ -150,7 +145,8 @@ class Recording:
         with self._looking():
             state = self._reader.read()
             is_changed = self.frames[-1].began > call.began or state != self.frames[-1].state
-            is_asked = call.verb in VERBS[thing_kind(call.thing)] and not _asks_nothing(call)
+            is_nothing = {*map(str, call.arguments.values())} <= _NOTHING  # as in `pool.free([])`
+            is_asked = call.verb in VERBS[thing_kind(call.thing)] and not is_nothing
             if is_changed or is_asked or call.error:
                 unit = "page" if self._reader.page_size > 1 else "slot"
                 before = next(frame.state for frame in reversed(self.frames) if frame.began <= call.began)

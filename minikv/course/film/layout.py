@@ -53,11 +53,10 @@ class FilmLayout:
         # a broad tree grows sideways, or nobody could read it on a slide
         self._sideways = max(map(breadth, frames)) > BROAD
         self._trees = {id(frame): self._tree(frame) for frame in frames}
-        self.panels = [*self._tree_panel(frames), *_panels(frames)]
-        trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
-        beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
-        gap = GAP if trees and beside else 0
-        self.width = max(sum(trees) + max(beside, default=0) + gap, 640)
+        tree, beside = self._tree_panel(frames), list(_panels(frames))
+        self.panels = tree + beside
+        widths = [max(panel.paper.width for panel in panels) for panels in (tree, beside) if panels]
+        self.width = max(sum(widths) + GAP * (len(widths) - 1), 640)
         words = {word for frame in frames for word in frame.legend}
         if frames[0].sizes:
             words.difference_update(SIZES.values())  # the bar below the pictures explains these

@@ -180,22 +180,24 @@ def shared_pages_picture(cache: Any) -> Picture:
     b  0[A B]×2  2[C D?]
     ×2 two sequences have it · ? a draft
     """
-    rows = dict(list(_page_rows(cache))[:MOST_SEQUENCES])
-    boxes = [box for row in rows.values() for box in row]
+    rows = list(_page_rows(cache))[:MOST_SEQUENCES]
+    boxes = [box for _, row in rows for box in row]
     counts = sorted({box.badge for box in boxes if box.badge}, key=lambda badge: int(badge[1:]))
     named = {"×2": "two", "×3": "three", "×4": "four"}
     legend = [f"{count} {named.get(count, count[1:])} sequences have it" for count in counts]
     legend += ["? a draft"] * any("?" in box.word for box in boxes)
     heading = f"{type(cache).__name__}: {cache.pool.num_free} of {cache.pool.size} pages free"
     wide = max([40, *(8 * len(box.word) + 12 for box in boxes)])
-    shown = [(name, row or [Box("", "-")]) for name, row in rows.items()]
-    return BoxRows(heading, shown, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
+    return BoxRows(heading, rows, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
 
 
 def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
     size = cache.size if hasattr(cache, "branches") else cache.page_size
     for name, tokens, pages, drafted, refs in _sequences(cache):
-        words = _page_words(cache, name, tokens)
+        values = cache.get(name)  # where there is a plain one for each token; else the tokens
+        if len(values) != len(tokens) or not all(isinstance(value, (str, int, float)) for value in values):
+            values = tokens
+        words = [legible(str(value))[:MOST_LETTERS] for value in values]
         words = [f"{word}?" if at >= len(tokens) - drafted else word for at, word in enumerate(words)]
         words += ["."] * (len(pages) * size - len(words))
         boxes = []
@@ -203,7 +205,7 @@ def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
             count, word = refs(page), " ".join(words[i * size : (i + 1) * size])
             state, badge = ("cached", f"×{count}") if count > 1 else ("in hand", "")
             boxes.append(Box(state, word, number=str(page), badge=badge))
-        yield legible(str(name)), boxes
+        yield legible(str(name)), boxes or [Box("", "-")]
 
 
 def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any]]:
@@ -216,10 +218,3 @@ def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any
     else:
         for name in cache.names():
             yield name, cache.tokens(name), cache.pages(name), cache.draft_length(name), cache.references
-
-
-def _page_words(cache: Any, name: Any, tokens: list[int]) -> list[str]:
-    """The values, where there is a plain one for each token; else the tokens."""
-    values = cache.get(name)
-    is_plain = len(values) == len(tokens) and all(isinstance(value, (str, int, float)) for value in values)
-    return [legible(str(value))[:MOST_LETTERS] for value in (values if is_plain else tokens)]

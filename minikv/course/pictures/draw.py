@@ -136,16 +136,14 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Pi
     """
     views, named = snapshot(cache.root, marked, label), set()
     for view, visit in zip(views, walk(cache.root)):
-        if visit.node is not None and visit.parent is not None:
-            named.add(_say_row(view, visit.node, cache.pool))
+        node = visit.node
+        if node is None or visit.parent is None:
+            continue
+        is_current = node.row is not None and cache.pool.version(node.row) == node.version
+        view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
+        if is_current:
+            named.add(node.row)
     return beside(_tree_picture(views), _row_words(cache, named))
-
-
-def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
-    """Write on a node which row it names, or that it is stale; the row, if the node is current."""
-    is_current = node.row is not None and pool.version(node.row) == node.version
-    view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
-    return node.row if is_current else None
 
 
 def _row_words(cache: Any, named: set[Any]) -> Picture:
