@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -173,12 +173,9 @@ class Recording:
         """The nodes that a match or an insertion went along; for a learner's result, those whose slots are in it."""
         if call is None or call.verb not in ("match_prefix", "acquire", "insert"):
             return set()
-        try:
-            path = {self._reader.number(node) for node in nodes_of(call.result)}
-        except TypeError:
-            path = set()
-        if path:
-            return path & set(state.nodes)
+        with suppress(TypeError):
+            if path := {self._reader.number(node) for node in nodes_of(call.result)}:
+                return path & state.nodes.keys()
         found = slot_lists(getattr(call.result, "slots", getattr(call.result, "pages", call.result)))
         slots = {slot for numbers in found for slot in numbers}
         return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}

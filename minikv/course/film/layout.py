@@ -71,20 +71,16 @@ class FilmLayout:
         return tree_parts(frame.nodes, self._sideways, keys)
 
     def _tree_panel(self, frames: Sequence[Frame]) -> list[Panel]:
-        sizes = [found[1][:2] for found in self._trees.values() if found]
-        sizes += [svg_size(_words(frame)) for frame in frames if frame.nodes and not self._trees[id(frame)]]
-        if not sizes:
+        shown = [self._trees[id(frame)] or _in_words(frame) for frame in frames if frame.nodes]
+        if not shown:
             return []
-        wide, high = (max(numbers) for numbers in zip(*sizes))
+        wide, high = (max(numbers) for numbers in zip(*(paper[:2] for _, paper in shown)))
         return [Panel("tree", Paper(wide, high, self._sideways), partial(self._tree_parts, wide), {})]
 
     def _tree_parts(self, width: float, frame: Frame) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
-        found = self._trees[id(frame)]
-        if found is None:
-            return [Part(0, Drawing(place(_words(frame), 0, 0)), 0, 0)]
-        parts, paper = found
-        aside = 0 if self._sideways else round((width - paper.width) / 2)
+        parts, paper = self._trees[id(frame)] or _in_words(frame)
+        aside = 0 if paper.sideways else round((width - paper.width) / 2)
         return [part._replace(x=part.x + aside) for part in parts]
 
     def _caption_lines(self, frame: Frame) -> list[str]:
@@ -118,8 +114,10 @@ class FilmLayout:
         return canvas(content, self.width, bottom)
 
 
-def _words(frame: Frame) -> str:
-    return words_svg(tree_text(frame.nodes))
+def _in_words(frame: Frame) -> PlacedTree:
+    """The tree as lines of text, which begin on the left like a tree that grows sideways."""
+    svg = words_svg(tree_text(frame.nodes))
+    return [Part(0, Drawing(place(svg, 0, 0)), 0, 0)], Paper(*svg_size(svg), sideways=True)
 
 
 def _panels(frames: Sequence[Frame]) -> Iterator[Panel]:
