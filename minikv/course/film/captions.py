@@ -116,8 +116,7 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
         case ("pool", "free" | "occupy" | "take", *_):
-            size = call.thing.size
-            return f"{sum(map(call.thing.is_free, range(size)))} of {size} are free now"
+            return f"{sum(map(call.thing.is_free, range(call.thing.size)))} of {call.thing.size} are free now"
         case ("table", "append", row, *_):
             return f"the row has {counted(len(call.thing.slots(row)), 'slot')} now"
         case ("table", "open", *_):

@@ -48,10 +48,10 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
 _ORDER = list(_WORDS)
 
 
-class Event(NamedTuple):
-    """What happened to a node or to a slot, by its number; `other` is the node, or the word, that it is about.
+class FilmEvent(NamedTuple):
+    """An event of a node or of a slot, by its number; `other` is the node, or the word, that it is about.
 
-    >>> Event(1, "split", 2).words(3, "match [1 9]")
+    >>> FilmEvent(1, "split", 2).words(3, "match [1 9]")
     'split at step 3 (match [1 9]), its beginning is now n2'
     """
 
@@ -66,13 +66,13 @@ class Event(NamedTuple):
 
 @dataclass
 class Changes:
-    """What an operation changed: the events of `nodes` and of `slots`, in their order, and the `ghosts`.
+    """The changes of an operation: the events of `nodes` and of `slots`, in their order, and the `ghosts`.
 
     A ghost is what left the tree of a node, and where it hangs: on the node itself where that was only cut short.
     """
 
-    nodes: list[Event] = field(default_factory=list)
-    slots: list[Event] = field(default_factory=list)
+    nodes: list[FilmEvent] = field(default_factory=list)
+    slots: list[FilmEvent] = field(default_factory=list)
     ghosts: dict[int, tuple[NodeView, int | None]] = field(default_factory=dict)
 
     @property
@@ -158,9 +158,9 @@ def compare(before: State, after: State, verb: str = "") -> Changes:
     for key, node in after.nodes.items():
         came = not all(slot in stayed for slot in _numbers(node).values())
         if after.parents[key] is not None and (key not in before.nodes or key in gone):
-            changes.nodes += [Event(key, "new")] * (came or not node.slots)
+            changes.nodes += [FilmEvent(key, "new")] * (came or not node.slots)
         elif came:
-            changes.nodes.append(Event(key, "grown"))
+            changes.nodes.append(FilmEvent(key, "grown"))
     changes.nodes.sort(key=lambda event: _ORDER.index(event.what))
     changes.slots += _slot_events(before, after, stayed, changes.joined, word)
     return changes
@@ -173,7 +173,7 @@ def _numbers(node: NodeView) -> dict[int, int]:
 
 def _followed(
     key: int, before: State, after: State, stayed: dict[int, int], ghosts: dict[int, Any], word: str
-) -> Iterator[Event]:
+) -> Iterator[FilmEvent]:
     """Where a node of before is now: whole, in parts, in another node, or gone with what has left the tree of it."""
     old = before.nodes[key]
     homes = {i: stayed.get(slot) for i, slot in _numbers(old).items()}
@@ -182,20 +182,20 @@ def _followed(
     if key in after.nodes and (parts or not homes):
         if lost:
             ghosts[key] = _part(old, lost, f"end of {old.name}"), key
-            yield Event(key, "cut", len(after.nodes[key].tokens))
+            yield FilmEvent(key, "cut", len(after.nodes[key].tokens))
     elif lost or not homes:
-        yield Event(key, "gone", word)
+        yield FilmEvent(key, "gone", word)
         ghost = _part(old, lost, old.name) if parts else old
         ghosts[key] = ghost, parts[-1] if parts else before.parents[key]
         parts.append(key)
     elif len(parts) == 1 and after.nodes[parts[0]].slots != old.slots:
-        yield Event(key, "joins", parts[0])
-        yield Event(parts[0], "joined", key)
+        yield FilmEvent(key, "joins", parts[0])
+        yield FilmEvent(parts[0], "joined", key)
     for upper, lower in pairwise(parts):
         if not before.nodes.keys() >= {upper, lower}:
-            yield Event(lower, "split", upper)
+            yield FilmEvent(lower, "split", upper)
             if upper not in before.nodes:
-                yield Event(upper, "upper", lower)
+                yield FilmEvent(upper, "upper", lower)
 
 
 def _part(old: NodeView, places: list[int], name: str) -> NodeView:
@@ -205,20 +205,20 @@ def _part(old: NodeView, places: list[int], name: str) -> NodeView:
 
 def _slot_events(
     before: State, after: State, stayed: dict[int, int], joined: dict[int, int], word: str
-) -> Iterator[Event]:
+) -> Iterator[FilmEvent]:
     """Yield the events of each slot that changed hands, in their necessary order."""
     handed = list(_handed(before, after))
-    yield from (Event(slot, "taken") for slot, is_free in handed if not is_free)
+    yield from (FilmEvent(slot, "taken") for slot, is_free in handed if not is_free)
     old, new = before.held, after.held
     for slot in sorted(old.keys() | new.keys()):
         if slot not in stayed:
             if slot in old:
-                yield Event(slot, "evicted", word)
+                yield FilmEvent(slot, "evicted", word)
             if slot in new:
-                yield Event(slot, "cached", new[slot][0])
+                yield FilmEvent(slot, "cached", new[slot][0])
         elif old[slot][0] != stayed[slot]:
-            yield Event(slot, "handed" if old[slot][0] in joined else "parted", stayed[slot])
-    yield from (Event(slot, "freed") for slot, is_free in handed if is_free)
+            yield FilmEvent(slot, "handed" if old[slot][0] in joined else "parted", stayed[slot])
+    yield from (FilmEvent(slot, "freed") for slot, is_free in handed if is_free)
 
 
 def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
@@ -230,14 +230,14 @@ def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
                 yield from ((slot, is_free) for slot in range(page * size, (page + 1) * size))
 
 
-def lock_events(before: State, after: State, changes: Changes) -> Iterator[Event]:
+def lock_events(before: State, after: State, changes: Changes) -> Iterator[FilmEvent]:
     """Yield which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
     upper_parts = {event.number for event in changes.nodes if event.what == "upper"}
     for key, node in after.nodes.items():
         locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
         if locks and key not in upper_parts:
             now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
-            yield Event(key, "locked" if locks > 0 else "unlocked", now)
+            yield FilmEvent(key, "locked" if locks > 0 else "unlocked", now)
 
 
 def marked_views(after: State, changes: Changes, path: frozenset[int], label: Label | None) -> list[NodeView]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
-from minikv.course.pictures.cells import Row, rows_of
+from minikv.course.pictures.cells import Row, table_slots
 from minikv.course.pictures.shelves import KeptBeside, shelves
 from minikv.testing.ledger import CACHE_VERBS, POOL_VERBS
 from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
@@ -206,7 +206,7 @@ class StateReader:
         """A copy of everything, now."""
         nodes, parents = self._tree()
         pools, tables = self._things["pool"], self._things["table"]
-        rows = [(_title(table, tables), rows_of(table)) for table in tables]
+        rows = [(_title(table, tables), table_slots(table)) for table in tables]
         if sequences := self._things["sequence"]:
             rows.append(("sequences", tuple(map(_slots, sequences))))
         free = tuple((_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size))) for pool in pools)

@@ -59,7 +59,7 @@ def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box], unit: str = 
     return BoxRows(heading, rows, text, side, side)
 
 
-def rows_of(table: Any) -> tuple[Row | None, ...]:
+def table_slots(table: Any) -> tuple[Row | None, ...]:
     """The slots in each row of a page table; `None` where one is closed."""
     return tuple(tuple(plain(table.slots(r))) if table.is_open(r) else None for r in range(table.num_rows))
 

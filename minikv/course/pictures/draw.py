@@ -18,9 +18,9 @@ from minikv.course.pictures.cells import (
     marks_of,
     memory_picture,
     pool_rows,
-    rows_of,
     shared_pages_picture,
     table_rows,
+    table_slots,
     word_rows,
 )
 from minikv.course.pictures.picture import Picture, beside
@@ -73,7 +73,7 @@ def _draw_one(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) ->
     if _has(thing, "is_free", "size"):
         return _draw_pool(thing, marked, owners or {})
     if _has(thing, "is_open", "num_rows"):
-        return table_rows(name, rows_of(thing), min(thing.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
+        return table_rows(name, table_slots(thing), min(thing.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
     if _has(thing, "pieces", "layout"):
         return memory_picture(f"{name}, {thing.layout} layout: the memory", thing.pieces(), marks_of(marked))
     return _tree_picture(snapshot(thing, marked, label))
