@@ -661,7 +661,7 @@ def test_marks_of_cells_differ_without_colour():
     looks = {}
     for frame in frames:
         for cell in frame.pools[0].boxes:
-            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(pool_rows("", [1], [cell]).parts((1, 44, 0))))
+            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(pool_rows("", [1], [cell]).parts((1, 44, 6))))
             key = (cell.state, cell.event)
             looks.setdefault(svg.replace(cell.word or " ", ""), key)
             assert looks[svg.replace(cell.word or " ", "")] == key

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reels import frames_of
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
-from minikv.course.film.changes import Changes, Event, compare
+from minikv.course.film.changes import Changes, FilmEvent, compare
 from minikv.course.film.state import StateReader
 from minikv.testing.watch import watch
 
@@ -340,7 +340,8 @@ def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
 
 def test_joins_one_after_the_other_are_one():
     earlier, later = (
-        Changes([Event(key, "joins", key + 1), Event(key + 1, "joined", key), Event(key + 1, "new")]) for key in (1, 2)
+        Changes([FilmEvent(key, "joins", key + 1), FilmEvent(key + 1, "joined", key), FilmEvent(key + 1, "new")])
+        for key in (1, 2)
     )
     found = earlier.then(later)
     assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}

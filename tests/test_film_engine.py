@@ -160,6 +160,6 @@ def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
     assert all(f">r{number} waits<" in drawn for number in (1, 2, 3))
     assert [panel["kind"] for panel in film.player().reel["panels"]] == ["tree", "pool", "rows"]
     old, new = RequestView("r1", "reads", 2, 3, 7), RequestView("r1", "reads", 2, 5, 7)
-    shapes = re.findall(r"<path (?:data-say=\S+ )([^>]*) d=", request_rows([new], [old]).picture.svg)
+    shapes = re.findall(r"<rect (?:data-say=\S+ )([^>]*) width=", request_rows([new], [old]).picture.svg)
     kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in shapes}
     assert len(kinds) == 4, "the kinds of cells differ without colour"

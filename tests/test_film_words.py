@@ -24,7 +24,7 @@ from minikv import (
     SlidingWindowCache,
     record,
 )
-from minikv.course.film.changes import Changes, Event
+from minikv.course.film.changes import Changes, FilmEvent
 
 GOLDEN = Path(__file__).parent / "golden" / "film_words.txt"
 
@@ -169,8 +169,8 @@ FILMS = (
 )  # fmt: skip
 CHANGES = Changes(
     [
-        Event(1, "split", 5), Event(9, "joins", 6), Event(10, "joins", 6), Event(2, "gone", "evicted"),
-        Event(3, "gone", "evicted"), Event(4, "gone", "removed"), Event(7, "new"), Event(8, "grown"),
+        FilmEvent(1, "split", 5), FilmEvent(9, "joins", 6), FilmEvent(10, "joins", 6), FilmEvent(2, "gone", "evicted"),
+        FilmEvent(3, "gone", "evicted"), FilmEvent(4, "gone", "removed"), FilmEvent(7, "new"), FilmEvent(8, "grown"),
     ]
 )  # fmt: skip
 

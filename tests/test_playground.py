@@ -332,7 +332,10 @@ def test_buttons_do_what_they_say():
     room = playground(capacity=8)
     assert press(room, "insert", "1 2 3") == "insert [1 2 3]: nothing of it is cached; 3 tokens are new"
     assert press(room, "match", "1 2 9") == "match [1 2 9]: 2 of 3 tokens are cached"
-    assert press(room, "lock") == "lock [1 2 9]: 2 of 3 tokens are cached; 2 tokens are protected from eviction now, 1 evictable"
+    assert (
+        press(room, "lock")
+        == "lock [1 2 9]: 2 of 3 tokens are cached; 2 tokens are protected from eviction now, 1 evictable"
+    )
     assert room.controls["held"].options == ("1 [1 2 9]",)
     assert press(room, "evict", tokens=3) == "evict 3: 1 token left the cache, slot 2; no more can"
     assert press(room, "unlock") == "unlock 1 [1 2 9]: 0 tokens are protected from eviction now, 2 evictable"
@@ -550,7 +553,7 @@ def test_an_error_that_nobody_foresaw_is_said_too_and_it_can_be_played_on(monkey
             broken.setattr(owner, name, once_broken(getattr(owner, name)))
             press(room, "insert", "1")
             refused(room, "insert: division by zero")
-    assert press(room, "match", "1") == "match [1]: 1 of 1 tokens is cached"
+    assert press(room, "match", "1") == "match [1]: 1 of 1 token is cached"
 
 
 def once_broken(act):

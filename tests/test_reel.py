@@ -62,7 +62,7 @@ def parts_in(frame):
 
 @given(FRAMES, st.booleans())
 def test_every_picture_comes_back_as_it_was(frames, sideways):
-    paper = Paper(100, 100, "<over/>", sideways)
+    paper = Paper(100, 100, sideways)
     reel = Reel(0, [str(i) for i in range(len(frames))])
     reel.add("tree", paper, map(parts_in, frames))
     sent = json.loads(json.dumps(reel.as_dict()))

@@ -99,7 +99,7 @@ class Reel:
                 found.append([0, put] if put else 0)
             before, order = now, shape
         self.panels.append({"kind": kind, "width": paper.width, "height": paper.height,
-                            "sideways": paper.sideways, "head": paper.head, "tail": paper.tail,
+                            "sideways": paper.sideways, "head": paper.head, "tail": "</svg>",
                             **more, "steps": found})  # fmt: skip
 
     def _number(self, drawing: Drawing) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,28 +51,23 @@ def watched_things(things: list[Any]) -> list[Any]:
     return managers if own and "engine" not in kinds else things
 
 
-def watched_verbs(thing: Any) -> list[str]:
+def watched_verbs(thing: Any) -> tuple[str, ...]:
     """The methods whose calls are frames: the verbs of its kind, and any other that might change something.
 
     Of the learner's engine, only the verbs: a chapter is not about the shell around the pieces.
     """
     kind = thing_kind(thing)
-    known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
+    known = VERBS[kind]
     if kind in ("pool", "table", "engine"):
         return known
     own = (name for name, file in _methods(thing) if not file.startswith(_ENGINE))
-    return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
+    return *known, *(n for n in own if n not in known and n not in _READERS and not n.startswith(_READING))
 
 
 def _methods(thing: Any) -> list[tuple[str, str]]:
     """The methods of its class, each with the file that it was written in."""
     found = inspect.getmembers(type(thing), inspect.isfunction)
     return [(name, method.__code__.co_filename) for name, method in found]
-
-
-def _asks_nothing(call: Call) -> bool:
-    """Return whether a call gives nothing to do, as `pool.free([])` does: a film leaves it out if nothing changed."""
-    return {*map(str, call.arguments.values())} <= _NOTHING
 
 
 class Recording:
@@ -150,7 +145,8 @@ class Recording:
         with self._looking():
             state = self._reader.read()
             is_changed = self.frames[-1].began > call.began or state != self.frames[-1].state
-            is_asked = call.verb in VERBS[thing_kind(call.thing)] and not _asks_nothing(call)
+            is_nothing = {*map(str, call.arguments.values())} <= _NOTHING  # as in `pool.free([])`
+            is_asked = call.verb in VERBS[thing_kind(call.thing)] and not is_nothing
             if is_changed or is_asked or call.error:
                 unit = "page" if self._reader.page_size > 1 else "slot"
                 before = next(frame.state for frame in reversed(self.frames) if frame.began <= call.began)
@@ -177,12 +173,9 @@ class Recording:
         """The nodes that a match or an insertion went along; for a learner's result, those whose slots are in it."""
         if call is None or call.verb not in ("match_prefix", "acquire", "insert"):
             return set()
-        try:
-            path = {self._reader.number(node) for node in nodes_of(call.result)}
-        except TypeError:
-            path = set()
-        if path:
-            return path & set(state.nodes)
+        with suppress(TypeError):
+            if path := {self._reader.number(node) for node in nodes_of(call.result)}:
+                return path & state.nodes.keys()
         found = slot_lists(getattr(call.result, "slots", getattr(call.result, "pages", call.result)))
         slots = {slot for numbers in found for slot in numbers}
         return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}

@@ -30,7 +30,7 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
     ('insert [1 2 3]', 'insert hello')
     """
     verb = call.verb
-    match (thing_kind(call.thing), verb, *call.arguments.values()):
+    match _parts(call):
         case ("cache", "match_prefix" | "acquire" | "insert", tokens, *_):
             namespace = call.arguments.get("namespace")
             where = "" if namespace is None else f" in namespace {bounded(namespace, _MOST)}"
@@ -53,6 +53,11 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
         case ("engine", "abort", request):
             return f"abort {request_name(request)}"
     return " ".join([verb.replace("_", " "), *(_argument(value) for value in call.arguments.values())]).strip()
+
+
+def _parts(call: Call) -> tuple[Any, ...]:
+    """The kind of its thing, its verb and its arguments."""
+    return thing_kind(call.thing), call.verb, *call.arguments.values()
 
 
 def _operation_on_a_table_or_a_move(call: Call) -> str:
@@ -89,13 +94,13 @@ def caption(said: str, call: Call, before: State, now: State, unit: str) -> str:
         return f"{said} raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
     try:
         found = _outcome(call, before, now, unit)
-    except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # a learner's verb may return anything
+    except (AttributeError, TypeError, ValueError, LookupError):  # a learner's verb may return anything
         found = ""
     return f"{said}: {found}" if found else said
 
 
 def _outcome(call: Call, before: State, now: State, unit: str) -> str:
-    match (thing_kind(call.thing), call.verb, *call.arguments.values()):
+    match _parts(call):
         case ("cache", "match_prefix" | "acquire", tokens, *_):
             return _found(len(_listed(tokens)), call.result)
         case ("cache", "insert", tokens, *_):
@@ -111,8 +116,7 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
         case ("pool", "free" | "occupy" | "take", *_):
-            size = call.thing.size
-            return f"{sum(map(call.thing.is_free, range(size)))} of {size} are free now"
+            return f"{sum(map(call.thing.is_free, range(call.thing.size)))} of {call.thing.size} are free now"
         case ("table", "append", row, *_):
             return f"the row has {counted(len(call.thing.slots(row)), 'slot')} now"
         case ("table", "open", *_):
@@ -123,7 +127,7 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
 
 
 def _outcome_for_a_request(call: Call, before: State, now: State, unit: str) -> str:
-    match (thing_kind(call.thing), call.verb, *call.arguments.values()):
+    match _parts(call):
         case ("engine", "submit", *_):
             return f"{request_name(call.result)} waits"
         case ("engine", "step", *_):
@@ -159,7 +163,7 @@ def _part(count: int, asked: int, how: str) -> str:
         return f"nothing of it is {how}"
     if count == asked > 1:
         return f"all {_are(count)} {how}"
-    return f"{count} of {asked} tokens {'is' if count == 1 else 'are'} {how}"
+    return f"{count} of {counted(asked)} {'is' if count == 1 else 'are'} {how}"
 
 
 def _found(asked: int, match: Any) -> str:

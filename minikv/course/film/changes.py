@@ -15,7 +15,8 @@ cached again in the same slots cannot be seen from the two ends alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -47,10 +48,10 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
 _ORDER = list(_WORDS)
 
 
-class Event(NamedTuple):
-    """What happened to a node or to a slot, by its number; `other` is the node, or the word, that it is about.
+class FilmEvent(NamedTuple):
+    """An event of a node or of a slot, by its number; `other` is the node, or the word, that it is about.
 
-    >>> Event(1, "split", 2).words(3, "match [1 9]")
+    >>> FilmEvent(1, "split", 2).words(3, "match [1 9]")
     'split at step 3 (match [1 9]), its beginning is now n2'
     """
 
@@ -65,13 +66,13 @@ class Event(NamedTuple):
 
 @dataclass
 class Changes:
-    """What an operation changed: the events of `nodes` and of `slots`, in their order, and the `ghosts`.
+    """The changes of an operation: the events of `nodes` and of `slots`, in their order, and the `ghosts`.
 
     A ghost is what left the tree of a node, and where it hangs: on the node itself where that was only cut short.
     """
 
-    nodes: list[Event] = field(default_factory=list)
-    slots: list[Event] = field(default_factory=list)
+    nodes: list[FilmEvent] = field(default_factory=list)
+    slots: list[FilmEvent] = field(default_factory=list)
     ghosts: dict[int, tuple[NodeView, int | None]] = field(default_factory=dict)
 
     @property
@@ -85,7 +86,7 @@ class Changes:
         return {event.number: event.other for event in self.nodes if event.what == "gone"}
 
     @property
-    def joined(self) -> dict[int, int]:
+    def joined(self) -> dict[Any, int]:
         """For each node that is a part of another one now, which one."""
         found: dict[int, int] = {}
         for key, _, into in (event for event in self.nodes if event.what == "joins"):
@@ -111,14 +112,15 @@ class Changes:
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
-        parts, gone = self.joined, self.gone
-        joined = [
-            f"{_names(key for key in parts if parts[key] == lower)} joined into n{lower}"
-            for lower in dict.fromkeys(parts.values())
-        ]
-        went = [([key for key in gone if gone[key] == word], word) for word in (*WENT.values(), REMOVED)]
-        lists = [*went, (self.trimmed, "cut short"), (self.came("new"), "new"), (self.came("grown"), "grew")]
-        return [*split, *joined, *(f"{_names(keys)} {word}" for keys, word in lists if keys)]
+        told = [(part, f"joined into n{whole}") for part, whole in self.joined.items()]
+        told += self.gone.items()
+        told += [(key, "cut short") for key in self.trimmed]
+        told += [(key, "new") for key in self.came("new")]
+        told += [(key, "grew") for key in self.came("grown")]
+        names = defaultdict[str, list[str]](list)
+        for key, words in told:
+            names[words].append(f"n{key}")
+        return [*split, *(f"{shorten(found, MOST_NAMES)} {words}" for words, found in names.items())]
 
     def then(self, later: Changes) -> Changes:
         """These changes and then `later` ones, as those of one operation."""
@@ -128,10 +130,6 @@ class Changes:
                 (end, _), (rest, above) = self.ghosts[key], later.ghosts[key]
                 ghosts[key] = replace(rest, tokens=rest.tokens + end.tokens, slots=rest.slots + end.slots), above
         return Changes(self.nodes + later.nodes, self.slots + later.slots, ghosts)
-
-
-def _names(keys: Iterable[int]) -> str:
-    return shorten([f"n{key}" for key in keys], MOST_NAMES)
 
 
 def compare(before: State, after: State, verb: str = "") -> Changes:
@@ -160,9 +158,9 @@ def compare(before: State, after: State, verb: str = "") -> Changes:
     for key, node in after.nodes.items():
         came = not all(slot in stayed for slot in _numbers(node).values())
         if after.parents[key] is not None and (key not in before.nodes or key in gone):
-            changes.nodes += [Event(key, "new")] * (came or not node.slots)
+            changes.nodes += [FilmEvent(key, "new")] * (came or not node.slots)
         elif came:
-            changes.nodes.append(Event(key, "grown"))
+            changes.nodes.append(FilmEvent(key, "grown"))
     changes.nodes.sort(key=lambda event: _ORDER.index(event.what))
     changes.slots += _slot_events(before, after, stayed, changes.joined, word)
     return changes
@@ -175,7 +173,7 @@ def _numbers(node: NodeView) -> dict[int, int]:
 
 def _followed(
     key: int, before: State, after: State, stayed: dict[int, int], ghosts: dict[int, Any], word: str
-) -> Iterator[Event]:
+) -> Iterator[FilmEvent]:
     """Where a node of before is now: whole, in parts, in another node, or gone with what has left the tree of it."""
     old = before.nodes[key]
     homes = {i: stayed.get(slot) for i, slot in _numbers(old).items()}
@@ -184,20 +182,20 @@ def _followed(
     if key in after.nodes and (parts or not homes):
         if lost:
             ghosts[key] = _part(old, lost, f"end of {old.name}"), key
-            yield Event(key, "cut", len(after.nodes[key].tokens))
+            yield FilmEvent(key, "cut", len(after.nodes[key].tokens))
     elif lost or not homes:
-        yield Event(key, "gone", word)
+        yield FilmEvent(key, "gone", word)
         ghost = _part(old, lost, old.name) if parts else old
         ghosts[key] = ghost, parts[-1] if parts else before.parents[key]
         parts.append(key)
     elif len(parts) == 1 and after.nodes[parts[0]].slots != old.slots:
-        yield Event(key, "joins", parts[0])
-        yield Event(parts[0], "joined", key)
+        yield FilmEvent(key, "joins", parts[0])
+        yield FilmEvent(parts[0], "joined", key)
     for upper, lower in pairwise(parts):
         if not before.nodes.keys() >= {upper, lower}:
-            yield Event(lower, "split", upper)
+            yield FilmEvent(lower, "split", upper)
             if upper not in before.nodes:
-                yield Event(upper, "upper", lower)
+                yield FilmEvent(upper, "upper", lower)
 
 
 def _part(old: NodeView, places: list[int], name: str) -> NodeView:
@@ -207,20 +205,20 @@ def _part(old: NodeView, places: list[int], name: str) -> NodeView:
 
 def _slot_events(
     before: State, after: State, stayed: dict[int, int], joined: dict[int, int], word: str
-) -> Iterator[Event]:
+) -> Iterator[FilmEvent]:
     """Yield the events of each slot that changed hands, in their necessary order."""
     handed = list(_handed(before, after))
-    yield from (Event(slot, "taken") for slot, is_free in handed if not is_free)
+    yield from (FilmEvent(slot, "taken") for slot, is_free in handed if not is_free)
     old, new = before.held, after.held
     for slot in sorted(old.keys() | new.keys()):
         if slot not in stayed:
             if slot in old:
-                yield Event(slot, "evicted", word)
+                yield FilmEvent(slot, "evicted", word)
             if slot in new:
-                yield Event(slot, "cached", new[slot][0])
+                yield FilmEvent(slot, "cached", new[slot][0])
         elif old[slot][0] != stayed[slot]:
-            yield Event(slot, "handed" if old[slot][0] in joined else "parted", stayed[slot])
-    yield from (Event(slot, "freed") for slot, is_free in handed if is_free)
+            yield FilmEvent(slot, "handed" if old[slot][0] in joined else "parted", stayed[slot])
+    yield from (FilmEvent(slot, "freed") for slot, is_free in handed if is_free)
 
 
 def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
@@ -232,14 +230,14 @@ def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
                 yield from ((slot, is_free) for slot in range(page * size, (page + 1) * size))
 
 
-def lock_events(before: State, after: State, changes: Changes) -> Iterator[Event]:
+def lock_events(before: State, after: State, changes: Changes) -> Iterator[FilmEvent]:
     """Yield which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
     upper_parts = {event.number for event in changes.nodes if event.what == "upper"}
     for key, node in after.nodes.items():
         locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
         if locks and key not in upper_parts:
             now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
-            yield Event(key, "locked" if locks > 0 else "unlocked", now)
+            yield FilmEvent(key, "locked" if locks > 0 else "unlocked", now)
 
 
 def marked_views(after: State, changes: Changes, path: frozenset[int], label: Label | None) -> list[NodeView]:
@@ -258,27 +256,26 @@ def marked_views(after: State, changes: Changes, path: frozenset[int], label: La
         key: replace(node, marks=[mark for mark in marks if key in marks[mark]]) for key, node in after.nodes.items()
     }
     parents = dict(after.parents)
-    names = {key: -key - 1 if key in after.nodes else key for key in changes.ghosts}
+    names: dict[Any, int] = {key: -key - 1 if key in after.nodes else key for key in changes.ghosts}
     for key, (ghost, above) in changes.ghosts.items():
         words = label_of(ghost.tokens, label) if ghost.tokens else ghost.label
         views[names[key]] = replace(ghost, id=names[key], label=words, marks=["evicted"], ref_count=0)
-        hangs_on = above if above is None or above == key else names.get(above, above)
-        parents[names[key]] = None if hangs_on is None else joined.get(hangs_on, hangs_on)
+        hangs_on = above if above == key else names.get(above, above)
+        parents[names[key]] = joined.get(hangs_on, hangs_on)
     return _in_order(views, parents)
 
 
 def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> list[NodeView]:
     """Parents first, children in token order; what hung on a node that cannot be found hangs on the first root."""
     root = next((key for key, parent in parents.items() if parent is None), None)
-    below: dict[int | None, list[int]] = {}
+    below = defaultdict[int | None, list[int]](list)
     for key, parent in parents.items():
-        below.setdefault(parent if parent is None or parent in views else root, []).append(key)
-    ordered = []
-    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
+        below[parent if parent is None or parent in views else root].append(key)
+    ordered = list[NodeView]()
+    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below[None])]
     while stack:
         key, place = stack.pop()
-        ordered.append(replace(views[key], parent=place, marks=list(views[key].marks)))
-        here = len(ordered) - 1
-        children = sorted(below.get(key, []), key=lambda child: token_order(views[child].tokens))
-        stack.extend((child, here) for child in reversed(children))
+        children = sorted(below[key], key=lambda child: token_order(views[child].tokens))
+        stack += [(child, len(ordered)) for child in reversed(children)]
+        ordered.append(replace(views[key], parent=place))
     return ordered

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minikv.course.film.camera import Recording
 from minikv.course.film.frame import Frame, first_and_last
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 30
 
 
-class Story:
+class Story(NamedTuple):
     """The story of one slot, as a line of events; made by `Film.why`."""
 
-    def __init__(self, slot: int, events: tuple[str, ...]):
-        self.slot, self.events = slot, events
+    slot: int
+    events: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"slot {self.slot}: {' · '.join(self.events)}"
@@ -88,7 +88,7 @@ class Film(Recording):
         for frame in self.frames:
             for slot, words in frame.slot_events:
                 known = stories.setdefault(slot, [])
-                if known and known[0][1] == "free from the start":
+                if known[:1] == [(0, "free from the start")]:
                     known.clear()
                 known.append((frame.step, words))
         return stories

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
 from minikv.course.film.changes import Changes, lock_events, marked_views
 from minikv.course.film.layout import FilmLayout
-from minikv.course.film.state import WAITS, RequestView, Row, State
+from minikv.course.film.state import WAITS, RequestView, State
 from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.palette import LETTERS, size_words, text_legend
@@ -110,8 +110,12 @@ class Frame:
         old, states = dict(self.before.tables), self.state.cached_states
         found = [shelf.boxes(was) for shelf, was in zip(self.state.shelves, self.before.shelves)]
         for title, rows in self.state.tables:
-            longest = max([1, *(len(row) for row in rows if row is not None)])
-            new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
+            longest = max([1, *(len(row or ()) for row in rows)])
+            new = {
+                (y, x): "new"
+                for y, (was, row) in enumerate(zip(old.get(title, rows), rows))
+                for x, _ in set(enumerate(row or ())).difference(enumerate(was or ()))
+            }
             in_slots = " (slots)" * (self.state.page_size > 1)
             found.append(table_rows(title + in_slots, rows, min(longest, MOST_COLUMNS), new, states))
         if self.state.requests:
@@ -134,23 +138,18 @@ class Frame:
     def legend(self) -> set[str]:
         """The states and events that its picture shows."""
         nodes = [view for view in self.nodes if view.parent is not None]
-        found = {mark for view in nodes for mark in view.marks} - {"locked"}
-        for view in nodes:
-            if "evicted" not in view.marks:
-                found.add("locked" if view.ref_count else "cached")
+        found = {mark for view in nodes for mark in view.marks}
+        found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
         return found.union(*(panel.words for panel in self.panels))
 
     @property
-    def texts(self) -> list[str]:
-        """The text twin of each panel of the picture: the tree, the pools, and the rows."""
-        panels = [panel.text for panel in self.panels]
-        return [tree_text(self.nodes), *panels] if self.nodes else panels
-
-    @property
     def contents(self) -> str:
-        """The text twin of all that there is."""
-        sizes = " · ".join(size_words(name, value) for name, value in self.sizes.items())
-        return "\n".join([*self.texts, sizes] if sizes else self.texts)
+        """The text twin of all that there is: the tree, the pools, the rows, and the sizes."""
+        found = [tree_text(self.nodes)] if self.nodes else []
+        found += [panel.text for panel in self.panels]
+        if self.sizes:
+            found.append(" · ".join(size_words(*size) for size in self.sizes.items()))
+        return "\n".join(found)
 
     @property
     def text(self) -> str:
@@ -188,12 +187,6 @@ def _handed(is_free: int, was_free: int) -> Box:
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
 
 
-def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:
-    for y, (was, row) in enumerate(zip(before, after)):
-        was = was or ()
-        yield from ((y, x) for x, slot in enumerate(row or ()) if was[x : x + 1] != (slot,))
-
-
 def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = ()) -> BoxRows:
     """The requests of one frame, with those of the frame before for what was computed in between.
 
@@ -211,25 +204,18 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
     heading = f"requests: {len(views) - waiting} running, {waiting} waiting"
     if len(views) > MOST_LINES:
         heading += f", the first {MOST_LINES} shown"
-    shown = views[:MOST_LINES]
-    names = [f"{view.name} {view.does}" for view in shown]
-    runs = [view.runs(old.get(view.name)) for view in shown]
-    wide = max(map(len, names), default=0)
-    longest = max((sum(run.values()) for run in runs), default=0)
+    runs = [(f"{view.name} {view.does}", view.runs(old.get(view.name))) for view in views[:MOST_LINES]]
+    wide = max((len(name) for name, _ in runs), default=0)
+    longest = max((sum(run.values()) for _, run in runs), default=0)
     size = max(1, -(-longest // MOST_LETTERS))
     lines, rows, words = [heading], [], set[str]()
-    for name, run in zip(names, runs):
-        counts = {word: count for word, count in run.items() if count}
-        bar = "".join(LETTERS[word] * count for word, count in counts.items())
+    for name, run in runs:
+        bar = "".join(LETTERS[word] * count for word, count in run.items())
         lines.append(f"{name:<{wide}}  {bar[::size]}")
-        rows.append((name, [_run(*part) for part in counts.items()]))
-        words |= counts.keys()
+        boxes = [marked_box(str(n), word, "computed")._replace(wide=16 * n) for word, n in run.items()]
+        rows.append((name, boxes))
+        words |= run.keys()
     if runs:
         legend = text_legend(words)
         lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)
     return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
-
-
-def _run(word: str, count: int) -> Box:
-    """Tokens of a request of which the same is said."""
-    return marked_box(str(count), word, "computed")._replace(wide=16 * count)

@@ -9,6 +9,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minikv.course.pictures.boxes import Box, BoxRows, legend_html, legend_svg
@@ -52,11 +53,10 @@ class FilmLayout:
         # a broad tree grows sideways, or nobody could read it on a slide
         self._sideways = max(map(breadth, frames)) > BROAD
         self._trees = {id(frame): self._tree(frame) for frame in frames}
-        self.panels = [*self._tree_panel(frames), *_panels(frames)]
-        trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
-        beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
-        gap = GAP if trees and beside else 0
-        self.width = max(sum(trees) + max(beside, default=0) + gap, 640)
+        tree, beside = self._tree_panel(frames), list(_panels(frames))
+        self.panels = tree + beside
+        widths = [max(panel.paper.width for panel in panels) for panels in (tree, beside) if panels]
+        self.width = max(sum(widths) + GAP * (len(widths) - 1), 640)
         words = {word for frame in frames for word in frame.legend}
         if frames[0].sizes:
             words.difference_update(SIZES.values())  # the bar below the pictures explains these
@@ -71,20 +71,16 @@ class FilmLayout:
         return tree_parts(frame.nodes, self._sideways, keys)
 
     def _tree_panel(self, frames: Sequence[Frame]) -> list[Panel]:
-        sizes = [found[1][:2] for found in self._trees.values() if found]
-        sizes += [svg_size(_words(frame)) for frame in frames if frame.nodes and not self._trees[id(frame)]]
-        if not sizes:
+        shown = [self._trees[id(frame)] or _in_words(frame) for frame in frames if frame.nodes]
+        if not shown:
             return []
-        wide, high = (max(numbers) for numbers in zip(*sizes))
-        return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
+        wide, high = (max(numbers) for numbers in zip(*(paper[:2] for _, paper in shown)))
+        return [Panel("tree", Paper(wide, high, self._sideways), partial(self._tree_parts, wide), {})]
 
     def _tree_parts(self, width: float, frame: Frame) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
-        found = self._trees[id(frame)]
-        if found is None:
-            return [Part(0, Drawing(place(_words(frame), 0, 0)), 0, 0)]
-        parts, paper = found
-        aside = 0 if self._sideways else round((width - paper.width) / 2)
+        parts, paper = self._trees[id(frame)] or _in_words(frame)
+        aside = 0 if paper.sideways else round((width - paper.width) / 2)
         return [part._replace(x=part.x + aside) for part in parts]
 
     def _caption_lines(self, frame: Frame) -> list[str]:
@@ -100,35 +96,36 @@ class FilmLayout:
         content, x, y, tree_foot = _caption(self._caption_lines(frame)), 0.0, top, top
         for panel in self.panels:
             svg, (wide, high, *_) = panel.paper.svg(panel.parts(frame)), panel.paper
+            content += place(svg, x, y)
             if panel.kind == "tree":
-                content, x, tree_foot = content + place(svg, 0, top), wide + GAP, top + high
+                x, tree_foot = wide + GAP, y + high
             else:
-                content, y = content + place(svg, x, y), y + high + 8
+                y += high + 8
         bottom = max(tree_foot, y) + 6
-        legends = [legend_svg(self.legend, self.width)]
+        legends = []
         if frame.sizes:
             content, bottom = content + place(_bar(frame.sizes, self.width - 12), 0, bottom), bottom + 22
-            legends.insert(
-                0, legend_svg([], BROAD, {SIZES[name]: size_words(name, n) for name, n in frame.sizes.items()})
-            )
+            said = {SIZES[name]: size_words(name, value) for name, value in frame.sizes.items()}
+            legends.append(legend_svg([], BROAD, said))
+        legends.append(legend_svg(self.legend, self.width))
         for legend, high in legends:
             content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
             bottom += high
         return canvas(content, self.width, bottom)
 
 
-def _words(frame: Frame) -> str:
-    return words_svg(tree_text(frame.nodes))
+def _in_words(frame: Frame) -> PlacedTree:
+    """The tree as lines of text, which begin on the left like a tree that grows sideways."""
+    svg = words_svg(tree_text(frame.nodes))
+    return [Part(0, Drawing(place(svg, 0, 0)), 0, 0)], Paper(*svg_size(svg), sideways=True)
 
 
 def _panels(frames: Sequence[Frame]) -> Iterator[Panel]:
     """The pools and the rows of the frames, each with room for the most rows and the longest of them."""
-    for i in range(max(len(frame.panels) for frame in frames)):
-        found = [frame.panels[i] for frame in frames if i < len(frame.panels)]
-        extents = [panel.extent for panel in found]
-        extent = tuple(map(max, zip(*extents)))
-        papers = [panel.paper(extent) for panel in found]
-        paper = max(papers, key=lambda paper: paper.width)
+    for i, panels in enumerate(zip_longest(*(frame.panels for frame in frames))):
+        found = [panel for panel in panels if panel]
+        extent = tuple(map(max, zip(*(panel.extent for panel in found))))
+        paper = max((panel.paper(extent) for panel in found), key=lambda paper: paper.width)
         kind = "other" if i else "pool"
         if i >= len(frames[0].pools):
             kind = "rows"
@@ -199,10 +196,10 @@ def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str,
             old = known.get(key, {})
             touched = key in frame.path or not old or old["touched"] != view.last_used
             facts = _facts(view, frame.step if touched else old["used"])
-            if changed := {name: fact for name, fact in facts.items() if not old or old[name] != fact}:
+            if changed := {name: fact for name, fact in facts.items() if old.get(name) != fact}:
                 nodes[str(key)]["was"].append([frame.step, changed])
             known[key] = {**facts, "touched": view.last_used}
-        for gone in [key for key in known if key not in frame.state.nodes]:
+        for gone in known.keys() - frame.state.nodes.keys():
             nodes[str(gone)]["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
+from minikv.course.pictures.cells import Row, table_slots
 from minikv.course.pictures.shelves import KeptBeside, shelves
 from minikv.testing.ledger import CACHE_VERBS, POOL_VERBS
 from minikv.testing.snapshot import Label, NodeView, label_of, plain, snapshot
@@ -34,7 +35,6 @@ _ATTRIBUTES = {  # a thing is of the first kind of which it has all attributes
 }
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
 WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
-Row = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class RequestView:
     def runs(self, before: RequestView | None) -> dict[str, int]:
         """Return how many of its tokens were matched, computed before, computed now, and are still to be computed.
 
+        A kind of which there are none is left out.
+
         >>> RequestView("r1", "reads", 2, 5, 7).runs(RequestView("r1", "reads", 2, 3, 7))
         {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
         """
@@ -61,8 +63,9 @@ class RequestView:
         if before and before.does != WAITS and before.computed <= self.computed:
             known = max(known, before.computed)
         ends = self.cached, known, self.computed, self.length
-        counts = [max(0, end - start) for start, end in zip((0, *ends), ends)]
-        return dict(zip(("matched", "computed", "new", "to compute"), counts))
+        counts = [end - start for start, end in zip((0, *ends), ends)]
+        named = zip(("matched", "computed", "new", "to compute"), counts)
+        return {word: count for word, count in named if count > 0}
 
 
 def request_views(thing: Any) -> tuple[RequestView, ...]:
@@ -197,13 +200,13 @@ class StateReader:
     def name_among(self, thing: Any) -> str:
         """The name of a thing if there are several of its kind; empty if it is the only one."""
         alike = self._things[thing_kind(thing)]
-        return _title(thing, alike) if len(alike) > 1 and any(one is thing for one in alike) else ""
+        return _title(thing, alike) if len(alike) > 1 else ""
 
     def read(self) -> State:
         """A copy of everything, now."""
         nodes, parents = self._tree()
         pools, tables = self._things["pool"], self._things["table"]
-        rows = [(_title(table, tables), _rows(table)) for table in tables]
+        rows = [(_title(table, tables), table_slots(table)) for table in tables]
         if sequences := self._things["sequence"]:
             rows.append(("sequences", tuple(map(_slots, sequences))))
         free = tuple((_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size))) for pool in pools)
@@ -213,7 +216,7 @@ class StateReader:
 
     def _requests(self) -> tuple[RequestView, ...]:
         for engine in self._things["engine"]:
-            for request in getattr(getattr(engine, "scheduler", None), "running", ()):
+            for request in engine.scheduler.running:
                 self._requests_of[id(request.sequence)] = f"r{request.number}", request.sequence
         for thing in self._things["engine"] + self._things["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
@@ -227,7 +230,7 @@ class StateReader:
             views = snapshot(cache, {}, self._label, self.number)
             if self._own_ids and len({view.id for view in views}) < len(views):  # two nodes have one id
                 self._own_ids = False
-                views = snapshot(cache, {}, self._label, self.number)
+                return self._tree()
             for view in views:
                 if view.id is None:  # a child that was seen above already: a film shows it there
                     continue
@@ -244,8 +247,8 @@ class StateReader:
             size = self.page_size
             cached = {slot // size for node in nodes.values() for slot in node.slots if isinstance(slot, int)}
             yield "free", size * sum(map(sum, pools))
-            taken = [(at, i) for at, pool in enumerate(pools) for i, is_free in enumerate(pool) if not is_free]
-            yield "in hand", size * sum(at > 0 or i not in cached for at, i in taken)
+            taken = [(at, page) for at, pool in enumerate(pools) for page, is_free in enumerate(pool) if not is_free]
+            yield "in hand", size * sum(at > 0 or page not in cached for at, page in taken)
         for cache in self._things["cache"]:
             for name in ("evictable", "protected"):
                 value = getattr(cache, f"{name}_size", None)
@@ -265,10 +268,6 @@ def _spell_out(view: NodeView, label: Label | None) -> None:
 def _title(thing: Any, all_of_them: list[Any]) -> str:
     name, alike = type(thing).__name__, [one for one in all_of_them if type(one) is type(thing)]
     return name if len(alike) == 1 else f"{name} {[one is thing for one in alike].index(True)}"
-
-
-def _rows(table: Any) -> tuple[Row | None, ...]:
-    return tuple(tuple(plain(table.slots(r))) if table.is_open(r) else None for r in range(table.num_rows))
 
 
 def _slots(sequence: Any) -> Row:

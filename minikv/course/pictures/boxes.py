@@ -38,10 +38,10 @@ class Box(NamedTuple):
     fill: str = ""
 
     @property
-    def is_open(self) -> bool:
-        """Return whether its words are on the page itself."""
-        look = self.fill or (STATES[self.state].fill if self.state else "none")
-        return look == "none" and self.event != "evicted"
+    def ink(self) -> str:
+        """Words on a filled box are dark on any page; words on the page itself have the page's ink."""
+        fill = self.fill or (STATES[self.state].fill if self.state else "none")
+        return "" if fill == "none" and self.event != "evicted" else f' fill="{INK}"'
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,17 @@ class BoxRows:
         return Picture(self.text, self._svg)
 
     def _svg(self) -> str:
-        return with_legend(self.paper(self.extent), self.words, self.parts(self.extent))
+        paper = self.paper(self.extent)
+        legend, high = legend_svg(self.words, paper.width)
+        below = f'<g transform="translate(0 {paper.height:g})">{legend}</g>' if legend else ""
+        return paper._replace(height=paper.height + high).svg(self.parts(self.extent), below)
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """The room that a picture needs: rows, the width of the widest, and the letters of the longest name."""
+        """The room that a picture needs: rows, the width of the widest, and that of the longest name before them."""
         widths = [sum((box.wide or self.wide) + self.gap for box in boxes) for _, boxes in self.rows]
-        return len(self.rows), max(widths, default=0), max((len(name) for name, _ in self.rows), default=0)
+        names = [8 * len(name) + 16 for name, _ in self.rows if name]
+        return len(self.rows), max(widths, default=0), max(names, default=6)
 
     @property
     def grid(self) -> dict[str, int]:
@@ -123,12 +127,11 @@ class BoxRows:
 
     def paper(self, extent: tuple[int, ...]) -> Paper:
         """The paper for rows of such an extent."""
-        lines, widest, name = extent
+        lines, widest, left = extent
         words = max(8.5 * len(self.heading), 8 * len(self.foot)) + 12
-        boxes = _left(name) + min(widest, self.room) + 4
+        boxes = left + min(widest, self.room) + 4
         high = self._top + lines * (self.high + GAP) + 2
-        foot = _LINE if self.foot else 0
-        return Paper(max(boxes, words), high + foot)
+        return Paper(max(boxes, words), high + _LINE * bool(self.foot))
 
     @property
     def _top(self) -> int:
@@ -136,21 +139,19 @@ class BoxRows:
 
     def parts(self, extent: tuple[int, ...]) -> list[Part]:
         """The heading, and each row with its name and its boxes."""
-        lines, widest, name = extent
+        lines, widest, left = extent
         parts = []
         if self.heading:
-            parts.append(Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17))
+            parts.append(Part(-1, words_drawing(self.heading, f' font-size="14"{_BOLD}'), 4, 17))
         shrunk = min(1, self.room / max(widest, 1))
         for y, (title, boxes) in enumerate(self.rows):
-            top, x = self._top + y * (self.high + GAP), _left(name)
+            top, x = self._top + y * (self.high + GAP), left
             if title:
                 parts.append(Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5))
             for key, box in enumerate(boxes, start=1000 * y):
                 wide = round(((box.wide or self.wide) + self.gap) * shrunk)
                 drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
-                for number, drawing in enumerate(drawings, start=3 * key):
-                    if drawing:
-                        parts.append(Part(number, drawing, x, top))
+                parts += [Part(3 * key + number, drawing, x, top) for number, drawing in drawings.items()]
                 x += wide
         if self.foot:
             foot = self._top + lines * (self.high + GAP) + 14
@@ -158,76 +159,53 @@ class BoxRows:
         return parts
 
 
-def _left(name: int) -> int:
-    return 8 * name + 16 if name else 6
-
-
-def _drawings(box: Box, wide: int, high: int) -> tuple[Drawing | None, ...]:
-    """The shape, the number and the word of a box; where there is no room for letters, the shape says what it is."""
-    shape = number = word = None
+@cache
+def _drawings(box: Box, wide: int, high: int) -> dict[int, Drawing]:
+    """The shape (0), the number (1) and the word (2) of a box; a shape without room for letters says what it is."""
+    found = dict[int, Drawing]()
     if box.state or box.fill:
-        badge = box.badge
-        if high > _SIDE:
-            badge = badge or LETTERS.get(box.event, "")
-        shape = _shape(box.state, wide, high, box.event, box.fill, badge, box.is_open)
-    most, low = 12.0, high // 2 + 5
+        found[0] = Drawing(_shape(box, wide, high))
+    low = high // 2 + 5
     if box.number:
-        number = _number(box.number, high, box.is_open)
-        most, low = 9.0, high - (8 if high > 30 else 4)
-    if high > 26:
-        most = 13.0
+        x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
+        look = f'font-size="{size}" text-anchor="start"{box.ink}'
+        found[1] = Drawing(f'<text x="{x}" y="{y}" {look}>{box.number}</text>')
+        low = high - (8 if high > 30 else 4)
+    most = 13 if high > 26 else 9 if box.number else 12
     size = min(most, 1.6 * (wide - 4) / max(len(box.word), 1))
     if box.word and size >= 6:
-        word = _word(box.word, wide // 2, low, size, bool(box.number), box.is_open)
-    return shape, number, word
+        look = f'font-size="{size:.3g}"{_BOLD * bool(box.number)}{box.ink}'
+        found[2] = Drawing(f'<text x="{wide // 2}" y="{low}" {look}>{markup(box.word)}</text>')
+    return found
 
 
-def _ink(is_open: bool) -> str:
-    """Words on a filled box are dark on any page; words on the page itself have the page's ink."""
-    return "" if is_open else f' fill="{INK}"'
-
-
-@cache
-def _shape(state: str, wide: int, high: int, event: str, fill: str, badge: str, is_open: bool) -> Drawing:
-    svg = box_path(state, wide, high, event, fill)
+def _shape(box: Box, wide: int, high: int) -> str:
+    svg = box_svg(box.state, wide, high, box.event, box.fill)
+    badge = box.badge
     if high <= _SIDE:
-        svg = svg.replace("<path", f'<path data-say="{event or state}"', 1)
+        svg = svg.replace("<rect", f'<rect data-say="{box.event or box.state}"', 1)
+    else:
+        badge = badge or LETTERS.get(box.event, "")
     size, right = (13, 5 + 4 * len(badge)) if high > 32 else (10, 7)
     x = max(wide - right, wide // 2)
-    letter = f'<text x="{x}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
-    return Drawing(svg + letter * bool(badge))
+    return svg + f'<text x="{x}" y="{size}" font-size="{size}"{_BOLD}{box.ink}>{badge}</text>' * bool(badge)
 
 
-@cache
-def _number(number: str, high: int, is_open: bool) -> Drawing:
-    x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
-    return Drawing(f'<text x="{x}" y="{y}" font-size="{size}" text-anchor="start"{_ink(is_open)}>{number}</text>')
-
-
-@cache
-def _word(word: str, x: int, y: int, size: float, is_bold: bool, is_open: bool) -> Drawing:
-    look = f' font-size="{size:.3g}"{_BOLD * is_bold}{_ink(is_open)}'
-    return Drawing(f'<text x="{x}" y="{y}"{look}>{markup(word)}</text>')
-
-
-def box_path(state: str, wide: int, high: int, event: str = "", fill: str = "") -> str:
+def box_svg(state: str, wide: int, high: int, event: str = "", fill: str = "") -> str:
     """A box with the look of a state and an event: round for what is in hand, double for what is locked.
 
-    >>> box_path("cached", 10, 10)
-    '<path fill="#e9ecef" stroke="#495057" d="M0 0h10v10h-10z"/>'
+    >>> box_svg("cached", 10, 10)
+    '<rect fill="#e9ecef" stroke="#495057" width="10" height="10"/>'
     """
-    outline, inner = f"M0 0h{wide}v{high}h-{wide}z", ""
+    look, inner = style(state or "cached", event), ""
+    if fill:
+        look = look.replace(f'"{STATES["cached"].fill}"', f'"{fill}"', 1)
     if state == "in hand":
-        r = round(min(wide, high) * 0.36)
-        arcs = [f"a{r} {r} 0 0 1 {dx} {dy}" for dx, dy in ((r, r), (-r, r), (-r, -r), (r, -r))]
-        across, down = wide - 2 * r, high - 2 * r
-        outline = f"M{r} 0h{across}{arcs[0]}v{down}{arcs[1]}h-{across}{arcs[2]}v-{down}{arcs[3]}z"
+        look += f' rx="{round(min(wide, high) * 0.36)}"'
     elif state == "locked":
-        line, side = STATES["locked"].line, wide - 6
-        inner = f'<path fill="none" stroke="{line}" d="M3 3h{side}v{high - 6}h-{side}z"/>'
-    look = style(state or "cached", event)
-    look = look.replace(f'"{STATES["cached"].fill}"', f'"{fill}"', 1) if fill else look
-    return f'<path {look} d="{outline}"/>{inner}'
+        line, sides = STATES["locked"].line, f'width="{wide - 6}" height="{high - 6}"'
+        inner = f'<rect fill="none" stroke="{line}" x="3" y="3" {sides}/>'
+    return f'<rect {look} width="{wide}" height="{high}"/>{inner}'
 
 
 def legend_svg(words: Iterable[str], width: float, labels: Mapping[str, str] | None = None) -> tuple[str, float]:
@@ -243,17 +221,10 @@ def legend_svg(words: Iterable[str], width: float, labels: Mapping[str, str] | N
         wide = _SIDE + 6 + _LETTER * len(label) + 14
         if x > 4 and x + wide > width:
             x, y = 4.0, y + _LINE
-        parts.append(f'<g transform="translate({x:g} {y})">{_swatch(word)}')
-        parts.append(f'<text x="{_SIDE + 6}" y="13" font-size="12" text-anchor="start">{label}</text></g>')
+        text = f'<text x="{_SIDE + 6}" y="13" font-size="12" text-anchor="start">{label}</text>'
+        parts.append(f'<g transform="translate({x:g} {y})">{_swatch(word)}{text}</g>')
         x += wide
     return ("".join(parts), y + _LINE) if parts else ("", 0)
-
-
-def with_legend(paper: Paper, words: Iterable[str], parts: Iterable[Part]) -> str:
-    """A picture with the legend below it."""
-    legend, high = legend_svg(words, paper.width)
-    below = f'<g transform="translate(0 {paper.height:g})">{legend}</g>' if legend else ""
-    return paper._replace(height=paper.height + high, over=paper.over + below).svg(parts)
 
 
 def legend_html(words: Iterable[str]) -> str:
@@ -272,9 +243,9 @@ def legend_html(words: Iterable[str]) -> str:
 
 def _swatch(word: str) -> str:
     if word in STATES:
-        return box_path(word, _SIDE, _SIDE)
+        return box_svg(word, _SIDE, _SIDE)
     state = {"taken": "in hand", "freed": "free"}.get(word, "cached")
     ink = f'text-anchor="middle" fill="{"currentColor" if state == "free" else INK}"'
     size = 12 if len(LETTERS[word]) < 2 else 9
     letter = f'<text x="{_SIDE / 2:g}" y="12.5" font-size="{size}"{_BOLD} {ink}>{LETTERS[word]}</text>'
-    return box_path(state, _SIDE, _SIDE, word) + letter
+    return box_svg(state, _SIDE, _SIDE, word) + letter

@@ -16,6 +16,7 @@ TEXT_COLUMNS, MOST_COLUMNS = 16, 24  # of a line of text, and of a row of a pict
 _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
+Row = tuple[int, ...]  # of slots
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
 StripRegion = tuple[str, int, str, str]  # the mark that it begins at, its tokens, its look, and a word
 
@@ -58,9 +59,14 @@ def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box], unit: str = 
     return BoxRows(heading, rows, text, side, side)
 
 
+def table_slots(table: Any) -> tuple[Row | None, ...]:
+    """The slots in each row of a page table; `None` where one is closed."""
+    return tuple(tuple(plain(table.slots(r))) if table.is_open(r) else None for r in range(table.num_rows))
+
+
 def table_rows(
     title: str,
-    rows: Sequence[Sequence[int] | None],
+    rows: Sequence[Row | None],
     columns: int,
     marks: Mapping[Any, str],
     states: Mapping[int, str],
@@ -75,7 +81,7 @@ def table_rows(
     row 1  (closed)
     . free  h in hand  n new
     """
-    longest = max([0, *(len(row) for row in rows if row is not None)])
+    longest = max([0, *(len(row or ()) for row in rows)])
     more = f", the first {columns} tokens" if longest > columns else ""
     shown = []
     for y, row in enumerate(rows):
@@ -174,22 +180,24 @@ def shared_pages_picture(cache: Any) -> Picture:
     b  0[A B]×2  2[C D?]
     ×2 two sequences have it · ? a draft
     """
-    rows = dict(list(_page_rows(cache))[:MOST_SEQUENCES])
-    boxes = [box for row in rows.values() for box in row]
+    rows = list(_page_rows(cache))[:MOST_SEQUENCES]
+    boxes = [box for _, row in rows for box in row]
     counts = sorted({box.badge for box in boxes if box.badge}, key=lambda badge: int(badge[1:]))
     named = {"×2": "two", "×3": "three", "×4": "four"}
     legend = [f"{count} {named.get(count, count[1:])} sequences have it" for count in counts]
     legend += ["? a draft"] * any("?" in box.word for box in boxes)
     heading = f"{type(cache).__name__}: {cache.pool.num_free} of {cache.pool.size} pages free"
     wide = max([40, *(8 * len(box.word) + 12 for box in boxes)])
-    shown = [(name, row or [Box("", "-")]) for name, row in rows.items()]
-    return BoxRows(heading, shown, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
+    return BoxRows(heading, rows, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
 
 
 def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
     size = cache.size if hasattr(cache, "branches") else cache.page_size
     for name, tokens, pages, drafted, refs in _sequences(cache):
-        words = _page_words(cache, name, tokens)
+        values = cache.get(name)  # where there is a plain one for each token; else the tokens
+        if len(values) != len(tokens) or not all(isinstance(value, (str, int, float)) for value in values):
+            values = tokens
+        words = [legible(str(value))[:MOST_LETTERS] for value in values]
         words = [f"{word}?" if at >= len(tokens) - drafted else word for at, word in enumerate(words)]
         words += ["."] * (len(pages) * size - len(words))
         boxes = []
@@ -197,7 +205,7 @@ def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
             count, word = refs(page), " ".join(words[i * size : (i + 1) * size])
             state, badge = ("cached", f"×{count}") if count > 1 else ("in hand", "")
             boxes.append(Box(state, word, number=str(page), badge=badge))
-        yield legible(str(name)), boxes
+        yield legible(str(name)), boxes or [Box("", "-")]
 
 
 def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any]]:
@@ -210,10 +218,3 @@ def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any
     else:
         for name in cache.names():
             yield name, cache.tokens(name), cache.pages(name), cache.draft_length(name), cache.references
-
-
-def _page_words(cache: Any, name: Any, tokens: list[int]) -> list[str]:
-    """The values, where there is a plain one for each token; else the tokens."""
-    values = cache.get(name)
-    is_plain = len(values) == len(tokens) and all(isinstance(value, (str, int, float)) for value in values)
-    return [legible(str(value))[:MOST_LETTERS] for value in (values if is_plain else tokens)]

@@ -93,20 +93,6 @@ def chart_svg(chart: Chart) -> str:
     )
 
 
-def below_each_other(pictures: Sequence[str]) -> str:
-    """Charts as one picture; one chart stays as it is.
-
-    >>> chart = chart_svg(Chart("Hits", "GiB", [1, 2], {"LRU": [1, 2]}))
-    >>> below_each_other([chart]) == chart, below_each_other([chart] * 2).count("<svg")
-    (True, 3)
-    """
-    if len(pictures) == 1:
-        return pictures[0]
-    rows = "".join(f'<g transform="translate(0 {_HIGH * at})">{svg}</g>' for at, svg in enumerate(pictures))
-    size = f'viewBox="0 0 {_WIDE} {_HIGH * len(pictures)}" width="{_WIDE}" height="{_HIGH * len(pictures)}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{rows}</svg>'
-
-
 def _text(x: float, y: float, words: str, more: str = "") -> str:
     return f'<text x="{x:g}" y="{y:g}"{more}>{markup(words)}</text>'
 

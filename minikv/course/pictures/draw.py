@@ -20,12 +20,13 @@ from minikv.course.pictures.cells import (
     pool_rows,
     shared_pages_picture,
     table_rows,
+    table_slots,
     word_rows,
 )
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.shelves import shelves
-from minikv.course.pictures.tree import readable, tree_picture, tree_text
-from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot
+from minikv.course.pictures.tree import readable, tree_svg, tree_text
+from minikv.testing.snapshot import Label, NodeView, legible, plain, snapshot, walk
 
 MOST_ROWS, MOST_TOKENS = 32, 16
 _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of a row: a word, and how its boxes look
@@ -68,12 +69,13 @@ def draw(
 
 
 def _draw_one(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture:
+    name = type(thing).__name__
     if _has(thing, "is_free", "size"):
         return _draw_pool(thing, marked, owners or {})
     if _has(thing, "is_open", "num_rows"):
-        return _draw_table(thing, marked)
+        return table_rows(name, table_slots(thing), min(thing.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
     if _has(thing, "pieces", "layout"):
-        return _draw_store(thing, marked)
+        return memory_picture(f"{name}, {thing.layout} layout: the memory", thing.pieces(), marks_of(marked))
     return _tree_picture(snapshot(thing, marked, label))
 
 
@@ -102,12 +104,7 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
 
 def _tree_picture(views: list[NodeView]) -> Picture:
     shown = readable(views)
-
-    def svg() -> str | None:
-        found = tree_picture(shown)
-        return found[1].svg(found[0]) if found else None
-
-    return Picture(tree_text(shown), svg)
+    return Picture(tree_text(shown), lambda: tree_svg(shown))
 
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], owners: Mapping[str, Any]) -> Picture:
@@ -124,16 +121,6 @@ def _draw_pool(pool: Any, marked: Mapping[str, Any], owners: Mapping[str, Any]) 
     return replace(shown, said="\n".join([shown.text, *whose])).picture
 
 
-def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
-    rows = [plain(table.slots(row)) if table.is_open(row) else None for row in range(table.num_rows)]
-    return table_rows(type(table).__name__, rows, min(table.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
-
-
-def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
-    title = f"{type(store).__name__}, {store.layout} layout: the memory"
-    return memory_picture(title, store.pieces(), marks_of(marked))
-
-
 def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Picture:
     """The trie and the rows of `cache`, as they are now.
 
@@ -147,26 +134,16 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Label | None) -> Pi
     row 0, free, cached  1  2
     row 1, free
     """
-    nodes: list[Any] = []
-
-    def number(node: Any) -> int:
-        nodes.append(node)
-        return len(nodes) - 1
-
-    views = snapshot(cache.root, marked, label, number)
-    named = set()
-    for view in views:
-        node = None if view.id is None or view.parent is None else nodes[view.id]
-        if node is not None:
-            named.add(_say_row(view, node, cache.pool))
+    views, named = snapshot(cache.root, marked, label), set()
+    for view, visit in zip(views, walk(cache.root)):
+        node = visit.node
+        if node is None or visit.parent is None:
+            continue
+        is_current = node.row is not None and cache.pool.version(node.row) == node.version
+        view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
+        if is_current:
+            named.add(node.row)
     return beside(_tree_picture(views), _row_words(cache, named))
-
-
-def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
-    """Write on a node which row it names, or that it is stale; the row, if the node is current."""
-    is_current = node.row is not None and pool.version(node.row) == node.version
-    view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
-    return node.row if is_current else None
 
 
 def _row_words(cache: Any, named: set[Any]) -> Picture:

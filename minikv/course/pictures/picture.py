@@ -61,19 +61,20 @@ class Picture:
         size = svg_size(svg)
         width, height = (round(side * min(1.0, MOST_WIDE / size[0])) for side in size)
         coded = base64.b64encode(png or svg.encode()).decode()
+        html = image_html(coded, self.alt, width, "png" if png else "svg+xml")
+        data = {"text/html": html, "text/plain": self.text}
         if png is None:
-            return {"text/html": image_html(coded, self.alt, width, "svg+xml"), "text/plain": self.text}, {}
-        data = {"text/html": image_html(coded, self.alt, width), "image/png": coded, "text/plain": self.text}
-        return data, {"image/png": {"width": width, "height": height}}
+            return data, {}
+        return {**data, "image/png": coded}, {"image/png": {"width": width, "height": height}}
 
 
-def image_html(coded: str, alt: str, width: int, kind: str = "png") -> str:
+def image_html(coded: str, alt: str, width: int, kind: str) -> str:
     """An image in HTML: a PNG in base64 with its alternative text, as wide as it says where there is room.
 
     An SVG is of the kind "svg+xml"; shown like this it can load nothing and run nothing. In a narrow window it scrolls:
     shrunk, its words could not be read.
 
-    >>> image_html("aGk=", "root < leaf", 60).partition("<img ")[2]
+    >>> image_html("aGk=", "root < leaf", 60, "png").partition("<img ")[2]
     'alt="root &lt; leaf" width="60" style="max-width:none" src="data:image/png;base64,aGk="/></div>'
     """
     said = alt if len(alt) <= MOST_SAID else f"{alt[:MOST_SAID]} …"

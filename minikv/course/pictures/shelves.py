@@ -75,9 +75,10 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
     return ()
 
 
-def _in_lines(cells: Sequence[KeptCell], names: Sequence[str] = ()) -> tuple[Line, ...]:
+def _in_lines(cells: Sequence[KeptCell], name: str = "") -> tuple[Line, ...]:
+    """Cells in rows, which have this name; a `{}` in it is the number of the first cell."""
     starts = range(0, min(len(cells), MOST_CELLS), _COLUMNS)
-    return tuple((names[at] if names else "", tuple(cells[at : at + _COLUMNS])) for at in starts)
+    return tuple((name.format(at), tuple(cells[at : at + _COLUMNS])) for at in starts)
 
 
 def _dictionary_and_queue(thing: Any) -> Iterator[KeptBeside]:
@@ -93,8 +94,7 @@ def _dictionary_and_queue(thing: Any) -> Iterator[KeptBeside]:
         cells.append(KeptCell(state, str(page), (block.key, page), key[:_LETTERS_OF_A_KEY]))
     yield KeptBeside("dictionary: key and page of each block", _in_lines(cells))
     queued = [(_page_of(block), block.key) for block in (queue() if callable(queue) else queue)]
-    states = ["free" if key is None else "cached" for _, key in queued]
-    found = [KeptCell(state, str(page), (page, key)) for state, (page, key) in zip(states, queued)]
+    found = [KeptCell("free" if key is None else "cached", str(page), (page, key)) for page, key in queued]
     yield KeptBeside("queue: the next page to go first", _in_lines(found))
 
 
@@ -104,20 +104,17 @@ def _page_of(block: Any) -> int:
 
 def _window_slots(pool: Any) -> KeptBeside:
     """Each slot in use above its window slot, if it still has one."""
-    rows = list[Line]()
     used = [slot for slot in range(min(pool.size, MOST_CELLS)) if not pool.is_free(slot)]
-    for at in range(0, len(used), _COLUMNS):
-        slots = used[at : at + _COLUMNS]
-        windows = [int(pool.window_of[slot]) for slot in slots]
-        rows.append(("slot", tuple(KeptCell("cached", str(slot), slot) for slot in slots)))
-        below = (_window(*pair) for pair in zip(slots, windows))
-        rows.append(("window slot", tuple(below)))
+    slots, windows = [KeptCell("cached", str(slot), slot) for slot in used], []
+    for slot in used:
+        window = int(pool.window_of[slot])
+        state, word = ("free", "") if window < 0 else ("in hand", str(window))
+        windows.append(KeptCell(state, word, (slot, window)))
+    pairs = zip(_in_lines(slots, "slot"), _in_lines(windows, "window slot"))
     free = pool.windows
-    return KeptBeside(f"window slots: {free.num_free} of {free.size} free", tuple(rows))
-
-
-def _window(slot: int, window: int) -> KeptCell:
-    return KeptCell("free" if window < 0 else "in hand", "" if window < 0 else str(window), (slot, window))
+    return KeptBeside(
+        f"window slots: {free.num_free} of {free.size} free", tuple(line for pair in pairs for line in pair)
+    )
 
 
 def _host_memory(host: Any, label: Label | None) -> KeptBeside:
@@ -129,7 +126,7 @@ def _host_memory(host: Any, label: Label | None) -> KeptBeside:
         for end, page in zip(range(len(path), 0, -host.page_size), reversed(visit.node.pages)):
             words = label_of(list(path[end - host.page_size : end]), label).strip("[]")
             cells[page] = KeptCell(state, ends(words, _MOST_LETTERS), (page, visit.namespace, path[:end]))
-    rows = _in_lines(cells, [f"page {page}" for page in range(len(cells))])
+    rows = _in_lines(cells, "page {}")
     moves = tuple((_way(move), tuple(_moving(move))) for move in host.moves)
     return KeptBeside(f"host memory: {sum(free)} of {len(free)} pages free", rows + moves)
 
@@ -142,7 +139,7 @@ def _two_memories(tiers: Any) -> KeptBeside:
         for key, block in tiers.blocks.items():
             if (page := getattr(block, name)) is not None:
                 pages[page] = KeptCell("cached", ends(str(key), _MOST_LETTERS), (name, page, key), f"{page}")
-        rows += _in_lines(pages, [name] * len(pages))
+        rows += _in_lines(pages, name)
     return KeptBeside("both memories, page by page", tuple(rows))
 
 

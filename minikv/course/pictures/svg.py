@@ -6,7 +6,6 @@ each frame only where its parts are; `Paper.svg` makes the picture of them, in P
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import re
 from collections.abc import Iterable
@@ -102,13 +101,12 @@ class Drawing(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def words_drawing(words: str, size: str = "", bold: bool = False) -> Drawing:
-    """Words that start at the place of their part, with another size than the picture's where one is given.
+def words_drawing(words: str, look: str = "") -> Drawing:
+    """Words that start at the place of their part, with more attributes than the picture's where some are given.
 
     >>> words_drawing("row 0").svg
     '<text text-anchor="start">row 0</text>'
     """
-    look = (f' font-size="{size}"' if size else "") + ' font-weight="bold"' * bold
     return Drawing(f'<text text-anchor="start"{look}>{markup(words)}</text>')
 
 
@@ -123,11 +121,10 @@ class Part(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """The part that all pictures of a panel share: size, parts painted `over` them, direction of the lines."""
+    """The part that all pictures of a panel share: their size, and the direction of the lines."""
 
     width: float
     height: float
-    over: str = ""
     sideways: bool = False
 
     @property
@@ -136,19 +133,14 @@ class Paper(NamedTuple):
         words = f' font-family="{FONTS}" font-size="13" text-anchor="middle"'
         return _head(self.width, self.height, ' role="img"', words)
 
-    @property
-    def tail(self) -> str:
-        """The SVG after them."""
-        return f"{self.over}</svg>"
-
-    def svg(self, parts: Iterable[Part]) -> str:
-        """The picture of some parts.
+    def svg(self, parts: Iterable[Part], over: str = "") -> str:
+        """The picture of some parts, and of what is painted `over` them.
 
         >>> dot = Drawing('<circle r="3"/>')
         >>> Paper(9, 9).svg([Part(0, dot, 4, 4)]).partition(">")[2]
         '<g transform="translate(4 4)"><g data-part="0"><circle r="3"/></g></g></svg>'
         """
-        return f"{self.head}{painted(parts, self.sideways)}{self.tail}"
+        return f"{self.head}{painted(parts, self.sideways)}{over}</svg>"
 
 
 def painted(parts: Iterable[Part], sideways: bool) -> str:
@@ -184,10 +176,10 @@ def svg_to_png(svg: str) -> bytes | None:
 
     It is transparent, as a page in the dark needs it. With Pillow it has few colors, and so few bytes.
     """
-    if not importlib.util.find_spec("resvg_py"):
+    try:
+        import resvg_py
+    except ModuleNotFoundError:
         return None
-    import resvg_py
-
     width, height = svg_size(svg)
     zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
@@ -199,10 +191,10 @@ def svg_to_png(svg: str) -> bytes | None:
 
 
 def _with_few_colors(png: bytes) -> bytes:
-    if not importlib.util.find_spec("PIL"):
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
         return png
-    from PIL import Image
-
     small, out = Image.open(io.BytesIO(png)).convert("RGBA"), io.BytesIO()
     small.quantize(COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     return min(png, out.getvalue(), key=len)

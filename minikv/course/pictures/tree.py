@@ -14,10 +14,10 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
-from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from minikv.course.pictures.palette import INK, first_of, style
@@ -33,13 +33,13 @@ _INCH, _PAD = 72, 7
 _LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
 
 
-def tree_picture(views: list[NodeView]) -> tuple[list[Part], Paper] | None:
-    """The parts and the paper of a snapshot, as `tree_parts`; a tree too broad for a page grows sideways."""
+def tree_svg(views: list[NodeView]) -> str | None:
+    """A snapshot as a picture, `None` without Graphviz; a tree too broad for a page grows sideways."""
     found = tree_parts(views)
     if found and found[1].width > BROAD:
         sideways = tree_parts(views, sideways=True)
         found = sideways if sideways and sideways[1].width < found[1].width else found
-    return found
+    return found[1].svg(found[0]) if found else None
 
 
 def tree_parts(
@@ -47,7 +47,7 @@ def tree_parts(
 ) -> tuple[list[Part], Paper] | None:
     """A part for each node and the paper that they fit on; `None` without Graphviz.
 
-    With `keys`, which name the nodes from picture to picture, siblings keep their order, as a film needs it.
+    Siblings keep their order, as a film needs it; its `keys` name the nodes from picture to picture.
 
     >>> parts, paper = tree_parts([NodeView("root", None), NodeView("[1]", 0, slots=[5])])
     >>> [(part.key, part.above) for part in parts]
@@ -55,14 +55,14 @@ def tree_parts(
     """
     drawings = [node_drawing(view, sideways) for view in views]
     sizes, parents = tuple(size for _, size in drawings), tuple(view.parent for view in views)
-    laid = node_places(sizes, parents, sideways, ordered=keys is not None)
-    if laid is None:
+    if not (laid := node_places(sizes, parents, sideways)):
         return None
+    centres, paper = laid
     names, parts = keys or list(range(len(views))), []
-    for name, parent, (drawing, (wide, high)), (x, y) in zip(names, parents, drawings, laid.centres):
+    for name, parent, (drawing, (wide, high)), (x, y) in zip(names, parents, drawings, centres):
         corner = (round(x - wide / 2), round(y)) if sideways else (round(x), round(y - high / 2))
         parts.append(Part(name, drawing, *corner, None if parent is None else names[parent]))
-    return parts, Paper(laid.width, laid.height, sideways=sideways)
+    return parts, paper
 
 
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
@@ -70,11 +70,8 @@ def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple
     marks = tuple(view.marks)
     if view.ref_count:
         marks = *marks, "locked"
-    state = "free" if view.more else "cached"
-    if "locked" in marks and not view.more:
-        state = "locked"
-    is_root = view.parent is None and not view.more
-    return _drawn((view.label, *view.notes), marks, state, is_root, sideways)
+    state = "free" if view.more else "locked" if "locked" in marks else "cached"
+    return _drawn((view.label, *view.notes), marks, state, view.parent is None, sideways)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,7 +79,7 @@ def _drawn(
     lines: tuple[str, ...], marks: tuple[str, ...], state: str, is_root: bool, sideways: bool
 ) -> tuple[Drawing, tuple[int, int]]:
     """Lines in a box; one for nodes that are not shown is dashed, and its words have the page's ink."""
-    double = _INSET if "locked" in marks else 0
+    double = _INSET * ("locked" in marks)
     wide = round(max(map(_columns, lines)) * _LETTER * (1.3 if is_root else 1) + _MARGIN) + 2 * double
     high = _LINE * len(lines) + 10 + 2 * double + (10 if is_root else 0)
     left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
@@ -120,14 +117,6 @@ def _columns(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-class Placement(NamedTuple):
-    """The middle of each node, on a paper of so many units."""
-
-    centres: list[tuple[float, float]]
-    width: int
-    height: int
-
-
 @functools.cache
 def graphviz_way() -> str | None:
     """How Graphviz can be run here: "wasm", "browser", "dot", or `None`.
@@ -145,17 +134,17 @@ def graphviz_way() -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def node_places(
-    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
-) -> Placement | None:
-    """Return the positions of boxes of these sizes (width, height) as a tree; `None` without Graphviz.
+    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False
+) -> tuple[list[tuple[float, float]], Paper] | None:
+    """Return the middles of boxes of these sizes (width, height) as a tree, and the paper; `None` without Graphviz.
 
-    `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
+    `parents` are places in the list. `sideways` trees grow to the right; siblings keep their order.
 
     >>> laid = node_places(((60, 30), (60, 30)), (None, 0))
-    >>> laid is None or laid.centres[0][1] < laid.centres[1][1]
+    >>> laid is None or laid[0][0][1] < laid[0][1][1]
     True
     """
-    plain = _graphviz(_dot(sizes, parents, sideways, ordered))
+    plain = _graphviz(_dot(sizes, parents, sideways))
     if plain is None:
         return None
     lines = [line.split() for line in plain.splitlines()]
@@ -163,15 +152,15 @@ def node_places(
     where = {words[1]: (float(words[2]), float(words[3])) for words in lines if words[0] == "node"}
     top = float(high)
     centres = [(where[f"n{i}"][0] * _INCH + _PAD, (top - where[f"n{i}"][1]) * _INCH + _PAD) for i in range(len(sizes))]
-    return Placement(centres, round(float(wide) * _INCH) + 2 * _PAD, round(top * _INCH) + 2 * _PAD)
+    width, height = (round(float(side) * _INCH) + 2 * _PAD for side in (wide, high))
+    return centres, Paper(width, height, sideways)
 
 
-def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
+def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool) -> str:
     gaps = "rankdir=LR nodesep=0.12 ranksep=0.3" if sideways else "nodesep=0.25 ranksep=0.35"
-    order = " ordering=out" if ordered else ""
     nodes = "".join(f"n{i}[width={w / _INCH:.4f} height={h / _INCH:.4f}];" for i, (w, h) in enumerate(sizes))
     edges = "".join(f"n{parent}->n{i};" for i, parent in enumerate(parents) if parent is not None)
-    return f'digraph{{graph[{gaps}{order} splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
+    return f'digraph{{graph[{gaps} ordering=out splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
 
 
 def _graphviz(dot: str) -> str | None:
@@ -232,35 +221,37 @@ def readable(views: Sequence[NodeView]) -> list[NodeView]:
     if len(views) <= MOST_NODES:
         return list(views)
     counts, marks, children = _below(views)
-    shown = children[-1][:]
+    shown = children[None][:]
     for at in shown:  # level by level, while there is room
         best = sorted(children[at], key=lambda child: (not marks[child], -counts[child], child))[:_WIDEST]
         shown += best[: max(0, READABLE // 2 - len(shown))]
-    kept = []
-    stack: list[tuple[int, int | None]] = [(i, None) for i in reversed(children[-1])]
-    while stack:
-        at, parent = stack.pop()
-        if at < 0:
-            kept.append(NodeView(f"+{-at} more", parent, more=-at))
-            continue
+    kept = list[NodeView]()
+
+    def keep(at: int, parent: int | None) -> None:
+        here, hidden = len(kept), 0
         kept.append(replace(views[at], parent=parent))
-        hidden, here = sum(counts[child] for child in children[at] if child not in shown), len(kept) - 1
+        for child in children[at]:
+            if child in shown:
+                keep(child, here)
+            else:
+                hidden += counts[child]
         if hidden:
-            stack.append((-hidden, here))
-        stack += [(child, here) for child in reversed(children[at]) if child in shown]
+            kept.append(NodeView(f"+{hidden} more", here, more=hidden))
+
+    for root in children[None]:
+        keep(root, None)
     return kept
 
 
-def _below(views: Sequence[NodeView]) -> tuple[list[int], list[bool], list[list[int]]]:
-    """For each node how many there are from it down, whether one is marked, and its children; -1 has the roots."""
+def _below(views: Sequence[NodeView]) -> tuple[list[int], list[bool], dict[int | None, list[int]]]:
+    """For each node how many there are from it down, whether one is marked, and its children; `None` has the roots."""
     counts, marks = [1] * len(views), [bool(view.marks) for view in views]
-    children: list[list[int]] = [[] for _ in range(len(views) + 1)]
-    for i in range(len(views) - 1, -1, -1):
-        parent = views[i].parent
-        if parent is not None:
-            counts[parent] += counts[i]
-            marks[parent] = marks[parent] or marks[i]
-        children[-1 if parent is None else parent].insert(0, i)
+    children = defaultdict[int | None, list[int]](list)
+    for i, view in reversed(list(enumerate(views))):
+        children[view.parent].insert(0, i)
+        if view.parent is not None:
+            counts[view.parent] += counts[i]
+            marks[view.parent] |= marks[i]
     return counts, marks, children
 
 

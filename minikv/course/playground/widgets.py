@@ -18,7 +18,6 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from minikv.course.film.layout import reel_of
 from minikv.course.pictures.picture import Picture
 from minikv.course.playground.lessons import GOALS, NO_SCENE, SCENES, Scene, scene_named
 from minikv.course.playground.live import History
@@ -170,14 +169,13 @@ class Playground:
         tone_of_goal, goal = self.scene.state(self.history)
         self.said = words
         self.message.value = _message_html(tone_of_goal, goal) + _message_html(tone, words)
-        frames = [frame for frame in live.film]
+        frames = live.film.frames
         lines = [goal, str(live.settings), frames[-1].contents, *(frame.caption for frame in frames[1:])]
         self.text = "\n".join(filter(None, lines))
         self.player.still = Picture(self.text, lambda: frames[-1].picture.svg)
         if tone != "bad":
-            reel = reel_of(frames, live.film.slot_stories())
             with self.player.hold_sync():
-                self.player.reel, self.player.index = reel.as_dict(), len(live.done)
+                self.player.reel, self.player.index = live.film.reel.as_dict(), len(live.done)
         held = self.controls["held"]
         chosen = held.value if held.value in live.held else next(iter(live.held), None)
         held.options = [*live.held]

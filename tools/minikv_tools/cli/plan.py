@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from minikv import __version__
 from minikv.cli.command import add_json, option, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
-from minikv.course.pictures.chart import Chart, below_each_other, chart_svg
+from minikv.course.pictures.chart import Chart, chart_svg
+from minikv.course.pictures.svg import svg_size
 from minikv.errors import bounded
 from minikv.files import destination, replace
 from minikv.prefix.eviction import POLICIES
@@ -251,5 +252,10 @@ def plan_picture(words: PlanWords) -> str:
     >>> plan_picture(PlanWords(make_plan(TraceTree(), Terms(16)))).count("<svg")
     1
     """
-    charts = [plan_curves, hours_chart] if words.plan.tiers else [plan_curves]
-    return below_each_other([chart_svg(chart(words)) for chart in charts])
+    chart = chart_svg(plan_curves(words))
+    if not words.plan.tiers:
+        return chart
+    wide, high = svg_size(chart)
+    below = f'<g transform="translate(0 {high:g})">{chart_svg(hours_chart(words))}</g>'
+    size = f'viewBox="0 0 {wide:g} {2 * high:g}" width="{wide:g}" height="{2 * high:g}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><g transform="translate(0 0)">{chart}</g>{below}</svg>'
