@@ -62,7 +62,7 @@ def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, wri
     rows = [cells for name, cells in shelf.rows if name.startswith("page")]
     found = {cell.key: page for page, cell in enumerate(cell for cells in rows for cell in cells)}
     assert {key[1:]: page for key, page in found.items() if len(key) == 3} == pages_of(cache.host.index)
-    free = [page for key, page in found.items() if len(key) == 2 and key[1]]
+    free = [page for key, page in found.items() if key[1] == "free"]
     assert free == [page for page in range(cache.host.num_pages) if cache.host.pool.is_free(page)]
     assert shelf.title == f"host memory: {len(free)} of {cache.host.num_pages} pages free"
 
@@ -101,7 +101,7 @@ def test_both_memories_and_what_moves_between_them_as_text():
         "├─ [1 2] · slots 100-101 · locked ×1 · matched",
         "└─ [5] · slot 120",
         "host memory: 0 of 8 pages free",
-        "page 0     1l       2l  3l  4l  7c  8c  -  -",
+        "pages      0[1]l    1[2]l  2[3]l  3[4]l  4[7]c  5[8]c  6[-]  7[-]",
         "from host  2→[130]  3→[131]",
         "to host    120→[6]  121→[7]",
         "h in hand  c cached  l locked",
@@ -111,13 +111,13 @@ def test_both_memories_and_what_moves_between_them_as_text():
 @needs_graphviz
 def test_the_picture_says_all_that_its_text_says():
     picture = draw(moving()[0])
-    said = {"host memory: 0 of 8 pages free", "page 0", "7", "8", "from host", "2→", "130", "3→", "131", "to host"}
+    said = {"host memory: 0 of 8 pages free", "pages", "7", "8", "from host", "2→", "130", "3→", "131", "to host"}
     assert said <= {*words_in(picture.svg)}
 
 
 def test_a_page_of_many_tokens_says_both_ends_of_them():
     cache = a_cache([("insert", [10, 11], None), ("evict", [1], None), ("settle", [1], None)], page_size=2)
-    assert "10 11c" in draw(cache).text
+    assert "0[10 11]c" in draw(cache).text
 
 
 def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
@@ -148,7 +148,7 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
     assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
     said = film.at(-2).text
     assert "└─ [4 5] · end of n1 · slots 3-4 · evicted" in said
-    assert "host memory: 7 of 12 pages free\npage 0  1n  2n  3n  4n  5n  -  -  -\n" in said
+    assert "host memory: 7 of 12 pages free\npages  0[1]n  1[2]n  2[3]n  3[4]n  4[5]n  5[-]  6[-]  7[-]\n" in said
     assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · new · joined\n" in film.at(-1).text
 
 
@@ -175,9 +175,10 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         "settle raised LockError: cannot settle 'a move': it is not under way here",
     ]
     lines = [frame.rows[0].text.splitlines()[1:3] for frame in film]
-    assert [" ".join(line.split()[2:]) for line, _ in lines] == [
-        *("- - -", "- - -", "- - -", "-+ -+ -", "-− -− -", "- - -", "- - -", "-+ -+ -", "1n 2n -", "1c 2c -"),
-        *("1l 2l -", "1c 2c -", "1c 2c -", "1c 2c -"),
+    empty, coming, there = "0[-] 1[-] 2[-]", "0[-]+ 1[-]+ 2[-]", "0[1]c 1[2]c 2[-]"
+    assert [" ".join(line.split()[1:]) for line, _ in lines] == [
+        *(empty, empty, empty, coming, "0[-]− 1[-]− 2[-]", empty, empty, coming, "0[1]n 1[2]n 2[-]", there),
+        *("0[1]l 1[2]l 2[-]", there, there, there),
     ]
     assert [" ".join(line.split()) for _, line in lines if "host" in line] == [
         *("to host 5→[0]+ 6→[1]+", "to host 5→[0]+ 6→[1]+", "from host 0→[8]+ 1→[9]+"),
@@ -206,7 +207,7 @@ def test_the_playground_says_what_comes_from_host_memory():
     ]
     assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
     assert "│     └─ [9] · n4 · slot 1 · evicted" in room.text
-    assert "host memory: 0 of 8 pages free\npage 0  1c  2c  3c  5c  6c  7c  8c  9n" in room.text
+    assert "host memory: 0 of 8 pages free\npages  0[1]c  1[2]c  2[3]c  3[5]c  4[6]c  5[7]c  6[8]c  7[9]n" in room.text
     assert pressed(room, "start", "5 6 7 8").startswith("2 of 4 tokens are cached, 2 more in host memory; ")
     assert room.history.live.done[-1][1] == 4
 
@@ -271,10 +272,10 @@ def test_a_film_says_which_window_slots_come_go_and_change_hands():
         pool.free(twice[: done.prefix_length])
     rows = [frame.rows[0].text.splitlines()[1:3] for frame in film.frames[2:]]
     assert [[line.split()[-n:] for line, n in zip(pair, (3, 3))] for pair in rows[:2]] == [
-        [["0c", "1c", "2c"], ["0", "1", "2"]],
-        [["0c", "1c", "2c"], ["-−", "1", "2"]],
+        [["0", "1", "2"], ["0#", "1#", "2#"]],
+        [["0", "1", "2"], ["-−", "1#", "2#"]],
     ]
-    assert rows[-1] == ["slot         0c  1c  2c", "window slot  0   1   2"]
+    assert rows[-1] == ["slot         0   1   2", "window slot  0#  1#  2#"]
 
 
 def test_the_learners_tiers_show_both_memories_page_by_page():

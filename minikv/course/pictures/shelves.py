@@ -48,7 +48,7 @@ class KeptBeside(NamedTuple):
 
 
 def _box(cell: KeptCell, is_known: bool) -> Box:
-    event = {"free": "freed", "in hand": "taken"}.get(cell.state, "new")
+    event = {"": "", "free": "freed", "in hand": "taken"}.get(cell.state, "new")
     return Box(cell.state, cell.word, "" if is_known else event, cell.number)
 
 
@@ -76,9 +76,9 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
 
 
 def _in_lines(cells: Sequence[KeptCell], name: str = "") -> tuple[Line, ...]:
-    """Cells in rows, which have this name; a `{}` in it is the number of the first cell."""
+    """Cells in rows, which have this name."""
     starts = range(0, min(len(cells), MOST_CELLS), _COLUMNS)
-    return tuple((name.format(at), tuple(cells[at : at + _COLUMNS])) for at in starts)
+    return tuple((name, tuple(cells[at : at + _COLUMNS])) for at in starts)
 
 
 def _dictionary_and_queue(thing: Any) -> Iterator[KeptBeside]:
@@ -105,10 +105,10 @@ def _page_of(block: Any) -> int:
 def _window_slots(pool: Any) -> KeptBeside:
     """Each slot in use above its window slot, if it still has one."""
     used = [slot for slot in range(min(pool.size, MOST_CELLS)) if not pool.is_free(slot)]
-    slots, windows = [KeptCell("cached", str(slot), slot) for slot in used], []
+    slots, windows = [KeptCell("", str(slot), slot) for slot in used], []
     for slot in used:
         window = int(pool.window_of[slot])
-        state, word = ("free", "") if window < 0 else ("in hand", str(window))
+        state, word = ("free", "") if window < 0 else ("computed", str(window))
         windows.append(KeptCell(state, word, (slot, window)))
     pairs = zip(_in_lines(slots, "slot"), _in_lines(windows, "window slot"))
     free = pool.windows
@@ -120,13 +120,15 @@ def _window_slots(pool: Any) -> KeptBeside:
 def _host_memory(host: Any, label: Label | None) -> KeptBeside:
     """Its pages, each with the tokens in it: in hand while a move brings them, locked while one reads them."""
     free = [bool(host.pool.is_free(page)) for page in range(host.num_pages)]
-    cells = [KeptCell("free" if is_free else "in hand", "", (page, is_free)) for page, is_free in enumerate(free)]
+    states = ["free" if is_free else "in hand" for is_free in free]
+    cells = [KeptCell(state, "", (page, state), f"{page}") for page, state in enumerate(states)]
     for visit, path in _visits(host):
         state = "locked" if visit.node.ref_count else "cached"
         for end, page in zip(range(len(path), 0, -host.page_size), reversed(visit.node.pages)):
             words = label_of(list(path[end - host.page_size : end]), label).strip("[]")
-            cells[page] = KeptCell(state, ends(words, _MOST_LETTERS), (page, visit.namespace, path[:end]))
-    rows = _in_lines(cells, "page {}")
+            key = page, visit.namespace, path[:end]
+            cells[page] = KeptCell(state, ends(words, _MOST_LETTERS), key, f"{page}")
+    rows = _in_lines(cells, "pages")
     moves = tuple((_way(move), tuple(_moving(move))) for move in host.moves)
     return KeptBeside(f"host memory: {sum(free)} of {len(free)} pages free", rows + moves)
 
