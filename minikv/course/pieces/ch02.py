@@ -13,11 +13,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.cost import Compared
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
 from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, numbers, used_pool, with_slots
-from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
 
@@ -249,9 +248,9 @@ def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]
     return [slot for slot in range(size) if not times[slot]], sorted(slot for slot in times if times[slot] > 1)
 
 
-def _advice(right: Played) -> str:
+def _advice(right: Steps) -> str:
     """Return a hint for a harmless script: what it does not do yet."""
-    if "occupy" not in [call.verb for call in calls_of(right)]:
+    if "occupy" not in [call.verb for call, _ in right]:
         return "the careless line is in occupy, so call it"
     return "occupying a slot that is free works: what if somebody has it?"
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.admitting import play_admit, play_serve
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, edge, exercise, one_call
 from minikv.course.pieces.props import (
@@ -24,7 +24,6 @@ from minikv.course.pieces.props import (
     planted,
     preorder,
 )
-from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import LockError
 
@@ -229,9 +228,9 @@ def how_many_fit(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return len(waiting)
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: Steps) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
-    verbs = [call.verb for call in calls_of(right)]
+    verbs = [call.verb for call, _ in right]
     if "unlock" not in verbs:
         return "both versions lock correctly: the careless line runs when somebody unlocks"
     if "acquire" not in verbs or "insert" not in verbs[verbs.index("acquire") :]:
@@ -239,10 +238,10 @@ def _advice(right: Played) -> str | None:
     return None
 
 
-def _praise(careless: Played) -> str:
+def _praise(careless: Steps) -> str:
     """Return whether a script that found the bug also made the careless cache give back what somebody still holds."""
-    held = {call.result: call for call in calls_of(careless) if call.verb == "acquire"}
-    for call in calls_of(careless):
+    held = {call.result: call for call, _ in careless if call.verb == "acquire"}
+    for call, _ in careless:
         if call.verb == "unlock":
             held.pop(call.arguments["handle"], None)
     for handle, call in held.items():

@@ -8,12 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
 from minikv.course.pieces.showing import picture_of_ring
-from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import arguments
@@ -237,10 +236,10 @@ def play_rings(world: World, case: str) -> Frames:
         yield Shown(done, {RETURNED: found})
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: Steps) -> str | None:
     """Return a hint about what a harmless script does not do yet."""
     back, gone, used = list[Any](), False, False
-    for call in calls_of(right):
+    for call, _ in right:
         if call.verb == "unlock":
             back.append(call.arguments["handle"])
         elif call.verb == "evict":

@@ -10,11 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
 from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of
-from minikv.course.pieces.trial import Played
 from minikv.engine import World, engine_world, ours
 from minikv.engine.shells import SequenceShell, faults, name_of
 from minikv.errors import OutOfPages
@@ -189,13 +188,12 @@ def _changes(order: str) -> int:
     return sum(one != other for one, other in itertools.pairwise(order))
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: Steps) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = calls_of(right)
-    aborted = [call.arguments["sequence"] for call in calls if call.verb == "abort"]
+    aborted = [call.arguments["sequence"] for call, _ in right if call.verb == "abort"]
     if not aborted:
         return "the careless line runs when a request aborts"
-    before = [call.verb for call in calls if call.arguments.get("sequence") in aborted]
+    before = [call.verb for call, _ in right if call.arguments.get("sequence") in aborted]
     if "checkpoint" not in before:
         return "without a checkpoint, all that was taken at the start is still its own"
     if "advance" not in before[: before.index("checkpoint")]:
@@ -203,9 +201,9 @@ def _advice(right: Played) -> str | None:
     return "one and the same request must checkpoint and abort, and it must have something new to publish"
 
 
-def _praise(careless: Played) -> str:
+def _praise(careless: Steps) -> str:
     """Return whether a script that found the bug also made the manager hand out a page that the cache still holds."""
-    manager = calls_of(careless)[0].thing
+    manager = careless[0][0].thing
     held = {page for node in manager.cache.nodes() for page in node.slots}
     for sequence in manager.running:
         for page in sequence.row[sequence.shared :]:

@@ -8,12 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import Words
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of
 from minikv.course.pieces.stored import wrong_answers_to
-from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours, run_section
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
@@ -160,12 +159,11 @@ def pick_row(used: Used, named: Sequence[int]) -> int | None:
     return min(free, key=lambda row: (named[row] > 0, named[row] and used[row]), default=None)
 
 
-def _advice(right: Played) -> str:
+def _advice(right: Steps) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = calls_of(right)
-    if not any(call.verb == "finish" for call in calls):
+    if not any(call.verb == "finish" for call, _ in right):
         return "nothing is published before a request finishes"
-    if not any(call.verb == "start" and call.result.found and not call.result.is_copy for call in calls):
+    if not any(call.verb == "start" and call.result.found and not call.result.is_copy for call, _ in right):
         return "the careless line runs when a request takes over the free row of its prefix: let one do that"
     return "which nodes still trust the old end of that row? Let a request ask for those tokens"
 

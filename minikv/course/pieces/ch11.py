@@ -9,10 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import bracketed, shuffle, steps_of
-from minikv.course.pieces.trial import Played
 from minikv.course.pieces.worlds import rebound
 from minikv.engine import World, engine_world
 
@@ -211,10 +210,10 @@ VERSIONS = "ABC"
 _STILL_THERE = "the page still holds what it held: let others write to every free page in between"
 
 
-def _advice(right: Played) -> str:
+def _advice(right: Steps) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = [call for call in calls_of(right) if call.arguments["version"] == "B"]
-    if not calls and right.frames:
+    calls = [call for call, _ in right if call.arguments["version"] == "B"]
+    if not calls and right:
         return "the versions that you called work, whatever you call: read the rest again"
     ended, again, long = False, False, False
     seen = set[tuple[int, ...]]()

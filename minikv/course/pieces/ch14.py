@@ -8,11 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, new_result, one_call
 from minikv.course.pieces.props import shuffle
-from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
 # a prompt, how many first blocks are on the device, in host memory; locked last ones
@@ -179,10 +178,9 @@ def blocks_to_load(loads: Sequence[float], computes: Sequence[float]) -> int:
     return min(range(len(loads) + 1), key=lambda count: max(sum(loads[:count]), sum(computes[count:])))
 
 
-def _advice(right: Played) -> str:
+def _advice(right: Steps) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = calls_of(right)
-    if not any(call.result and call.result[1] for call in calls):
+    if not any(call.result and call.result[1] for call, _ in right):
         return "nothing was loaded: serve a prompt, then others until it has left the device, and then the prompt again"
     return "the host pages of the load were not in anybody's way: let host memory be full when the load makes room"
 
