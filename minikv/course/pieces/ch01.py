@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import CALLERS, Frames, Piece, Play, Shown, exercise, one_call, result_of
+from minikv.course.pieces.props import up_to
 from minikv.engine import World
 from minikv.layers import LayerGroup
 from minikv.sizing import page_waste
@@ -18,7 +19,7 @@ from minikv.testing.attempt import type_of
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30
-_SMALL, _BYTES = st.integers(1, 12), st.one_of(st.integers(0, 300), st.integers(0, _HUGE))
+_SMALL, _BYTES = st.integers(1, 12), st.one_of(up_to(300), up_to(_HUGE))
 
 
 def _named(name: str, error: type[Exception], names: str) -> Play:
@@ -86,7 +87,7 @@ PIECES = (
     Piece(
         "1.4", "slots_of", one_call("slots_of", ValueError, names="pages page_size num_tokens", words=_a_list),
         cases=[([0], 4, 4)],
-        strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
+        strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), up_to(16)),
     ),
     Piece(
         "1.5", "kept_bytes", play_kept,
@@ -147,7 +148,7 @@ EXERCISES = (
                ([1, 2, 3, 90], [1, 8], 0.2), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3),
                ([43], [1, 100], 0.57)],
         strategy=st.tuples(
-            st.lists(st.integers(0, 40), max_size=4),
+            st.lists(up_to(40), max_size=4),
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
             st.sampled_from([0.0, 0.125, 0.25, 0.5]),
         ),

@@ -16,13 +16,13 @@ from minikv.course.pieces.cost import Compared
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
-from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, numbers, used_pool, with_slots
+from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, numbers, up_to, used_pool, with_slots
 from minikv.engine import World
 from minikv.pools import BitmaskPool
 
-_COUNT = st.integers(0, 6)
+_COUNT = up_to(6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
-_SLOTS = st.lists(st.integers(0, 4), max_size=4)
+_SLOTS = st.lists(up_to(4), max_size=4)
 
 
 def _array(pages: list[int]) -> Any:
@@ -194,7 +194,7 @@ PIECES = (
     Piece(
         "2.2", "guard", play_guard,
         cases=[(4, 2, [[0]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[1, 1, 3]])],
-        strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
+        strategy=st.tuples(st.integers(1, 5), up_to(5), st.lists(_PAGES, min_size=1, max_size=2)),
         cost=Cost("steps for a list of pages",
                   [(300, 100, [[*range(30, 100), *map(Compared, range(30))]]), (1000, 10, [[*range(10)]])],
                   "search and copy no list: a mark says whether a page is in use; keep what you have seen in a set", 5),
@@ -229,8 +229,8 @@ PIECES = (
         cases=[([2, 0], [(0, 1)]), ([2, 1], [(0, 2)]), ([1, 0], [(5, 0), (0, 1)]),
                ([1] * 257 + [0], [(0, 257)])],
         strategy=st.tuples(
-            st.lists(st.integers(0, 4), min_size=1, max_size=3),
-            st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=3, unique_by=itemgetter(0)),
+            st.lists(up_to(4), min_size=1, max_size=3),
+            st.lists(st.tuples(up_to(5), up_to(2)), max_size=3, unique_by=itemgetter(0)),
         ),
     ),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
+    up_to,
     with_slots,
 )
 from minikv.engine import World
@@ -115,7 +116,7 @@ PIECES = (
         "3.3", "split", play_split,
         cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0),
                (["1234", "12"], 1, 0)],
-        strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
+        strategy=st.tuples(PROMPTS, up_to(9), up_to(9)),
     ),
     Piece(
         "3.4", "walk", asking("walk"),
@@ -150,7 +151,7 @@ PIECES = (
     Piece(
         "3.8", "pages_of", one_call("pages_of", names="tokens size"),
         cases=[([1, 2, 3, 4], 2)],
-        strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
+        strategy=st.tuples(st.lists(up_to(300), max_size=9), st.integers(1, 4)),
         cost=Cost("steps for 500 pages", [([*range(1000)], 2)],
                   "cut each page out of `tokens` itself: don't copy the remaining tokens for each page"),
     ),
@@ -189,7 +190,7 @@ EXERCISES = (
     exercise(
         "3.9", "radix_nodes", radix_nodes,
         cases=[([],)],
-        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
+        strategy=st.tuples(st.lists(st.lists(up_to(1), max_size=5), max_size=5)),
     ),
     engine_hunt(
         "3.10", "careless_walk", ("3.4", "splits, and returns the lower part"),

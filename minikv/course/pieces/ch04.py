@@ -23,11 +23,12 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
+    up_to,
 )
 from minikv.engine import World
 from minikv.errors import LockError
 
-_NUMBER = st.integers(0, 9)
+_NUMBER = up_to(9)
 _LOCKED = st.lists(PROMPT, max_size=3)
 
 
@@ -202,7 +203,7 @@ PIECES = (
     Piece(
         "4.8", "return_receipt", play_return_receipt,
         cases=[([1], [0])],
-        strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
+        strategy=st.tuples(st.lists(up_to(2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
     ),
 )  # fmt: skip
 

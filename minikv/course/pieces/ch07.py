@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
-from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of
+from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of, up_to
 from minikv.engine import World, engine_world, ours
 from minikv.engine.shells import SequenceShell, faults, name_of
 from minikv.errors import OutOfPages
@@ -21,12 +21,12 @@ from minikv.testing.attempt import type_of
 from minikv.testing.canary import Canary
 
 _STEPS = "advance", "advance", "truncate", "checkpoint", "checkpoint", "finish", "abort"
-_WHO = st.integers(0, 3)
+_WHO = up_to(3)
 _TOKENS = st.one_of(st.text("01", min_size=1, max_size=7), st.text("01", max_size=3).map("0011".__add__))
 _STEP = st.one_of(
     st.builds("start {} {}".format, _TOKENS, st.sampled_from(["", "", "B"])),
     st.builds("extend {} {}".format, _WHO, _TOKENS),
-    st.builds("{} {} {}".format, st.sampled_from(_STEPS), _WHO, st.integers(0, 9)),
+    st.builds("{} {} {}".format, st.sampled_from(_STEPS), _WHO, up_to(9)),
 )
 _SIZES = st.integers(4, 9), st.integers(1, 3)
 _DAY = st.tuples(*_SIZES, st.lists(_STEP, min_size=4, max_size=14).map(", ".join))
@@ -216,7 +216,7 @@ EXERCISES = (
     exercise(
         "7.4", "orders", orders,
         cases=[(1, 0), (0, 2), (1, 1), (2, 1), (2, 2), (0, 0)],
-        strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+        strategy=st.tuples(up_to(4), up_to(4)),
     ),
     engine_hunt(
         "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import Words
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of
+from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of, up_to
 from minikv.course.pieces.stored import wrong_answers_to
 from minikv.engine import World, ours, run_section
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
 
 _ROWS = 3
-_DAY = st.lists(st.builds("{} {}".format, PROMPT, st.integers(0, _ROWS - 1)), max_size=5).map(", ".join)
+_DAY = st.lists(st.builds("{} {}".format, PROMPT, up_to(_ROWS - 1)), max_size=5).map(", ".join)
 _FORK = "123 0, 1245 1"  # each prompt with its row
 _RECYCLED = "12 0, 123 1, 7 0"  # the nodes 1 and 2 name row 0, which was taken since
 
@@ -125,7 +125,7 @@ PIECES = (
     Piece(
         "9.2", "is_current", play_is_current,
         cases=[(1, "name"), (1, "name free take free take"), (1, "free take " * 300 + "name")],
-        strategy=st.tuples(st.integers(0, 1), _STEPS),
+        strategy=st.tuples(up_to(1), _STEPS),
     ),
     Piece(
         "9.3", "trie_insert", play_trie_insert,
@@ -138,7 +138,7 @@ PIECES = (
         cases=[("", [], "1"), (_FORK, [0], "1245"), (_FORK, [0, 1, 2], "124"),
                (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"),
                ("1 0, 12 1, 123 2, 7 0", [], "123")],
-        strategy=st.tuples(_DAY, st.lists(st.integers(0, _ROWS - 1), max_size=2), PROMPT),
+        strategy=st.tuples(_DAY, st.lists(up_to(_ROWS - 1), max_size=2), PROMPT),
     ),
 )  # fmt: skip
 
@@ -168,7 +168,7 @@ def _advice(right: Steps) -> str:
     return "which nodes still trust the old end of that row? Let a request ask for those tokens"
 
 
-_TIMES = st.lists(st.tuples(st.none() | st.integers(0, 9), st.integers(0, 3)), max_size=6)
+_TIMES = st.lists(st.tuples(st.none() | up_to(9), up_to(3)), max_size=6)
 
 
 EXERCISES = (

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, called, exercise
-from minikv.course.pieces.props import DEEP, in_any_order, listed, used_slots
+from minikv.course.pieces.props import DEEP, in_any_order, listed, up_to, used_slots
 from minikv.engine import World
 
 _LIVE = st.text(".x", max_size=9)  # which slots of a path have a window: x has one, a dot has none
 _WINDOW = st.integers(1, 4)
 _EDGE = st.tuples(st.text("xx.p", min_size=1, max_size=5), st.booleans())  # p: a slot with a window and a pin
-_HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
+_HELD = st.lists(st.lists(up_to(7), unique=True, max_size=6), min_size=1, max_size=4)
 _EDGES = [[tens + ones for ones in (1, 0, 4, 2, 3)] for tens in (20, 0, 30, 10)]
 _TWICE = [51, 53, 50, 54, 52]
 _ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
@@ -153,7 +153,7 @@ EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
         cases=[([8], 4)],
-        strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
+        strategy=st.tuples(st.lists(up_to(20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, new_result, one_call
-from minikv.course.pieces.props import shuffle
+from minikv.course.pieces.props import shuffle, up_to
 from minikv.engine import World
 
 # a prompt, how many first blocks are on the device, in host memory; locked last ones
 Planted = tuple[str, int, int, int]
 _PROMPT = st.text("ab", min_size=1, max_size=4)
-_HELD = st.lists(st.tuples(_PROMPT, st.integers(0, 4), st.integers(0, 4), st.sampled_from([0, 0, 0, 1, 2])), max_size=4)
-_FEW, _SMALL, _POWER = st.integers(0, 3), st.integers(0, 6), st.sampled_from([1, 2, 4])
-_LOADS = st.lists(st.integers(0, 9), max_size=5)
+_HELD = st.lists(st.tuples(_PROMPT, up_to(4), up_to(4), st.sampled_from([0, 0, 0, 1, 2])), max_size=4)
+_FEW, _SMALL, _POWER = up_to(3), up_to(6), st.sampled_from([1, 2, 4])
+_LOADS = st.lists(up_to(9), max_size=5)
 _SECONDS = _LOADS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads]))  # to load, and to compute
 
 
