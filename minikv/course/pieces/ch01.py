@@ -60,17 +60,12 @@ PIECES = (
     Piece(
         "1.1", "bytes_per_token",
         _named("bytes_per_token", ValueError, "layers kv_heads head_dim tp number_bytes"),
-        cases=[(1, 1, 1), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, _HUGE), (1, _HUGE, 1, 2),
-               (1, _HUGE, 1)],
+        cases=[(1, 1, 1), (1, 2, _HUGE), (1, _HUGE, 1, 2), (1, _HUGE, 1)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
     ),
     Piece(
         "1.2", "read_config", one_call("read_config", names="config"),
-        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30),
-               _config(32, 128, 40, num_key_value_heads=8),
-               _config(8, 256, 18, num_key_value_heads=1),
-               _config(32, 160, 40, num_key_value_heads=8, head_dim=128),
-               _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
+        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128)],
         strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
     ),
     Piece(
@@ -91,8 +86,7 @@ PIECES = (
     ),
     Piece(
         "1.5", "kept_bytes", play_kept,
-        cases=[([_full(10)], 3), ([_state(100)], 1), ([_state(100)], 3),
-               ([LayerGroup("chunk", 3, 10, 4)], 9)],
+        cases=[([_full(10)], 3), ([LayerGroup("chunk", 3, 10, 4)], 9)],
         strategy=st.tuples(
             st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),
                      max_size=4),

@@ -27,8 +27,6 @@ from minikv.course.pieces.props import (
 from minikv.engine import World
 from minikv.tokens import common_prefix
 
-_NEAR = ["12345"]
-
 
 def play_common(world: World, case: Any) -> Frames:
     """Two prompts are compared, as they are and in the other order."""
@@ -99,8 +97,7 @@ _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230
 PIECES = (
     Piece(
         "3.1", "common", play_common,
-        cases=[("12", "12"), ("123", "129"), ("12", "123"), ("1923", "1123"),
-               ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
+        cases=[("12", "12"), ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
                ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         cost=Cost("steps for 300 tokens", [([*range(300)], [*range(300)])],
@@ -108,43 +105,36 @@ PIECES = (
     ),
     Piece(
         "3.2", "trie_add", play_trie_add,
-        cases=[["1"], ["123"], ["123", "124"], ["123", "12"], ["12", "123"], ["11", "21"],
-               ["1" * DEEP]],
+        cases=[["1"], ["1" * DEEP]],
         strategy=PROMPTS,
     ),
     Piece(
         "3.3", "split", play_split,
-        cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0),
-               (["1234", "12"], 1, 0)],
+        cases=[(["12345"], 0, 2), (FORK, 0, 0)],
         strategy=st.tuples(PROMPTS, up_to(9), up_to(9)),
     ),
     Piece(
         "3.4", "walk", asking("walk"),
-        cases=[([], ["1"]), (_NEAR, ["12345"]), (["12"], ["123"]), (_NEAR, ["9"]),
-               (_NEAR, ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
+        cases=[([], ["1"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down a long path", [(_ASIDE, [_PATH]), (300, ["1" * 300])],
                   "the dictionary finds the child; a comparison needs no more tokens than the child has", 3),
     ),
     Piece(
         "3.5", "insert", play_insert,
-        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45"]],
+        cases=[["123"], FORK],
         strategy=PROMPTS,
     ),
     Piece(
         "3.6", "match", asking("match"),
-        cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
-               (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"]),
-               (DEEP, ["1" * DEEP])],
+        cases=[(FORK, ["12378"]), (["12", "1234", "123456"], ["1234567"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down 300 nodes", [(300, ["1" * 300])],
                   "add each node's slots to one list: a new list for each node copies all earlier slots again"),
     ),
     Piece(
         "3.7", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
-        cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")],
-               [("123", "4"), ("129", "4")], [("12", "34"), ("123", "5")],
-               [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
+        cases=[[("12", "34")], [("12", "")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
         strategy=ANSWERED,
     ),

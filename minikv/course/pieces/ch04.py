@@ -184,7 +184,7 @@ PIECES = (
     ),
     Piece(
         "4.5", "pages_needed", one_call("pages_needed", names="length found size"),
-        cases=[(3, 0, 1), (8, 4, 4), (9, 8, 4), (2**60 + 1, 0, 2)],
+        cases=[(3, 0, 1), (2**60 + 1, 0, 2)],
         strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
                            st.integers(1, 40), _NUMBER, st.integers(1, 5)),
     ),

@@ -135,10 +135,9 @@ def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Frames:
     yield Shown(caption, {RETURNED: world["load_or_compute"](*case)})
 
 
-_SLOT, _POWER = up_to(6), st.sampled_from([1, 2, 4])
-_PAIRS = st.lists(st.tuples(_SLOT, _SLOT), max_size=6, unique_by=lambda pair: pair[1])
+_PAIRS = st.lists(st.tuples(up_to(6), up_to(6)), max_size=6, unique_by=lambda pair: pair[1])
 _MOVES = _PAIRS.map(lambda found: ([source for source, _ in found], [target for _, target in found]))
-_SMALL = up_to(6)  # with powers of 2 to divide by, no rounding decides
+_SMALL, _POWER = up_to(6), st.sampled_from([1, 2, 4])  # with powers of 2 to divide by, no rounding decides
 _LLAMA = (16.06e9, 262144, 400e12)  # FLOPs
 
 PIECES = (
@@ -150,7 +149,7 @@ PIECES = (
     ),
     Piece(
         "6.2", "runs", play_runs,
-        cases=["4", "456", "4561", [1000, 1001], range(DEEP)],
+        cases=["4", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(
@@ -253,8 +252,7 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
 EXERCISES = (
     exercise(
         "6.5", "moves", moves,
-        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"),
-               ("0123", "1032"), ("010", "102")],
+        cases=[("0", "1"), ("01", "10"), ("00", "12"), ("0123", "1032")],
         strategy=_MOVES,
         play=play_moves,
     ),
