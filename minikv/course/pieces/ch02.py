@@ -16,7 +16,7 @@ from minikv.course.pieces.cost import Compared
 from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
-from minikv.course.pieces.props import DEEP, PROMPT, PROMPTS, bracketed, numbers, up_to, used_pool, with_slots
+from minikv.course.pieces.props import ASKED, DEEP, bracketed, numbers, up_to, used_pool, with_slots
 from minikv.engine import World
 from minikv.pools import BitmaskPool
 
@@ -213,7 +213,7 @@ PIECES = (
                (["123", "923"], ["9123"]), (["123", "1"], ["123"]), (["12", "123"], ["123"]),
                (["123", "143"], ["143"]), ([["1000", "2000"]], [["1000", "2000"]]),
                (["1" * DEEP], ["1" * DEEP])],
-        strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
+        strategy=ASKED,
         cost=Cost("steps for 300 tokens", [(["1" * 300], ["1" * 300])],
                   "compare token by token: a slice that grows is copied and compared from the start each time"),
     ),

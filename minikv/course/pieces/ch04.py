@@ -27,6 +27,7 @@ from minikv.course.pieces.props import (
 )
 from minikv.engine import World
 from minikv.errors import LockError
+from minikv.prefix.base_index import way_to
 
 _NUMBER = up_to(9)
 _LOCKED = st.lists(PROMPT, max_size=3)
@@ -118,8 +119,8 @@ def play_recount(world: World, case: Any) -> Frames:
     nodes = preorder(root)
     for which, count in locks if nodes else ():
         node = nodes[which % len(nodes)]
-        while node.parent is not None:
-            node.locks, node = node.locks + count, node.parent
+        for each in way_to(node):
+            each.locks += count
     yield Shown("before", {"root": root})
     yield called(world, "recount", root=root, words=listed)
 
@@ -246,11 +247,8 @@ def _praise(careless: Steps) -> str:
         if call.verb == "unlock":
             held.pop(call.arguments["handle"], None)
     for handle, call in held.items():
-        node = handle.node
-        while node.parent is not None:
-            if node.locks <= 0:
-                return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
-            node = node.parent
+        if any(node.locks <= 0 for node in way_to(handle.node)):
+            return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
     return "Can you make it give back a lock that another holds?"
 
 

@@ -15,6 +15,7 @@ from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, plante
 from minikv.course.pieces.showing import picture_of_ring
 from minikv.engine import World, ours
 from minikv.errors import OutOfPages
+from minikv.prefix.base_index import way_to
 from minikv.testing.attempt import arguments
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
@@ -68,8 +69,8 @@ def play_touch(world: World, case: Any) -> Frames:
     nodes = preorder(root)
     for number in locked:
         node = nodes[number % len(nodes)]
-        while node.parent is not None:
-            node.locks, node = node.locks + 1, node.parent
+        for each in way_to(node):
+            each.locks += 1
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
     yield Shown("before", {"root": root, "ring": ring})
     for number in touched:

@@ -102,8 +102,7 @@ def fault_in(manager: Any) -> str:
 def play_owners(world: World, case: Any) -> Frames:
     """A day by our own pieces, with mistakes: pages get lost, or are freed in use, or the cache gets a request's."""
     num_pages, page_size, day = case
-    engine = engine_world()
-    manager = engine["CacheManager"](num_pages, page_size)
+    manager = engine_world()["CacheManager"](num_pages, page_size)
     shuffle(pool := manager.pool)
     for verb, *what in steps_of(day):
         if verb == "lose":
