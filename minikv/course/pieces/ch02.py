@@ -193,7 +193,7 @@ PIECES = (
     ),
     Piece(
         "2.2", "guard", play_guard,
-        cases=[(4, 2, [[0]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[1, 1, 3]])],
+        cases=[(4, 2, [[0]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), up_to(5), st.lists(_PAGES, min_size=1, max_size=2)),
         cost=Cost("steps for a list of pages",
                   [(300, 100, [[*range(30, 100), *map(Compared, range(30))]]), (1000, 10, [[*range(10)]])],

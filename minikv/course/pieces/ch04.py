@@ -169,8 +169,7 @@ PIECES = (
     ),
     Piece(
         "4.3", "recount", play_recount,
-        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]),
-               (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
+        cases=[([], []), (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
                (["1", "12", "123", "45"], [(1, 1)]), (["12", "123", "45", "456"], [(0, 1)]),
                (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
@@ -179,8 +178,8 @@ PIECES = (
     ),
     Piece(
         "4.4", "split", play_locked_split,
-        cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
-               (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0), (["123"], None, 0, 0)],
+        cases=[(["12345"], ["12345"], 0, 1), (["123"], ["123", "123"], 0, 0), (FORK, ["12345"], 0, 0),
+               (["123"], None, 0, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
     ),
     Piece(
@@ -198,7 +197,7 @@ PIECES = (
     ),
     Piece(
         "4.7", "serve", play_serve,
-        cases=[(6, ["123"]), (6, ["123", "12"]), (5, ["123", 0, "12367"])],
+        cases=[(6, ["123"]), (5, ["123", 0, "12367"])],
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
     ),
     Piece(

@@ -172,8 +172,7 @@ PIECES = (
     ),
     Piece(
         "5.4", "evict", play_evict,
-        cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
-               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
+        cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
                (1, ["1", "12", "3"], [], [0], [2]), (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(up_to(5), min_size=1, max_size=3)),

@@ -149,7 +149,7 @@ PIECES = (
     ),
     Piece(
         "6.2", "runs", play_runs,
-        cases=["4", [1000, 1001], range(DEEP)],
+        cases=["4", "4561", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(

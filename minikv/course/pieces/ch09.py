@@ -119,7 +119,7 @@ _STEPS = st.lists(st.sampled_from(["name", "free", "take", "back"]), max_size=6)
 PIECES = (
     Piece(
         "9.1", "trie_find", play_trie_find,
-        cases=[(["123"], ["123"]), (["123"], ["129"]), ([[1000, 2000]], [[1000, 2000]])],
+        cases=[(["123"], ["123"]), ([[1000, 2000]], [[1000, 2000]])],
         strategy=ASKED,
     ),
     Piece(
