@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.cost import Compared
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Play, Shown, called, exercise, result_of
 from minikv.course.pieces.props import ASKED, DEEP, bracketed, numbers, up_to, used_pool, with_slots
@@ -246,7 +246,7 @@ def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]
     return [slot for slot in range(size) if not times[slot]], sorted(slot for slot in times if times[slot] > 1)
 
 
-def _advice(right: Steps) -> str:
+def _advice(right: CallsMade) -> str:
     """Return a hint for a harmless script: what it does not do yet."""
     if "occupy" not in [call.verb for call, _ in right]:
         return "the careless line is in occupy, so call it"

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.ch02 import ANSWERED, answering
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called, exercise, one_call
 from minikv.course.pieces.props import (
     ASKED,
@@ -159,7 +159,7 @@ def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
     return len((ends | forks) - {()})
 
 
-def _advice(right: Steps) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     nodes, has_cut, has_branch, is_asked = 0, False, False, False
     for call, count in right:

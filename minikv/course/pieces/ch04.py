@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.admitting import play_admit, play_serve
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, edge, exercise, one_call
 from minikv.course.pieces.props import (
@@ -229,7 +229,7 @@ def how_many_fit(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return len(waiting)
 
 
-def _advice(right: Steps) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     verbs = [call.verb for call, _ in right]
     if "unlock" not in verbs:
@@ -239,7 +239,7 @@ def _advice(right: Steps) -> str | None:
     return None
 
 
-def _praise(careless: Steps) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also made the careless cache give back what somebody still holds."""
     held = {call.result: call for call, _ in careless if call.verb == "acquire"}
     for call, _ in careless:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle, up_to
@@ -236,7 +236,7 @@ def play_rings(world: World, case: str) -> Frames:
         yield Shown(done, {RETURNED: found})
 
 
-def _advice(right: Steps) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """Return a hint about what a harmless script does not do yet."""
     back, gone, used = list[Any](), False, False
     for call, _ in right:

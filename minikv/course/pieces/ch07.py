@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
 from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of, up_to
@@ -187,7 +187,7 @@ def _changes(order: str) -> int:
     return sum(one != other for one, other in itertools.pairwise(order))
 
 
-def _advice(right: Steps) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     aborted = [call.arguments["sequence"] for call, _ in right if call.verb == "abort"]
     if not aborted:
@@ -200,7 +200,7 @@ def _advice(right: Steps) -> str | None:
     return "one and the same request must checkpoint and abort, and it must have something new to publish"
 
 
-def _praise(careless: Steps) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also made the manager hand out a page that the cache still holds."""
     manager = careless[0][0].thing
     held = {page for node in manager.cache.nodes() for page in node.slots}

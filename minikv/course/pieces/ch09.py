@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import Words
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of, up_to
@@ -159,7 +159,7 @@ def pick_row(used: Used, named: Sequence[int]) -> int | None:
     return min(free, key=lambda row: (named[row] > 0, named[row] and used[row]), default=None)
 
 
-def _advice(right: Steps) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     if not any(call.verb == "finish" for call, _ in right):
         return "nothing is published before a request finishes"

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import bracketed, shuffle, steps_of, up_to
 from minikv.course.pieces.worlds import rebound
@@ -210,7 +210,7 @@ VERSIONS = "ABC"
 _STILL_THERE = "the page still holds what it held: let others write to every free page in between"
 
 
-def _advice(right: Steps) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     calls = [call for call, _ in right if call.arguments["version"] == "B"]
     if not calls and right:

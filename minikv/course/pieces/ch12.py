@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, called, exercise
 from minikv.course.pieces.props import DEEP, in_any_order, listed, up_to, used_slots
 from minikv.engine import World
@@ -104,7 +104,7 @@ def windows_to_keep(ends: Sequence[int], window: int) -> int:
     return len(kept)
 
 
-def _advice(right: Steps) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     verbs = [call.verb for call, _ in right]
     if "leave" not in verbs:
@@ -135,7 +135,7 @@ def _tree(world: World) -> Any:
     return Tree()
 
 
-def _praise(careless: Steps) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also took the pin of another request."""
     held = list[list[int]]()
     for call, pins in careless:

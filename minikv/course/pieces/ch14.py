@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, Steps, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, new_result, one_call
 from minikv.course.pieces.props import shuffle, up_to
@@ -178,7 +178,7 @@ def blocks_to_load(loads: Sequence[float], computes: Sequence[float]) -> int:
     return min(range(len(loads) + 1), key=lambda count: max(sum(loads[:count]), sum(computes[count:])))
 
 
-def _advice(right: Steps) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     if not any(call.result and call.result[1] for call, _ in right):
         return "nothing was loaded: serve a prompt, then others until it has left the device, and then the prompt again"

@@ -141,7 +141,7 @@ class Earlier(NamedTuple):
 
 
 Script = Sequence[tuple[str, Mapping[str, Any]]]  # the verbs and the arguments of calls, those of earlier calls as such
-Steps = Sequence[tuple[Call, Any]]  # of a script that was played, each call with its note
+CallsMade = Sequence[tuple[Call, Any]]  # of a script that was played, each call with its note
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Calls:
         result = Raised.of(call.error, [Exception]) if call.error else self.result(call.thing, call.result)
         return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
 
-    def subject(self, case: Any, played: Played) -> Steps:
+    def subject(self, case: Any, played: Played) -> CallsMade:
         """Return what `advice` and `praise` look at: the calls of the script, as they were played."""
         return [frame.picture for frame in played.frames]
 
