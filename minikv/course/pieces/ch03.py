@@ -97,7 +97,7 @@ _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230
 PIECES = (
     Piece(
         "3.1", "common", play_common,
-        cases=[("12", "12"), ("1923", "1123"), ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
+        cases=[("12", "12"), ("12", "123"), ("1923", "1123"), ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
                ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         cost=Cost("steps for 300 tokens", [([*range(300)], [*range(300)])],
@@ -115,7 +115,7 @@ PIECES = (
     ),
     Piece(
         "3.4", "walk", asking("walk"),
-        cases=[([], ["1"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
+        cases=[([], ["1"]), (["12345"], ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down a long path", [(_ASIDE, [_PATH]), (300, ["1" * 300])],
                   "the dictionary finds the child; a comparison needs no more tokens than the child has", 3),
