@@ -97,7 +97,8 @@ _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230
 PIECES = (
     Piece(
         "3.1", "common", play_common,
-        cases=[("12", "12"), ("12", "123"), ("1923", "1123"), ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
+        cases=[("12", "12"), ("12", "123"), ("1923", "1123"), ([700, 800], [700, 900]),
+               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
                ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         cost=Cost("steps for 300 tokens", [([*range(300)], [*range(300)])],
