@@ -187,7 +187,8 @@ PIECES = (
     ),
     Piece(
         "8.3", "schedule", play_schedule,
-        cases=[("", 8), ("59", 8), ("91", 8), ("291", 0)],
+        cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0),
+               ("05", 8)],
         strategy=st.tuples(st.text("01123456789", max_size=6), up_to(12)),
         cost=Cost("steps for 8 requests", [([100] * 8, 700)], "give each request its tokens at once, not one by one"),
     ),
