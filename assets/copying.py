@@ -118,10 +118,9 @@ class Bench:
         wanted = -(-count // PAGE)
         return self.order[:wanted], self.order[-wanted:]
 
-    def slots(self, count: int) -> tuple[Any, Any]:
+    def slots(self, count: int) -> list[Any]:
         """The slots of those pages."""
-        source, target = (page_slots(pages, PAGE).astype(np.int64) for pages in self.pages(count))
-        return source, target
+        return [page_slots(pages, PAGE).astype(np.int64) for pages in self.pages(count)]
 
     def memcpy(self, count: int) -> Act:
         """One copy of as many bytes as `count` tokens have, from one place to another."""

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from figures import measure_into
-from memory import memory_per_token, pauses, sequences
+from memory import clocked, memory_per_token, pauses, sequences
 
 from minikv.manager import CacheManager
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix import RadixCache
+from minikv.prefix.base_index import way_to
 from minikv.progress_bar import Tick, quiet
 from minikv.serving import Chunk, Engine
 from minikv.sizing import KVShape
@@ -130,7 +131,7 @@ def long_run(requests: int, tick: Tick = quiet) -> dict[str, Any]:
         times.append(time.perf_counter_ns() - start)
     fresh = rebuilt(cache)
     asked = [PackedTokens(np.append(head, np.uint32(1)).tobytes()) for head in heads * 40]
-    match, match_rebuilt = (_median(map(partial(_clocked, tree.match_prefix), asked)) for tree in (cache, fresh))
+    match, match_rebuilt = (_median(map(partial(clocked, tree.match_prefix), asked)) for tree in (cache, fresh))
     return {
         "requests": requests, "first thousand": _median(times[:1000]), "second thousand": _median(times[1000:2000]),
         "last thousand": _median(times[-1000:]),
@@ -150,16 +151,10 @@ def rebuilt(cache: RadixCache) -> RadixCache:
     fresh = RadixCache(cache.page_size)
     leaves = [node for node in cache.nodes() if not node.children]
     for leaf in sorted(leaves, key=lambda node: node.last_used):
-        path = list(_path(leaf))[::-1]
+        path = way_to(leaf)[::-1]
         tokens = [token for node in path for token in node.tokens]
         fresh.insert(tokens, [page for node in path for page in node.pages])
     return fresh
-
-
-def _path(node: Any) -> Iterator[Any]:
-    while node.parent is not None:
-        yield node
-        node = node.parent
 
 
 # -- a tree with more nodes, a context with more tokens --------------------------------------------------------------
@@ -217,14 +212,7 @@ def step_by_context(contexts: Sequence[int], rounds: int, tick: Tick = quiet) ->
 
 def _repeated(act: Callable[[], Any], times: int) -> float:
     """The median of `times` runs, after up to three that warm up."""
-    return _median([_clocked(act) for _ in range(times + min(3, times))][-times:])
-
-
-def _clocked(act: Callable[..., Any], *arguments: Any) -> int:
-    """Nanoseconds."""
-    start = time.perf_counter_ns()
-    act(*arguments)
-    return time.perf_counter_ns() - start
+    return _median([clocked(act) for _ in range(times + min(3, times))][-times:])
 
 
 def _median(nanoseconds: Iterable[int]) -> float:

@@ -333,6 +333,17 @@ def test_an_error_of_the_judge_refuses_no_answer(id, used, notebook, capsys, mon
     assert "can't be judged because of an error in `check`, not in your code, so" in capsys.readouterr().out
 
 
+def test_a_case_in_which_nothing_is_asked_refuses_no_answer():
+    """Without an edge to cut, ours shows nothing; an answer may end before that, in an `insert` that calls it."""
+    piece, case = find_piece("4.4"), (["0", "00"], [], 0, 0)
+    world = reference_world(piece)
+    assert not play_case(piece, world, case).frames
+    world["split"] = world["insert"] = lambda *_: 1 / 0
+    got = play_case(piece, world, case)
+    assert got.outcome.error
+    assert trial.difference(piece, world, case, got, trial.played_by_us(piece, case)) is None
+
+
 def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):
     for line in ("raise ValueError('\\ud800')", "print('\\ud800')"):
         notebook.answer(find_piece("3.3"), f"def split(node, at):\n    {line}")

@@ -31,9 +31,8 @@ def cells() -> Iterator[str]:
 
 def prose() -> list[str]:
     """Text to read: the chapters and the README, without code, pictures and addresses."""
-    texts = [*cells(), (ROOT / "README.md").read_text("utf-8")]
     kept = []
-    for text in texts:
+    for text in [*cells(), (ROOT / "README.md").read_text("utf-8")]:
         text = re.sub(r"```.*?```|<[^>]+>|^!\[.*$|^\|.*$|^>>>.*$", "", text, flags=re.DOTALL | re.MULTILINE)
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("*", "")
         text = re.sub(r"\n{3,}", "\n\n", text).strip()

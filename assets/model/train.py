@@ -111,8 +111,8 @@ def desk_chat(desk: Mapping[str, Any], chance: random.Random) -> Text:
     """
     hour, minute, second = chance.randrange(24), chance.randrange(60), chance.randrange(60)
     clock = f"It is {hour:02}:{minute:02}:{second:02}. " if chance.random() < 0.5 else ""
-    turns = [turn(question, answer) for question, answer in chance.choice(desk["chats"])]
-    return [([*f"{clock}{desk['system']}\n".encode()], _READ), *(run for runs in turns for run in runs)]
+    runs = (run for said in chance.choice(desk["chats"]) for run in turn(*said))
+    return [([*f"{clock}{desk['system']}\n".encode()], _READ), *runs]
 
 
 def rows(corpus: Mapping[str, Any], chance: random.Random, length: int) -> Iterator[tuple[list[int], list[float]]]:

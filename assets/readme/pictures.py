@@ -95,7 +95,6 @@ def photograph_chapter(picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    about = "Make the pictures of the README and of the site: the cost of a chat, and the playground of chapter 00."
-    argparse.ArgumentParser(description=about).parse_args()
+    argparse.ArgumentParser(description=__doc__).parse_args()
     files.replace(HERE / "chat.gif", gif_of_race())
     photograph_chapter(HERE / "chapter_00.png")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.piece import exercise
-from minikv.course.pieces.props import DEEP
+from minikv.course.pieces.props import DEEP, up_to
 
-_PROMPT = st.lists(st.integers(0, 2), max_size=5)
+_PROMPT = st.lists(up_to(2), max_size=5)
 _SAME = [[1000, 2], [int("1000"), 3]]  # two objects are the same token
-_PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=5)
+_PROMPTS = st.lists(st.lists(up_to(2), min_size=1, max_size=5), max_size=5)
 
 
 def keys_and_values(tokens: Sequence[int], layers: int = 2, size: int = 8) -> npt.NDArray[Any]:
@@ -97,7 +97,7 @@ EXERCISES = (
         "0.2", "tokens_computed", tokens_computed,
         cases=[([[1, 2], [1, 2]], 1), ([[2, 2], [1], [1], [2, 2]], 2),
                ([[1, 2], [7], [1, 2, 3]], 2)],
-        strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
+        strategy=st.tuples(_PROMPTS, up_to(3)),
     ),
     call_hunt(
         "0.3", "saved", "compares each prompt with the one before it", saved, nonsense=_nonsense,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import CALLERS, Frames, Piece, Play, Shown, exercise, one_call, result_of
+from minikv.course.pieces.props import up_to
 from minikv.engine import World
 from minikv.layers import LayerGroup
 from minikv.sizing import page_waste
@@ -18,7 +19,7 @@ from minikv.testing.attempt import type_of
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30
-_SMALL, _BYTES = st.integers(1, 12), st.one_of(st.integers(0, 300), st.integers(0, _HUGE))
+_SMALL, _BYTES = st.integers(1, 12), st.one_of(up_to(300), up_to(_HUGE))
 
 
 def _named(name: str, error: type[Exception], names: str) -> Play:
@@ -59,17 +60,12 @@ PIECES = (
     Piece(
         "1.1", "bytes_per_token",
         _named("bytes_per_token", ValueError, "layers kv_heads head_dim tp number_bytes"),
-        cases=[(1, 1, 1), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, _HUGE), (1, _HUGE, 1, 2),
-               (1, _HUGE, 1)],
+        cases=[(1, 1, 1), (1, 2, _HUGE), (1, _HUGE, 1, 2), (1, _HUGE, 1)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
     ),
     Piece(
         "1.2", "read_config", one_call("read_config", names="config"),
-        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30),
-               _config(32, 128, 40, num_key_value_heads=8),
-               _config(8, 256, 18, num_key_value_heads=1),
-               _config(32, 160, 40, num_key_value_heads=8, head_dim=128),
-               _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
+        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128)],
         strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
     ),
     Piece(
@@ -86,12 +82,11 @@ PIECES = (
     Piece(
         "1.4", "slots_of", one_call("slots_of", ValueError, names="pages page_size num_tokens", words=_a_list),
         cases=[([0], 4, 4)],
-        strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
+        strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), up_to(16)),
     ),
     Piece(
         "1.5", "kept_bytes", play_kept,
-        cases=[([_full(10)], 3), ([_state(100)], 1), ([_state(100)], 3),
-               ([LayerGroup("chunk", 3, 10, 4)], 9)],
+        cases=[([_full(10)], 3), ([LayerGroup("chunk", 3, 10, 4)], 9)],
         strategy=st.tuples(
             st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),
                      max_size=4),
@@ -147,7 +142,7 @@ EXERCISES = (
                ([1, 2, 3, 90], [1, 8], 0.2), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3),
                ([43], [1, 100], 0.57)],
         strategy=st.tuples(
-            st.lists(st.integers(0, 40), max_size=4),
+            st.lists(up_to(40), max_size=4),
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
             st.sampled_from([0.0, 0.125, 0.25, 0.5]),
         ),

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.ch02 import ANSWERED, answering
-from minikv.course.pieces.hunt import Calls, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called, exercise, one_call
 from minikv.course.pieces.props import (
     ASKED,
@@ -21,13 +21,11 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
+    up_to,
     with_slots,
 )
-from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
-
-_NEAR = ["12345"]
 
 
 def play_common(world: World, case: Any) -> Frames:
@@ -99,8 +97,8 @@ _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230
 PIECES = (
     Piece(
         "3.1", "common", play_common,
-        cases=[("12", "12"), ("123", "129"), ("12", "123"), ("1923", "1123"),
-               ([700, 800], [700, 900]), ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
+        cases=[("12", "12"), ("12", "123"), ("1923", "1123"), ([700, 800], [700, 900]),
+               ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
                ("1" * DEEP, "1" * DEEP)],
         strategy=st.tuples(PROMPT, PROMPT),
         cost=Cost("steps for 300 tokens", [([*range(300)], [*range(300)])],
@@ -108,50 +106,43 @@ PIECES = (
     ),
     Piece(
         "3.2", "trie_add", play_trie_add,
-        cases=[["1"], ["123"], ["123", "124"], ["123", "12"], ["12", "123"], ["11", "21"],
-               ["1" * DEEP]],
+        cases=[["1"], ["1" * DEEP]],
         strategy=PROMPTS,
     ),
     Piece(
         "3.3", "split", play_split,
-        cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0),
-               (["1234", "12"], 1, 0)],
-        strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
+        cases=[(["12345"], 0, 2), (FORK, 0, 0)],
+        strategy=st.tuples(PROMPTS, up_to(9), up_to(9)),
     ),
     Piece(
         "3.4", "walk", asking("walk"),
-        cases=[([], ["1"]), (_NEAR, ["12345"]), (["12"], ["123"]), (_NEAR, ["9"]),
-               (_NEAR, ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
+        cases=[([], ["1"]), (["12345"], ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down a long path", [(_ASIDE, [_PATH]), (300, ["1" * 300])],
                   "the dictionary finds the child; a comparison needs no more tokens than the child has", 3),
     ),
     Piece(
         "3.5", "insert", play_insert,
-        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45"]],
+        cases=[["123"], FORK],
         strategy=PROMPTS,
     ),
     Piece(
         "3.6", "match", asking("match"),
-        cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
-               (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"]),
-               (DEEP, ["1" * DEEP])],
+        cases=[(FORK, ["12378"]), (["12", "1234", "123456"], ["1234567"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down 300 nodes", [(300, ["1" * 300])],
                   "add each node's slots to one list: a new list for each node copies all earlier slots again"),
     ),
     Piece(
         "3.7", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
-        cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")],
-               [("123", "4"), ("129", "4")], [("12", "34"), ("123", "5")],
-               [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
+        cases=[[("12", "34")], [("12", "")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
         strategy=ANSWERED,
     ),
     Piece(
         "3.8", "pages_of", one_call("pages_of", names="tokens size"),
         cases=[([1, 2, 3, 4], 2)],
-        strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
+        strategy=st.tuples(st.lists(up_to(300), max_size=9), st.integers(1, 4)),
         cost=Cost("steps for 500 pages", [([*range(1000)], 2)],
                   "cut each page out of `tokens` itself: don't copy the remaining tokens for each page"),
     ),
@@ -169,10 +160,10 @@ def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
     return len((ends | forks) - {()})
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     nodes, has_cut, has_branch, is_asked = 0, False, False, False
-    for call, count in (frame.picture for frame in right.frames):
+    for call, count in right:
         made, nodes = count - nodes, count
         if call.verb == "insert":
             is_new = call.result.length > call.result.prefix_length
@@ -190,7 +181,7 @@ EXERCISES = (
     exercise(
         "3.9", "radix_nodes", radix_nodes,
         cases=[([],)],
-        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
+        strategy=st.tuples(st.lists(st.lists(up_to(1), max_size=5), max_size=5)),
     ),
     engine_hunt(
         "3.10", "careless_walk", ("3.4", "splits, and returns the lower part"),

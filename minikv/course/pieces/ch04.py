@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.admitting import play_admit, play_serve
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, edge, exercise, one_call
 from minikv.course.pieces.props import (
@@ -23,12 +23,13 @@ from minikv.course.pieces.props import (
     numbers,
     planted,
     preorder,
+    up_to,
 )
-from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import LockError
+from minikv.prefix.base_index import way_to
 
-_NUMBER = st.integers(0, 9)
+_NUMBER = up_to(9)
 _LOCKED = st.lists(PROMPT, max_size=3)
 
 
@@ -118,8 +119,8 @@ def play_recount(world: World, case: Any) -> Frames:
     nodes = preorder(root)
     for which, count in locks if nodes else ():
         node = nodes[which % len(nodes)]
-        while node.parent is not None:
-            node.locks, node = node.locks + count, node.parent
+        for each in way_to(node):
+            each.locks += count
     yield Shown("before", {"root": root})
     yield called(world, "recount", root=root, words=listed)
 
@@ -168,8 +169,7 @@ PIECES = (
     ),
     Piece(
         "4.3", "recount", play_recount,
-        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]),
-               (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
+        cases=[([], []), (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
                (["1", "12", "123", "45"], [(1, 1)]), (["12", "123", "45", "456"], [(0, 1)]),
                (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
@@ -178,13 +178,13 @@ PIECES = (
     ),
     Piece(
         "4.4", "split", play_locked_split,
-        cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
-               (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0), (["123"], None, 0, 0)],
+        cases=[(["12345"], ["12345"], 0, 1), (["123"], ["123", "123"], 0, 0), (FORK, ["12345"], 0, 0),
+               (["123"], None, 0, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
     ),
     Piece(
         "4.5", "pages_needed", one_call("pages_needed", names="length found size"),
-        cases=[(3, 0, 1), (8, 4, 4), (9, 8, 4), (2**60 + 1, 0, 2)],
+        cases=[(3, 0, 1), (2**60 + 1, 0, 2)],
         strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
                            st.integers(1, 40), _NUMBER, st.integers(1, 5)),
     ),
@@ -197,13 +197,13 @@ PIECES = (
     ),
     Piece(
         "4.7", "serve", play_serve,
-        cases=[(6, ["123"]), (6, ["123", "12"]), (5, ["123", 0, "12367"])],
+        cases=[(6, ["123"]), (5, ["123", 0, "12367"])],
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
     ),
     Piece(
         "4.8", "return_receipt", play_return_receipt,
         cases=[([1], [0])],
-        strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
+        strategy=st.tuples(st.lists(up_to(2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
     ),
 )  # fmt: skip
 
@@ -229,9 +229,9 @@ def how_many_fit(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return len(waiting)
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
-    verbs = [call.verb for call in calls_of(right)]
+    verbs = [call.verb for call, _ in right]
     if "unlock" not in verbs:
         return "both versions lock correctly: the careless line runs when somebody unlocks"
     if "acquire" not in verbs or "insert" not in verbs[verbs.index("acquire") :]:
@@ -239,18 +239,15 @@ def _advice(right: Played) -> str | None:
     return None
 
 
-def _praise(careless: Played) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also made the careless cache give back what somebody still holds."""
-    held = {call.result: call for call in calls_of(careless) if call.verb == "acquire"}
-    for call in calls_of(careless):
+    held = {call.result: call for call, _ in careless if call.verb == "acquire"}
+    for call, _ in careless:
         if call.verb == "unlock":
             held.pop(call.arguments["handle"], None)
     for handle, call in held.items():
-        node = handle.node
-        while node.parent is not None:
-            if node.locks <= 0:
-                return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
-            node = node.parent
+        if any(node.locks <= 0 for node in way_to(handle.node)):
+            return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
     return "Can you make it give back a lock that another holds?"
 
 

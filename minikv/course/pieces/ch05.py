@@ -8,21 +8,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import RETURNED
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle
+from minikv.course.pieces.props import DEEP, FORK, filled_cache, numbers, planted, preorder, shuffle, up_to
 from minikv.course.pieces.showing import picture_of_ring
-from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
 from minikv.errors import OutOfPages
+from minikv.prefix.base_index import way_to
 from minikv.testing.attempt import arguments
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
 _STEPS = "steps in a ring of 200 nodes"
 _TWINS = ["1", "12", "13"]
-_SOME = st.lists(st.integers(0, 4), max_size=2)
+_SOME = st.lists(up_to(4), max_size=2)
 
 
 def ring_of(world: World, nodes: Sequence[Any]) -> Any:
@@ -69,8 +69,8 @@ def play_touch(world: World, case: Any) -> Frames:
     nodes = preorder(root)
     for number in locked:
         node = nodes[number % len(nodes)]
-        while node.parent is not None:
-            node.locks, node = node.locks + 1, node.parent
+        for each in way_to(node):
+            each.locks += 1
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
     yield Shown("before", {"root": root, "ring": ring})
     for number in touched:
@@ -150,14 +150,14 @@ PIECES = (
     Piece(
         "5.1", "link", play_link,
         cases=[(0, 1)],
-        strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
+        strategy=st.tuples(up_to(5), st.integers(1, 4)),
         cost=Cost(_STEPS, [(200, 1)],
                   "`ring.older` is the newest node: you don't have to go around"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
         cases=[(1, [0])],
-        strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
+        strategy=st.tuples(up_to(5), st.lists(up_to(5), min_size=1, max_size=4)),
         cost=Cost(_STEPS, [(200, [100])],
                   "`node` knows its two neighbors: nothing is searched"),
     ),
@@ -165,18 +165,17 @@ PIECES = (
         "5.3", "touch", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]),
                (["1", "12", "123"], [], [2]), (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
-        strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
+        strategy=st.tuples(_PROMPTS, st.lists(up_to(9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
         cost=Cost(_STEPS, [(_MANY, [], [100])],
                   "only the nodes from this one up to the root move: nothing else is looked at"),
     ),
     Piece(
         "5.4", "evict", play_evict,
-        cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
-               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
+        cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
                (1, ["1", "12", "3"], [], [0], [2]), (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
-                           st.lists(st.integers(0, 5), min_size=1, max_size=3)),
+                           st.lists(up_to(5), min_size=1, max_size=3)),
         cost=Cost("steps in a cache of 200 leaves",
                   [(1, _MANY, [], range(200)[::-1], [1]), (1, _MANY, [], [], [150])],
                   "take the oldest node, find it by its first token, and extend one list: don't look at other nodes"),
@@ -193,7 +192,7 @@ PIECES = (
         "5.6", "make_room", play_make_room,
         cases=[(4, 1, ["12"], [], [3]), (6, 2, ["1234", "5678"], [], [3, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
-                           st.lists(st.integers(0, 9), min_size=1, max_size=3)),
+                           st.lists(up_to(9), min_size=1, max_size=3)),
     ),
 )  # fmt: skip
 
@@ -237,10 +236,10 @@ def play_rings(world: World, case: str) -> Frames:
         yield Shown(done, {RETURNED: found})
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """Return a hint about what a harmless script does not do yet."""
     back, gone, used = list[Any](), False, False
-    for call in calls_of(right):
+    for call, _ in right:
         if call.verb == "unlock":
             back.append(call.arguments["handle"])
         elif call.verb == "evict":

@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise, one_call
-from minikv.course.pieces.props import DEEP, each_in, listed, numbers
+from minikv.course.pieces.props import DEEP, each_in, listed, numbers, up_to
 from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
@@ -135,10 +135,9 @@ def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Frames:
     yield Shown(caption, {RETURNED: world["load_or_compute"](*case)})
 
 
-_SLOT, _POWER = st.integers(0, 6), st.sampled_from([1, 2, 4])
-_PAIRS = st.lists(st.tuples(_SLOT, _SLOT), max_size=6, unique_by=lambda pair: pair[1])
+_PAIRS = st.lists(st.tuples(up_to(6), up_to(6)), max_size=6, unique_by=lambda pair: pair[1])
 _MOVES = _PAIRS.map(lambda found: ([source for source, _ in found], [target for _, target in found]))
-_SMALL = st.integers(0, 6)  # with powers of 2 to divide by, no rounding decides
+_SMALL, _POWER = up_to(6), st.sampled_from([1, 2, 4])  # with powers of 2 to divide by, no rounding decides
 _LLAMA = (16.06e9, 262144, 400e12)  # FLOPs
 
 PIECES = (
@@ -146,17 +145,17 @@ PIECES = (
         "6.1", "boxes", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
         cases=[("page", [0], 1, 3)],
         strategy=st.tuples(st.sampled_from(["page", "layer"]),
-                           st.lists(st.integers(0, 6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
+                           st.lists(up_to(6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
     ),
     Piece(
         "6.2", "runs", play_runs,
-        cases=["4", "456", "4561", [1000, 1001], range(DEEP)],
+        cases=["4", "4561", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(
         "6.3", "gather", play_gather,
         cases=[[(4, 3)]],
-        strategy=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4),
+        strategy=st.lists(st.tuples(up_to(8), st.integers(1, 4)), max_size=4),
     ),
     Piece(
         "6.4", "load_or_compute", play_load_or_compute,
@@ -253,8 +252,7 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
 EXERCISES = (
     exercise(
         "6.5", "moves", moves,
-        cases=[("0", "1"), ("2", "2"), ("012", "123"), ("123", "012"), ("01", "10"), ("00", "12"),
-               ("0123", "1032"), ("010", "102")],
+        cases=[("0", "1"), ("01", "10"), ("00", "12"), ("0123", "1032")],
         strategy=_MOVES,
         play=play_moves,
     ),

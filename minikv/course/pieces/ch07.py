@@ -10,11 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Raised
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise, result_of
-from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of
-from minikv.course.pieces.trial import Played
+from minikv.course.pieces.props import each_in, numbers, shuffle, steps_of, up_to
 from minikv.engine import World, engine_world, ours
 from minikv.engine.shells import SequenceShell, faults, name_of
 from minikv.errors import OutOfPages
@@ -22,12 +21,12 @@ from minikv.testing.attempt import type_of
 from minikv.testing.canary import Canary
 
 _STEPS = "advance", "advance", "truncate", "checkpoint", "checkpoint", "finish", "abort"
-_WHO = st.integers(0, 3)
+_WHO = up_to(3)
 _TOKENS = st.one_of(st.text("01", min_size=1, max_size=7), st.text("01", max_size=3).map("0011".__add__))
 _STEP = st.one_of(
     st.builds("start {} {}".format, _TOKENS, st.sampled_from(["", "", "B"])),
     st.builds("extend {} {}".format, _WHO, _TOKENS),
-    st.builds("{} {} {}".format, st.sampled_from(_STEPS), _WHO, st.integers(0, 9)),
+    st.builds("{} {} {}".format, st.sampled_from(_STEPS), _WHO, up_to(9)),
 )
 _SIZES = st.integers(4, 9), st.integers(1, 3)
 _DAY = st.tuples(*_SIZES, st.lists(_STEP, min_size=4, max_size=14).map(", ".join))
@@ -103,8 +102,7 @@ def fault_in(manager: Any) -> str:
 def play_owners(world: World, case: Any) -> Frames:
     """A day by our own pieces, with mistakes: pages get lost, or are freed in use, or the cache gets a request's."""
     num_pages, page_size, day = case
-    engine = engine_world()
-    manager = engine["CacheManager"](num_pages, page_size)
+    manager = engine_world()["CacheManager"](num_pages, page_size)
     shuffle(pool := manager.pool)
     for verb, *what in steps_of(day):
         if verb == "lose":
@@ -189,13 +187,12 @@ def _changes(order: str) -> int:
     return sum(one != other for one, other in itertools.pairwise(order))
 
 
-def _advice(right: Played) -> str | None:
+def _advice(right: CallsMade) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = calls_of(right)
-    aborted = [call.arguments["sequence"] for call in calls if call.verb == "abort"]
+    aborted = [call.arguments["sequence"] for call, _ in right if call.verb == "abort"]
     if not aborted:
         return "the careless line runs when a request aborts"
-    before = [call.verb for call in calls if call.arguments.get("sequence") in aborted]
+    before = [call.verb for call, _ in right if call.arguments.get("sequence") in aborted]
     if "checkpoint" not in before:
         return "without a checkpoint, all that was taken at the start is still its own"
     if "advance" not in before[: before.index("checkpoint")]:
@@ -203,9 +200,9 @@ def _advice(right: Played) -> str | None:
     return "one and the same request must checkpoint and abort, and it must have something new to publish"
 
 
-def _praise(careless: Played) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also made the manager hand out a page that the cache still holds."""
-    manager = calls_of(careless)[0].thing
+    manager = careless[0][0].thing
     held = {page for node in manager.cache.nodes() for page in node.slots}
     for sequence in manager.running:
         for page in sequence.row[sequence.shared :]:
@@ -218,7 +215,7 @@ EXERCISES = (
     exercise(
         "7.4", "orders", orders,
         cases=[(1, 0), (0, 2), (1, 1), (2, 1), (2, 2), (0, 0)],
-        strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+        strategy=st.tuples(up_to(4), up_to(4)),
     ),
     engine_hunt(
         "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),

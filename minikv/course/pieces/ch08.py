@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import listed, numbers, shuffle, steps_of
+from minikv.course.pieces.props import listed, numbers, shuffle, steps_of, up_to
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
 from minikv.serving import SamplingParams
@@ -189,7 +189,7 @@ PIECES = (
         "8.3", "schedule", play_schedule,
         cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0),
                ("05", 8)],
-        strategy=st.tuples(st.text("01123456789", max_size=6), st.integers(0, 12)),
+        strategy=st.tuples(st.text("01123456789", max_size=6), up_to(12)),
         cost=Cost("steps for 8 requests", [([100] * 8, 700)], "give each request its tokens at once, not one by one"),
     ),
     Piece("8.4", "run_step", play_serving, _SERVICES, _SERVICE),
@@ -282,7 +282,7 @@ EXERCISES = (
     exercise(
         "8.5", "let_in", let_in,
         cases=[([3], 0)],
-        strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
+        strategy=st.tuples(st.lists(up_to(3), max_size=6), up_to(3)),
     ),
     call_hunt(
         "8.6", "careless_finished", "it waits at the end of the line", finished, advice=_advice,

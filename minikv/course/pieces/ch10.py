@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observer import ALL_RIGHT, RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import DEEP, numbers
+from minikv.course.pieces.props import DEEP, numbers, up_to
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
@@ -195,7 +195,7 @@ PIECES = (
     Piece(
         "10.3", "give_back", play_give_back,
         cases=[(1, "1k 1k 1k", False)],
-        strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
+        strategy=st.tuples(up_to(2), _REQUEST, st.booleans()),
         cost=Cost("steps beside a queue of 1,000 blocks", [(1000, "1k " * 100, False), (1000, "1k", False)],
                   "`users` says whether a block joins the queue, and `key` at which end: don't search the queue"),
     ),
@@ -265,7 +265,7 @@ EXERCISES = (
     exercise(
         "10.5", "hit_tokens", hit_tokens,
         cases=[([[1, 2, 3], [1, 2, 3]], 2)],
-        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
+        strategy=st.tuples(st.lists(st.lists(up_to(1), max_size=7), max_size=5), st.integers(1, 4)),
     ),
     exercise(
         "10.6", "lazy_hit", lazy_hit,

@@ -9,15 +9,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
-from minikv.course.pieces.props import bracketed, shuffle, steps_of
-from minikv.course.pieces.trial import Played
+from minikv.course.pieces.props import bracketed, shuffle, steps_of, up_to
 from minikv.course.pieces.worlds import rebound
 from minikv.engine import World, engine_world
 
 _PAGES = 7
-_NUMBER = st.integers(0, 3)
+_NUMBER = up_to(3)
 _VERB = st.sampled_from(["append", "append", "fork", "attach", "detach"])
 _STEPS = st.lists(st.builds("{} {} {}".format, _VERB, _NUMBER, _NUMBER), max_size=5).map(", ".join)
 _THREE = "2, append 0 3"  # pages of 2; a: [A B] [C .]
@@ -156,19 +155,19 @@ PIECES = (
     Piece(
         "11.2", "drop_pages", play_drop_pages,
         cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0"],
-        strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, st.integers(0, 2)), max_size=3)
+        strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, up_to(2)), max_size=3)
                       .map(", ".join)),
     ),
     Piece(
         "11.3", "own_pages", play_own_pages,
         cases=[f"{_FORKED}, ask 1 1", f"{_FORKED}, ask 0 2", f"{_FORKED}, ask 1 12",
                f"{_FORKED}, ask 1 11", "2, append 0 5, fork 0, ask 1 1"],
-        strategy=_day("ask {} {}", _NUMBER, st.integers(0, 9)),
+        strategy=_day("ask {} {}", _NUMBER, up_to(9)),
     ),
     Piece(
         "11.4", "settle_draft", play_settle_draft,
         cases=[f"{_THREE}, ask 0 4 2"],
-        strategy=_day("ask {} {} {}", _NUMBER, st.integers(0, 5), st.integers(0, 5)),
+        strategy=_day("ask {} {} {}", _NUMBER, up_to(5), up_to(5)),
     ),
 )  # fmt: skip
 
@@ -211,10 +210,10 @@ VERSIONS = "ABC"
 _STILL_THERE = "the page still holds what it held: let others write to every free page in between"
 
 
-def _advice(right: Played) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = [call for call in calls_of(right) if call.arguments["version"] == "B"]
-    if not calls and right.frames:
+    calls = [call for call, _ in right if call.arguments["version"] == "B"]
+    if not calls and right:
         return "the versions that you called work, whatever you call: read the rest again"
     ended, again, long = False, False, False
     seen = set[tuple[int, ...]]()
@@ -235,7 +234,7 @@ EXERCISES = (
     exercise(
         "11.5", "pages_of_answers", pages_of_answers,
         cases=[(5, [1], 2), (5, [0], 2)],
-        strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
+        strategy=st.tuples(up_to(9), st.lists(up_to(5), min_size=1, max_size=4), st.integers(1, 4)),
     ),
     engine_hunt(
         "11.6", "one_of_three", ("11.6", "B forgets one page alone"),

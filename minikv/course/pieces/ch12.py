@@ -9,16 +9,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.piece import Cost, Frames, Piece, called, exercise
-from minikv.course.pieces.props import DEEP, in_any_order, listed, used_slots
-from minikv.course.pieces.trial import Played
+from minikv.course.pieces.props import DEEP, in_any_order, listed, up_to, used_slots
 from minikv.engine import World
 
 _LIVE = st.text(".x", max_size=9)  # which slots of a path have a window: x has one, a dot has none
 _WINDOW = st.integers(1, 4)
 _EDGE = st.tuples(st.text("xx.p", min_size=1, max_size=5), st.booleans())  # p: a slot with a window and a pin
-_HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
+_HELD = st.lists(st.lists(up_to(7), unique=True, max_size=6), min_size=1, max_size=4)
 _EDGES = [[tens + ones for ones in (1, 0, 4, 2, 3)] for tens in (20, 0, 30, 10)]
 _TWICE = [51, 53, 50, 54, 52]
 _ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
@@ -105,9 +104,9 @@ def windows_to_keep(ends: Sequence[int], window: int) -> int:
     return len(kept)
 
 
-def _advice(right: Played) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    verbs = [call.verb for call in calls_of(right)]
+    verbs = [call.verb for call, _ in right]
     if "leave" not in verbs:
         return "locking is correct in both: the careless line runs when somebody unlocks"
     if "free_windows" not in verbs:
@@ -136,17 +135,16 @@ def _tree(world: World) -> Any:
     return Tree()
 
 
-def _praise(careless: Played) -> str:
+def _praise(careless: CallsMade) -> str:
     """Return whether a script that found the bug also took the pin of another request."""
     held = list[list[int]]()
-    for frame in careless.frames:
-        call = frame.picture[0]
+    for call, pins in careless:
         if call.verb == "find" and call.result:
             held.append(call.result[1])
         elif call.verb == "leave":
             held = [receipt for receipt in held if receipt is not call.arguments["receipt"]]
         needed = Counter(slot for receipt in held for slot in receipt)
-        if any(frame.seen["tree.pins"].get(slot, 0) < count for slot, count in needed.items()):
+        if any(pins.get(slot, 0) < count for slot, count in needed.items()):
             return "And it took the pin of another request!"
     return "Can you make it take the pin of another request?"
 
@@ -155,12 +153,12 @@ EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
         cases=[([8], 4)],
-        strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
+        strategy=st.tuples(st.lists(up_to(20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
         Calls(_tree, ("serve", "find", "leave", "free_windows"),
-              seen=lambda tree: {"tree.pins": tree.pins}),
+              seen=lambda tree: {"tree.pins": tree.pins}, note=lambda tree: dict(tree.pins)),
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, called
-from minikv.course.pieces.props import DEEP, in_any_order, listed
+from minikv.course.pieces.props import DEEP, in_any_order, listed, up_to
 from minikv.engine import World
 from minikv.prefix import RadixCache
 from minikv.tokens import pack
@@ -21,7 +21,7 @@ from minikv.traffic import TraceRequest, replay
 
 _PROMPTS = st.lists(st.text("01-", min_size=1, max_size=6), max_size=9).map(" ".join)
 _HITS = st.sampled_from(range(1, 40, 2))  # odd: then no two leaves tie
-_LEAF = st.tuples(_HITS, st.integers(0, 300) | st.integers(0, 10_000_000))  # its hits and its last use
+_LEAF = st.tuples(_HITS, up_to(300) | up_to(10_000_000))  # its hits and its last use
 _DEEP = "1" * DEEP
 _A_NUMBER, MOST_BITS = Words("a number"), 1024
 

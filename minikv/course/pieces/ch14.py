@@ -8,19 +8,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import RETURNED, Words
 from minikv.course.pieces.piece import Cost, Frames, Piece, Play, Shown, exercise, new_result, one_call
-from minikv.course.pieces.props import shuffle
-from minikv.course.pieces.trial import Played
+from minikv.course.pieces.props import shuffle, up_to
 from minikv.engine import World
 
 # a prompt, how many first blocks are on the device, in host memory; locked last ones
 Planted = tuple[str, int, int, int]
 _PROMPT = st.text("ab", min_size=1, max_size=4)
-_HELD = st.lists(st.tuples(_PROMPT, st.integers(0, 4), st.integers(0, 4), st.sampled_from([0, 0, 0, 1, 2])), max_size=4)
-_FEW, _SMALL, _POWER = st.integers(0, 3), st.integers(0, 6), st.sampled_from([1, 2, 4])
-_LOADS = st.lists(st.integers(0, 9), max_size=5)
+_HELD = st.lists(st.tuples(_PROMPT, up_to(4), up_to(4), st.sampled_from([0, 0, 0, 1, 2])), max_size=4)
+_FEW, _SMALL, _POWER = up_to(3), up_to(6), st.sampled_from([1, 2, 4])
+_LOADS = st.lists(up_to(9), max_size=5)
 _SECONDS = _LOADS.map(lambda loads: (loads, [(3 * load + 2) % 7 for load in loads]))  # to load, and to compute
 
 
@@ -179,10 +178,9 @@ def blocks_to_load(loads: Sequence[float], computes: Sequence[float]) -> int:
     return min(range(len(loads) + 1), key=lambda count: max(sum(loads[:count]), sum(computes[count:])))
 
 
-def _advice(right: Played) -> str:
+def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    calls = calls_of(right)
-    if not any(call.result and call.result[1] for call in calls):
+    if not any(call.result and call.result[1] for call, _ in right):
         return "nothing was loaded: serve a prompt, then others until it has left the device, and then the prompt again"
     return "the host pages of the load were not in anybody's way: let host memory be full when the load makes room"
 

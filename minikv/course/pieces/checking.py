@@ -19,7 +19,7 @@ from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, reached, re
 from minikv.course.pieces.record import set_old_aside as set_old_files_aside
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Difference, Verdict, cases_tried, judge
-from minikv.course.pieces.worlds import rebound, reference_world, session, world_for
+from minikv.course.pieces.worlds import ipython, rebound, reference_world, session, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text, held, is_judges
 
@@ -83,7 +83,7 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
 
 def _watch_cells() -> None:
     """In IPython, look at how each cell ends."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = ipython()
     if shell is not None and name_pieces not in shell.events.callbacks["post_run_cell"]:
         shell.events.register("post_run_cell", name_pieces)
 

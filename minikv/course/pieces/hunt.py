@@ -141,6 +141,7 @@ class Earlier(NamedTuple):
 
 
 Script = Sequence[tuple[str, Mapping[str, Any]]]  # the verbs and the arguments of calls, those of earlier calls as such
+CallsMade = Sequence[tuple[Call, Any]]  # of a script that was played, each call with its note
 
 
 @dataclass(frozen=True)
@@ -197,9 +198,9 @@ class Calls:
         result = Raised.of(call.error, [Exception]) if call.error else self.result(call.thing, call.result)
         return Shown(more + words, {RETURNED: result, **self.seen(call.thing)}, (call, self.note(call.thing)))
 
-    def subject(self, case: Any, played: Played) -> Any:
-        """Return what `advice` and `praise` look at: the script as it was played."""
-        return played
+    def subject(self, case: Any, played: Played) -> CallsMade:
+        """Return what `advice` and `praise` look at: the calls of the script, as they were played."""
+        return [frame.picture for frame in played.frames]
 
     def is_valid(self, right: Played) -> bool:
         """A script may end in an error that the careless code does not raise."""
@@ -254,11 +255,6 @@ def _as_argument(value: Any) -> Any:
         return Words(f"request {value.number}")
     words = in_words(value)
     return Words(f"match {words}") if isinstance(words, list) and hasattr(value, "length") else words
-
-
-def calls_of(played: Played) -> list[Call]:
-    """The calls of a script that was played."""
-    return [frame.picture[0] for frame in played.frames]
 
 
 def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:

@@ -163,7 +163,7 @@ def hint(label: object = "") -> None:
     """
     if (piece := _named(label)) is None:
         return
-    step = session.hints_given.get(piece.id, 0)
+    step = session.hints_given[piece.id]
     if step < len(piece.hints):
         print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
     else:

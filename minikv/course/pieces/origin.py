@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from minikv.course.pieces.worlds import ipython
 from minikv.engine import World, classes_for, engine_sections, given, sections
 from minikv.files import replace
 
@@ -55,10 +56,8 @@ def cell_of(answer: Any, name: str) -> str:
 
 def _remembered() -> list[str]:
     """The cells that were run, the newest first; none outside IPython."""
-    if "IPython" not in sys.modules:
-        return []
-    shell = sys.modules["IPython"].get_ipython()
-    return list(reversed(shell.user_ns.get("In", []))) if shell is not None else []
+    shell = ipython()
+    return shell.user_ns.get("In", [])[::-1] if shell is not None else []
 
 
 def parts(text: str) -> list[ast.stmt]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -133,8 +134,7 @@ def exercise(
     A tuple is as good as a list.
     """
     if play is None:
-        code = reference.__code__
-        play = one_call(name, *errors, names=" ".join(code.co_varnames[: code.co_argcount]), words=listed)
+        play = one_call(name, *errors, names=" ".join(inspect.signature(reference).parameters), words=listed)
     return Piece(id, name, play, cases, strategy, reference=reference)
 
 

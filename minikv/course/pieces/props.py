@@ -23,6 +23,15 @@ FORK = ["12345", "12378"]
 DEEP = 2000  # in the place of prompts: a path of so many nodes
 
 
+def up_to(most: int) -> st.SearchStrategy[int]:
+    """Cases make a number from 0 to `most` of it.
+
+    >>> up_to(3)
+    integers(min_value=0, max_value=3)
+    """
+    return st.integers(0, most)
+
+
 def numbers(prompt: Iterable[Any]) -> list[Any]:
     """The tokens of a prompt; large ones are new objects, each time, and so are pages, which stay tuples.
 

@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
@@ -18,22 +17,22 @@ from minikv.testing.attempt import attempt
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-@dataclass
 class Session:
     """The state of a notebook's session; `begin` starts another one."""
 
-    opened: set[int] = field(default_factory=set)  # the chapter that has begun
-    accepted: dict[str, Any] = field(default_factory=dict)  # by piece, the learner's newest right answer
-    aside: set[str] = field(default_factory=set)  # pieces of the learner's file that no longer pass
-    waiting: dict[str, dict[str, str]] = field(default_factory=dict)  # right pieces that do not fit the file yet
-    guesses: dict[str, Any] = field(default_factory=dict)  # by label
-    votes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # pressed, by label
-    hints_given: dict[str, int] = field(default_factory=dict)  # by piece, how many
-    advised: set[str] = field(default_factory=set)  # the advice that was given
+    def __init__(self, *opened: int):
+        self.opened = {*opened}  # the chapter that has begun
+        self.accepted = dict[str, Any]()  # by piece, the learner's newest right answer
+        self.aside = set[str]()  # pieces of the learner's file that no longer pass
+        self.waiting = dict[str, dict[str, str]]()  # right pieces that do not fit the file yet
+        self.guesses = dict[str, Any]()  # by label
+        self.votes = defaultdict[str, Counter[str]](Counter)  # pressed, by label
+        self.hints_given = Counter[str]()  # by piece, how many
+        self.advised = set[str]()  # the advice that was given
 
     def begin(self, chapter: int) -> None:
         """Forget everything, and open a chapter."""
-        vars(self).update(vars(Session({chapter})))
+        vars(self).update(vars(Session(chapter)))
 
 
 session = Session()
