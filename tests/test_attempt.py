@@ -138,7 +138,7 @@ def test_a_limit_that_passes_as_the_call_ends_stays_in_here(monkeypatch, lands):
     assert times[0] not in time_limit._WATCHDOG._limits
 
 
-# -- the time limit: it stops an endless loop, and nothing of it is left afterwards ------------------------------------
+# -- the time limit: it stops an endless loop, and none of it is left afterwards ------------------------------------
 
 
 def run(code, seconds=0.1):

@@ -70,7 +70,7 @@ def test_a_call_that_changes_nothing_is_no_frame():
         pool.free(cache.evict(0))
         pool.alloc(0)
         cache.evict(1)
-    assert words(film) == ["start", "match [1 2]: nothing of it is cached", "evict 1: nothing can leave the cache"]
+    assert words(film) == ["start", "match [1 2]: none of it is cached", "evict 1: nothing can leave the cache"]
 
 
 def test_what_was_written_into_a_row_is_marked():
@@ -145,11 +145,11 @@ def test_a_managers_steps_belong_to_its_own_operation():
         with pytest.raises(OutOfPages):
             manager.start(list(range(10)))
     assert [(frame.op, frame.inner) for frame in film][1:] == [
-        ("start [1 2]", ("match [1 2]: nothing of it is cached", "alloc 2: slots 0-1")),
+        ("start [1 2]", ("match [1 2]: none of it is cached", "alloc 2: slots 0-1")),
         ("finish [1 2]", ("insert [1 2]: 2 tokens are new",)),
         ("start [1 2 3]", ("match [1 2 3]: 2 of 3 tokens are cached", "alloc 1: slot 2")),
         ("drop 1", ("evict 1: 2 tokens left the cache, slots 0-1", "free slots 0-1: 7 of 8 are free now")),
-        ("start [0 1 2 3 … 6 7 8 9 (10 in all)]", ("match [0 1 2 3 … 6 7 8 9 (10 in all)]: nothing of it is cached",
+        ("start [0 1 2 3 … 6 7 8 9 (10 in all)]", ("match [0 1 2 3 … 6 7 8 9 (10 in all)]: none of it is cached",
          "alloc 10 raised OutOfPages: 10 pages needed, but only 7 free")),
     ]  # fmt: skip
     assert marks(film.at(3)) == {"[1 2]": ["matched"]}
@@ -367,7 +367,7 @@ def test_why_tells_a_slots_life():
         "slot 3: taken by step 1 (alloc 4) · cached by step 2 in node 1 (insert [1 2 3 4]) · "
         "evicted by step 8 (evict 2) · freed by step 9"
     )
-    assert film.why(0).events[-1] == "split to node 2 at step 3"
+    assert film.why(0).events[-1] == "split off to node 2 at step 3"
     assert repr(film.why(7)) == "slot 7: free from the start"
     with pytest.raises(ValueError, match=r"slot is 8: this film saw slots 0 to 7"):
         film.why(8)
@@ -449,7 +449,7 @@ def test_a_learners_own_tree_is_filmed():
     assert marks(film.at(2)) == {"[1 2]": ["matched", "split"], "[3]": ["split"]}
     assert marks(film.at(4)) == {"[4]": ["evicted"]}
     assert [view.id for view in film.at(3).nodes] == [0, 1, 2, 3]
-    assert film.why(9).events[-1] == "split to node 2 at step 2"
+    assert film.why(9).events[-1] == "split off to node 2 at step 2"
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_a_learners_own_tree_is_filmed():
     [
         ([7, 8], ": 2 of 3 tokens are cached"),
         (([7], object()), ": 1 of 3 tokens is cached"),
-        ([], ": nothing of it is cached"),
+        ([], ": none of it is cached"),
         *(((2, None), ""), ([object()], ""), (None, ""), (3, "")),
     ],
 )

@@ -131,7 +131,7 @@ BUDGETS = {
     # One file per command.
     "cli": 6_491,
     # What checks any of these.
-    "testing": 32_884,
+    "testing": 32_875,
     # How answers are judged.
     "course: pieces": 59_437,
     # How a cache is shown.
@@ -139,7 +139,7 @@ BUDGETS = {
     # The playground, the chat and the class report.
     "course: the rest": 8_170,
     # What makes the figures and pictures of the chapters.
-    "assets": 15_471,
+    "assets": 15_464,
     # The project next door: why prompts miss, and how much cache traffic needs.
     "tools": 58_882,
 }

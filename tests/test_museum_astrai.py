@@ -71,7 +71,7 @@ def touch_the_parent_first(ring, node):
 
 
 def a_prompt_too_long_keeps_its_beginning(make):
-    """A13: a prompt with more tokens than the capacity evicts its own first tokens, and nothing of it is found."""
+    """A13: a prompt with more tokens than the capacity evicts its own first tokens, and none of it is found."""
     cache = make(2, max_nodes=3)
     serve(cache, [1, 2, 3, 4, 5])
     assert len(cache.find([1, 2, 3, 4, 5])) == 3

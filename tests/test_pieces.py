@@ -1659,6 +1659,17 @@ def test_each_press_is_a_vote_the_last_one_is_the_guess_and_none_in_the_cell_lea
     assert not session.votes
 
 
+def test_a_refused_press_leaves_the_guess_and_a_new_session_counts_anew(pressed):
+    guess("3.z", "how many?", None)
+    press = pressed[-1][2]
+    press("4")
+    assert press("").startswith("◇ 3.z: no guess yet.")
+    assert session.guesses["3.z"].said == 4
+    begin(3, {})
+    press("4"), press("4")
+    assert session.votes["3.z"] == {"4": 2}
+
+
 class Shell:
     """An IPython that writes down what it is given to show."""
 

@@ -951,3 +951,29 @@ def test_a_film_that_plays_when_another_reel_comes_stops_at_that_ones_step(grown
     assert one.get_attribute("data-step") == "3"
     assert one.page.evaluate("model_one.get('index')") == 3
     assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
+
+
+def test_another_reel_keeps_the_focus_and_the_large_setting(widget):
+    cache = RadixCache()
+    with record(cache) as film:
+        cache.insert([1, 2], [0, 1])
+    tab = widget(film.player().reel)
+    page, one = tab.page, tab.page.locator("#one")
+    one.locator("[data-testid=large]").click()
+    one.locator("[data-testid=next]").focus()
+    page.evaluate("reel => { model_one.set('reel', reel); heard.one(); }", film.reel.as_dict())
+    assert page.evaluate("document.activeElement.dataset.testid") == "next"
+    assert one.locator("[data-testid=large]").get_attribute("aria-pressed") == "true"
+
+
+def test_space_opens_the_fold_of_what_was_called(widget):
+    manager = CacheManager(8)
+    with record(manager) as film, manager.request([1, 2, 3]) as sequence:
+        manager.advance(sequence)
+    tab = widget(film.player().reel)
+    one = tab.page.locator("#one")
+    one.locator("[data-testid=next]").click()
+    one.locator("summary").focus()
+    tab.page.keyboard.press(" ")
+    assert one.locator("details").evaluate("e => e.open")
+    assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"

@@ -125,7 +125,7 @@ def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
 def test_the_unaligned_tail_needs_a_page_and_gives_it_back():
     live = LiveCache(Settings(page_size=4, capacity=3))
     live.do(Step("insert", "1 2 3 4 5 6 7 8 9 10"))
-    assert live.film.at(-1).words.endswith(": nothing of it is cached; 8 tokens are new, the last 2 fill no page")
+    assert live.film.at(-1).words.endswith(": none of it is cached; 8 tokens are new, the last 2 fill no page")
     assert live.manager.pool.num_free == 1
     with pytest.raises(OutOfPages, match="3 pages needed, but only 2 free"):
         LiveCache(Settings(page_size=4, capacity=2)).do(Step("insert", "1 2 3 4 5 6 7 8 9 10"))
@@ -135,7 +135,7 @@ def test_the_words_of_a_step_are_what_it_called_whatever_is_typed():
     history = History()
     history.do(Step("insert", "a: b"), Step("start", "a: b"), Step("lock", "a: b"), Step("unlock", "1 'a: b'"))
     assert words(history) == [
-        "insert 'a: b': nothing of it is cached; 4 tokens are new",
+        "insert 'a: b': none of it is cached; 4 tokens are new",
         "start 'a: b': all 4 tokens are cached",
         "lock 'a: b': all 4 tokens are cached; 4 tokens are protected from eviction now, 0 evictable",
         "unlock 1 'a: b': 4 tokens are protected from eviction now, 0 evictable",
@@ -180,7 +180,7 @@ def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
     history = History()
     history.do(*steps_in("insert 1 2, lock 1 2"))
     before = seen(history)
-    wanted = r"^step 2 \(lock \[1 2\]\) cannot be done then: there is nothing to lock: .*\. Undo it, or reset first$"
+    wanted = r"^step 2 \(lock \[1 2\]\) would fail: there is nothing to lock: .*\. Undo it or reset first$"
     with pytest.raises(ValueError, match=wanted):
         history.do(Step("set", "page_size 4"))
     assert seen(history) == before
@@ -189,7 +189,7 @@ def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
 def test_after_a_reset_what_came_before_does_not_bind():
     history = History()
     history.do(Step("insert", "1 2 3"), Step("reset"), *steps_in("set capacity 2, insert 5"))
-    assert words(history) == ["reset", "set capacity 2", "insert [5]: nothing of it is cached; 1 token is new"]
+    assert words(history) == ["reset", "set capacity 2", "insert [5]: none of it is cached; 1 token is new"]
     assert history.live.settings.capacity == history.live.manager.pool.size == 2
 
 
@@ -296,8 +296,8 @@ def test_scenes_keep_what_they_promise():
     assert "'the cat ' · n2 · slots 0-7 · matched · split" in told("two prompts share a prefix")[1]
     assert told("split under a lock")[1].count("locked ×1") == 2
     assert "[5 6] · n3 · slots 4-5 · evicted" in told("evict the tail first")[1]
-    assert "nothing of it is cached" in told("two namespaces")[1]
-    assert told("full: what may go?")[0].live.manager.pool.num_free == 0
+    assert "none of it is cached" in told("two namespaces")[1]
+    assert told("full: what can be evicted?")[0].live.manager.pool.num_free == 0
     for page_size in (1, 2):
         history, _ = told("pages of 4")
         history.do(Step("set", f"page_size {page_size}"))
@@ -330,16 +330,16 @@ def svgs(room):
 
 def test_buttons_do_what_they_say():
     room = playground(capacity=8)
-    assert press(room, "insert", "1 2 3") == "insert [1 2 3]: nothing of it is cached; 3 tokens are new"
+    assert press(room, "insert", "1 2 3") == "insert [1 2 3]: none of it is cached; 3 tokens are new"
     assert press(room, "match", "1 2 9") == "match [1 2 9]: 2 of 3 tokens are cached"
     assert (
         press(room, "lock")
         == "lock [1 2 9]: 2 of 3 tokens are cached; 2 tokens are protected from eviction now, 1 evictable"
     )
     assert room.controls["held"].options == ("1 [1 2 9]",)
-    assert press(room, "evict", tokens=3) == "evict 3: 1 token left the cache, slot 2; no more can"
+    assert press(room, "evict", tokens=3) == "evict 3: 1 token left the cache, slot 2; no more can leave"
     assert press(room, "unlock") == "unlock 1 [1 2 9]: 0 tokens are protected from eviction now, 2 evictable"
-    assert press(room, "insert", "1 2", namespace="B").startswith("insert [1 2] in 'B': nothing of it is cached; 2")
+    assert press(room, "insert", "1 2", namespace="B").startswith("insert [1 2] in 'B': none of it is cached; 2")
     assert press(room, "reset") == "reset"
     assert press(room, "undo") == "undo: reset"
     assert room.history.live.cache.total_size == 4
@@ -439,7 +439,7 @@ def test_bad_settings_are_said_and_the_field_goes_back():
         ("page_size", 0, "page_size is 0: a playground draws 1 to 64"),
         ("page_size", -3, "page_size is -3"),
         ("capacity", 100_000, "capacity is 100000: a playground draws 1 to 256"),
-        ("capacity", 2, "step 1 (insert [1 2 3]) cannot be done then: 3 pages needed, but only 2 free"),
+        ("capacity", 2, "step 1 (insert [1 2 3]) would fail: 3 pages needed, but only 2 free"),
     ]:
         before = room.text, room.controls[name].value
         room.controls[name].value = value
@@ -581,7 +581,7 @@ def test_text_is_shown_as_text_and_ids_as_ids():
     press(room, "insert", "1 2 3")
     assert "'hello world' · n1" in room.text
     assert "[1 2 3] · n2" in room.text
-    assert room.said == "insert [1 2 3]: nothing of it is cached; 3 tokens are new"
+    assert room.said == "insert [1 2 3]: none of it is cached; 3 tokens are new"
 
 
 def test_a_split_is_marked_and_what_was_evicted_stays_for_one_step():
@@ -613,7 +613,7 @@ def test_its_film_has_a_frame_for_each_step_and_can_be_played():
     for typed in ("1 2 3", "1 2 4"):
         press(room, "insert", typed)
     press(room, "undo")
-    captions = ["0. start", "1. insert [1 2 3]: nothing of it is cached; 3 tokens are new"]
+    captions = ["0. start", "1. insert [1 2 3]: none of it is cached; 3 tokens are new"]
     assert [frame.caption for frame in room.history.live.film] == captions
     assert room.history.live.film.player().reel["captions"] == captions
 
@@ -621,7 +621,7 @@ def test_its_film_has_a_frame_for_each_step_and_can_be_played():
 def test_requests_run_publish_and_end():
     room = playground(capacity=8, requests=True)
     held = room.controls["held"]
-    assert press(room, "start", "1 2 3") == "start [1 2 3]: nothing of it is cached"
+    assert press(room, "start", "1 2 3") == "start [1 2 3]: none of it is cached"
     assert "r1 runs  ..." in room.text
     assert press(room, "publish") == "publish r1 [1 2 3]: 3 tokens are new"
     assert press(room, "start", "1 2 9") == "start [1 2 9]: 2 of 3 tokens are cached"
@@ -632,7 +632,7 @@ def test_requests_run_publish_and_end():
     press(room, "match", "1")
     assert held.value == "r2 [1 2 9]"  # what was chosen stays chosen while it is there
     held.value = "r1 [1 2 3]"
-    assert press(room, "abort") == "abort r1 [1 2 3]"
+    assert press(room, "abort") == "abort r1 [1 2 3]: 1 token is unlocked"
     assert press(room, "finish") == "finish r2 [1 2 9]: 1 token is new, 2 were there already"
     check(room.history.live)
     assert room.history.live.cache.total_size == 4
@@ -673,13 +673,13 @@ REACHED = {
         ("lock", "1 2 3 4 5 6", "take two locks"), ("lock", "1 2 3 7 8 9", "")],
     "make admit refuse a prompt that would fit": [
         ("lock", "1 2 3 4", "nothing was refused"),
-        ("insert", "9 9 9 9 9 9 9 9 9", "would not fit even an empty pool"),
+        ("insert", "9 9 9 9 9 9 9 9 9", "would not fit even in an empty pool"),
         ("insert", "7 8 9 10 11", "")],
     "evict the prompt that was inserted last": [
         ("match", "1 1 1", "evict something"), ("match", "2 2 2", "evict something"), ("evict", 1, "")],
     "publish, hit, and abort": [
         ("start", "1 2 3 4", "no request has published"), ("publish", None, "no other prompt has hit"),
-        ("insert", "1 2 3 9", "was not aborted yet"), ("abort", None, "")],
+        ("insert", "1 2 3 9", "has not been aborted"), ("abort", None, "")],
 }  # fmt: skip
 
 
@@ -701,7 +701,7 @@ def test_a_goal_is_not_reached_by_something_like_it():
     press(room, "evict", tokens=3)
     assert "the prompt inserted last is still whole" in room.text
     press(room, "evict", tokens=9)
-    assert "an earlier prompt went too" in room.text
+    assert "an earlier prompt was evicted too" in room.text
     room = playground(goal="protect more than half with two locks")
     for prompt in ("1 2 3 4 5 6", "1 2 3 7 8 9", "20"):
         press(room, "lock", prompt)
@@ -709,7 +709,7 @@ def test_a_goal_is_not_reached_by_something_like_it():
     room = playground(goal="protect more than half with two locks")
     for prompt in ("1 2 3 4 5 6", "1 2 3"):
         press(room, "lock", prompt)
-    assert "8 slots or less are protected" in room.text
+    assert "only 8 slots or fewer are protected" in room.text
     with pytest.raises(ValueError, match=r"scene is 'none': expected one of .*, 'cut an edge in one step'"):
         playground(goal="none")
 
@@ -725,3 +725,28 @@ def test_a_goal_of_ones_own():
     assert room.text.startswith("goal: be empty (done, in 0 of your steps)")
     room.controls["scene"].value = scene
     assert "goal:" not in room.text
+
+
+def test_undo_leads_back_to_the_goal_that_was_there_before_another_scene():
+    room = playground(goal="cut an edge in one step")
+    room.controls["scene"].value = SCENES["split under a lock"]
+    assert "goal:" not in room.text
+    for _ in SCENES["split under a lock"].steps:
+        press(room, "undo")
+    assert room.scene is GOALS["cut an edge in one step"] is room.controls["scene"].value
+    assert room.text.startswith("goal: cut an edge in one step (not yet")
+
+
+def test_after_a_reset_all_steps_are_ones_own():
+    room = playground(goal="cut an edge in one step")
+    press(room, "reset")
+    press(room, "insert", "1 2 3")
+    press(room, "insert", "1 2 4")
+    assert room.text.startswith("goal: cut an edge in one step (done, in 3 of your steps)")
+
+
+def test_a_prompt_is_looked_for_in_its_own_namespace():
+    room = playground(goal="evict the prompt that was inserted last")
+    press(room, "insert", "4 4 4", namespace="B")
+    press(room, "evict", tokens=0)
+    assert "the prompt inserted last is still whole" in room.text

@@ -103,7 +103,7 @@ def test_type_enter_undo_step_back_and_click_a_node(room):
     room.is_at(3)  # the cache was never taken back
     lines = player.locator(".minikv-line").all_inner_texts()
     assert lines[2:] == ["2. insert [1 2 9]: 2 of 3 tokens are cached; 1 token is new, 2 were there already",
-                         "3. insert [7]: nothing of it is cached; 1 token is new"]  # fmt: skip
+                         "3. insert [7]: none of it is cached; 1 token is new"]  # fmt: skip
     assert player.locator(".minikv-story").inner_text().startswith("node 1")  # it is still the chosen one
     act("undo", lambda: room.press("undo"), lambda: room.is_at(2))
     room.shows("[3 4]")
@@ -113,7 +113,7 @@ def test_type_enter_undo_step_back_and_click_a_node(room):
 def test_a_class_plays(room, tab):
     room.type("prompt", "1 2 3 4")
     room.press("insert")
-    room.says("insert [1 2 3 4]: nothing of it is cached; 4 tokens are new")
+    room.says("insert [1 2 3 4]: none of it is cached; 4 tokens are new")
     room.shows("[1 2 3 4]")
     room.type("prompt", "1 2 9")
     room.press("lock")
@@ -150,7 +150,7 @@ def test_a_class_plays(room, tab):
 
     room.type("prompt", "hello world")
     room.press("insert")
-    room.says("insert 'hello world': nothing of it is cached")
+    room.says("insert 'hello world': none of it is cached")
     room.shows("'hello world'")
 
 

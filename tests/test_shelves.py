@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
+from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +15,10 @@ from tiered_machine import pages_of
 from minikv import (
     CacheManager,
     Engine,
+    FreeListPool,
     HashBlockCache,
     LockError,
+    RadixCache,
     Scheduler,
     SlidingWindowCache,
     TieredCache,
@@ -164,13 +168,13 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens left the cache, slots 6 5", "nothing of it is cached"
+    evict, last = "2 tokens left the cache, slots 6 5", "none of it is cached"
     assert [frame.words for frame in film] == [
         "start",
         *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
         "failed to arrive in host memory",
         *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
-        *("arrived in host memory", f"acquire [1 2 3]: {last}, 2 more in host memory"),
+        *("arrived in host memory", f"acquire [1 2 3]: {last}, 2 in host memory"),
         *("load: host pages 0-1 to slots 8-9", "arrived on the device", f"acquire [7]: {last}"),
         "settle raised LockError: cannot settle 'a move': it is not under way here",
     ]
@@ -199,8 +203,8 @@ def test_the_playground_says_what_comes_from_host_memory():
     said = [pressed(room, *how) for how in typed]
     pressed(room, "evict", tokens=3)
     assert said == [
-        "nothing of it is cached; 4 tokens are new",
-        "nothing of it is cached; 3 tokens left the cache, slots 3 2 1; 5 tokens are new",
+        "none of it is cached; 4 tokens are new",
+        "none of it is cached; 3 tokens left the cache, slots 3 2 1; 5 tokens are new",
         "1 of 4 tokens is cached, 2 more in host memory; 3 tokens left the cache, slots 5 4 1; "
         "host pages 1-2 to slots 5 4; 2 tokens are new, 1 was there already; 1 token is new, 3 were there already",
         "2 of 5 tokens are cached, 3 more in host memory",
@@ -217,7 +221,7 @@ def test_a_reset_forgets_host_memory_too():
     pressed(room, "insert", "1 2 3")
     pressed(room, "evict", tokens=3)
     pressed(room, "reset")
-    assert pressed(room, "match") == "nothing of it is cached"
+    assert pressed(room, "match") == "none of it is cached"
     assert "host memory: 8 of 8 pages free" in room.text
 
 
@@ -244,7 +248,7 @@ def test_the_dictionary_and_the_queue_of_a_cache_and_of_the_learners_pool():
     cache.insert([1, 2, 5, 6], [7, 9])
     match = cache.acquire([1, 2, 3, 4])
     table, queue = shelves(cache)
-    blocks = [(block.key, block.pages[0]) for block in cache.nodes()]
+    blocks = [(block.key.hex(), block.pages[0]) for block in cache.nodes()]
     assert [cell.key for _, cells in table.rows for cell in cells] == blocks
     assert [cell.state for _, cells in table.rows for cell in cells] == ["locked", "locked", "cached"]
     assert [cell.word for _, cells in queue.rows for cell in cells] == ["9"]
@@ -257,7 +261,7 @@ def test_the_dictionary_and_the_queue_of_a_cache_and_of_the_learners_pool():
     pool.queue.add_last(block)
     assert str(draw(pool)).splitlines() == [
         *("dictionary: key and page of each block", "abc[0]c", "c cached"),
-        *("queue: the next page to go first", "2  3  0c", ". free  c cached"),
+        *("queue: the leftmost page goes next", "2  3  0c", ". free  c cached"),
     ]
 
 
@@ -287,3 +291,35 @@ def test_the_learners_tiers_show_both_memories_page_by_page():
     wanted = [(name, key, getattr(block, name)) for key, block in tiers.blocks.items() for name in ("device", "host")]
     assert keys == {(name, f"{page}"): key for name, key, page in wanted if page is not None}
     assert len(keys) >= 4
+
+
+class Queued(FreeListPool):
+    """A learner's pool with a queue of plain numbers."""
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.queue = deque(range(size))
+
+
+def test_a_learners_queue_of_something_else_is_left_alone():
+    cache, pool = RadixCache(), Queued(4)
+    cache.queue = deque([1])
+    with record(cache, pool) as film:
+        cache.insert([1, 2], pool.alloc(2))
+    assert len(film) == 3
+    assert str(draw(pool)).startswith("Queued: 2 of 4 free")
+    assert str(draw(cache)) == "root\n└─ [1 2] · slots 0-1"
+
+
+@needs_graphviz
+def test_a_key_cannot_break_the_picture():
+    pool = BlockPool(2)
+    pool.publish(pool.take(1), ["<&"])
+    assert ElementTree.fromstring(draw(pool).svg)
+    assert "&lt;&amp;" in draw(pool).svg
+
+
+def test_more_blocks_than_are_shown_are_said_to_be_more():
+    cache = HashBlockCache()
+    cache.insert(range(600), range(600))
+    assert "(the first 512 shown)" in draw(cache).text

@@ -87,7 +87,7 @@ def test_a_row_is_cut_where_a_checkpoint_finds_what_another_request_has_publishe
         "from 0[the cache's, read under a lock]l",
         "shared 4[own, duplicates]",
         "there 6[own, not cached]",
-        "last whole page 8[own, the tail]",
+        "whole pages to 8[own, the tail]",
         "end 10",
     ]
     manager.checkpoint(ben)

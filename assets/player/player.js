@@ -9,9 +9,9 @@ const BAR = `
   <output data-testid="count"></output>
   <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200">1×</option>
     <option value="600">2×</option><option value="240">5×</option></select></label>
-  <button data-testid="large" aria-pressed="false">large</button>`;
+  <button data-testid="large">large</button>`;
 const TITLE = "Click a node or a slot for its story";
-const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse: Tab to a node or the pool, then Enter.";
+const HINT = "Who made it, who locked it, why it went: each line leads to its step. Without a mouse: Tab to a node or the pool, then Enter.";
 const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of palette.py
 
 function make(tag, name, text, act) {
@@ -29,7 +29,7 @@ function set(element, attributes) {
 // `slots 5-10` does not break after its hyphen.
 const unbroken = (words) => words.replace(/(\d)-(?=\d)/g, "$1\u2011");
 
-// Lines that keep the room of the longest texts they will ever have, so that nothing below them jumps.
+// Lines with the room of the longest texts they will ever have, so that nothing below jumps.
 function steady(texts) {
   const box = make("div", "minikv-steady"), room = make("div", "minikv-room"), shown = make("div");
   set(room, { "aria-hidden": true });
@@ -84,7 +84,7 @@ function saidIn(svg) {
   return [...svg.querySelectorAll("text, [data-say]")].map((one) => one.dataset.say || one.textContent).join(" ");
 }
 
-// Where every node stands on the screen, and how to paint it there again once it is gone.
+// Where every node stands on the screen, and how to paint it there once it is gone.
 function placesOf(panel) {
   const svg = panel.querySelector("svg"), found = new Map();
   if (!svg) return found;
@@ -97,7 +97,7 @@ function placesOf(panel) {
   return found;
 }
 
-// A ring around what is chosen, beside its own border, which says what happened to it.
+// A ring around what is chosen; its own border says what happened to it.
 function ring(inside, x, y, width, height) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   set(made, { x, y, width, height, rx: 8, class: "minikv-ring" });
@@ -115,8 +115,7 @@ function ringCell(pool, slot, pageSize) {
   if (i < pool.count) ring(pool.box.querySelector("svg"), x, y, side, side);
 }
 
-// What is said again is left alone, so that it is not read out again; the focus stays on the link that had it, or in
-// the player, where its keys go on working.
+// What is said again is left alone, so that it is not read out again; the focus stays on its link, or in the player.
 function retell(facts, told) {
   if (facts.innerHTML === told.innerHTML) return;
   const links = [...facts.querySelectorAll("button")], had = links.indexOf(document.activeElement);
@@ -174,8 +173,8 @@ function glide(panel, before, born, time) {
   }
 }
 
-// The player of one reel. What was chosen, the places, the speed and the open fold are of the reel before.
-function build(model, el, { chosen = null, places, speed = 1200, open }) {
+// The player of one reel; what was chosen, places, speed and the open fold are of the one before.
+function build(model, el, { chosen = null, places, speed = 1200, open }, again) {
   el.style.minHeight = `${el.offsetHeight}px`;   // until it is filled, or the page would jump
   const reel = model.get("reel"), { captions, film } = reel, last = captions.length - 1;
   const slow = matchMedia("(prefers-reduced-motion: reduce)");
@@ -233,7 +232,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     if (film) show(at);
   };
 
-  // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
+  // -- what only a film has: changes, sizes, the log, and the story of what was clicked
   let tell = () => {}, mark = () => {}, show = () => {}, measure = () => {};
   if (film) {
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
@@ -283,17 +282,17 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     if (what && what.node !== undefined) report("clicked", whole(what.node));
   };
 
-  // What Python is told; when nobody listens any more, the player goes on without.
+  // What Python is told; when nobody listens, the player goes on without.
   const report = (name, value) => {
     try { model.set(name, value); model.save_changes(); } catch { /* the kernel is gone */ }
   };
 
   // -- before the first step: a frame that answers nothing, faintly; "play" is in the bar above
   const poster = film ? model.get("poster") ?? film.poster : 0;
-  const fillAll = (step, anew) => {
+  const fillAll = (step) => {
     for (const panel of panels) if (panel !== tree) panel.box.style.width = wide(panel);
     for (const panel of panels) {
-      if (anew) panel.shown = panel.box.innerHTML = "";
+      if (scene.inert) panel.shown = panel.box.innerHTML = "";
       fill(panel, step);
     }
   };
@@ -303,7 +302,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     if (i === at && !scene.inert) return;
     const was = at;
     at = i;
-    fillAll(i, scene.inert);
+    fillAll(i);
     scene.inert = false;
     set(caption, { "aria-live": timer ? "off" : "polite" });
     caption.textContent = unbroken(captions[i]);
@@ -314,12 +313,8 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     mark(was, i);
     tell(false);
   };
-  part("large").onclick = () => {
-    const is = el.classList.toggle("minikv-large");
-    set(part("large"), { "aria-pressed": is });
-    fillAll(scene.inert ? poster : at, true);
-    tell(false);
-  };
+  part("large").onclick = () => { stop(); el.classList.toggle("minikv-large"); again(); };
+  set(part("large"), { "aria-pressed": el.matches(".minikv-large") });
   const within = (i) => Math.max(0, Math.min(last, i));
   const go = (i) => { draw(within(i)); if (!timer) report("index", at); };
   const say = (sign, name) => {
@@ -350,7 +345,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
     e.stopPropagation();   // the notebook would take the arrow keys for itself
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
-    const inControl = e.target.matches(e.key === " " ? "button, select, input" : "select, input");
+    const inControl = e.target.matches(e.key === " " ? "button, select, input, summary" : "select, input");
     const chooses = film && (e.key === "Enter" || e.key === " ");
     if (chooses && node) choose({ node: +node.dataset.part });
     else if (chooses && pool) choose({ slot: +Object.keys(film.slots)[0] });
@@ -371,7 +366,7 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
   follow();
   if (poster && !at) {
     scene.inert = true;
-    fillAll(poster, true);
+    fillAll(poster);
     measure(poster);
     caption.textContent = unbroken(captions[poster]);
   }
@@ -391,11 +386,14 @@ function build(model, el, { chosen = null, places, speed = 1200, open }) {
 }
 
 function render({ model, el }) {
-  let player = build(model, el, {});
-  const follow = () => {
-    if (player.reel === model.get("reel")) player.follow();
-    else player = build(model, el, player.end());
+  let player;
+  const again = () => {
+    const had = document.activeElement, inside = el.contains(had);
+    player = build(model, el, player ? player.end() : {}, again);
+    if (inside) (el.querySelector(`[data-testid=${had.dataset.testid}]`) || el).focus({ preventScroll: true });
   };
+  const follow = () => (player.reel === model.get("reel") ? player.follow() : again());
+  again();
   model.on("change:reel change:index", follow);
   return () => { model.off("change:reel change:index", follow); player.stop(); player.end(); };
 }
@@ -407,7 +405,7 @@ function slotAt(svg, click, about) {
   return x >= 0 && x < about.columns && y >= 0 && slot < about.count ? slot : null;
 }
 
-// What an operation called itself, in a fold: one line each, and nothing at all where no operation called any.
+// What an operation called itself, in a fold; nothing where no operation called any.
 function insideOf(film, open = false) {
   if (!film.inner.some((calls) => calls.length)) return null;
   const box = make("details", "minikv-inside"), summary = make("summary"), list = make("ol");
@@ -450,7 +448,7 @@ function sizesOf({ names, states }) {
 // The end of a node that was cut off has an id of its own, below 0.
 const whole = (key) => (key < 0 ? -key - 1 : key);
 
-// What a node was at a step, or nothing: of each step that changed it, the facts that changed are kept.
+// What a node was at a step, or nothing; each step keeps the facts that changed.
 function factsAt(film, key, at) {
   let now = null;
   for (const [step, changed] of film.nodes[key]?.was || []) {

@@ -43,7 +43,7 @@ NO_HINT = "none of the stored mistakes; the first hint is: {}"
 NOT_MARKED = "has no answer: hand in the file that `check` writes"
 ALONE = "it failed in the notebook but passes when it runs alone: was something else changed there?"
 PACKED = (".zip", ".ipynb")
-TWICE = "is it a second copy? Keep one of the two"
+TWICE = "looks like a second copy: keep only one"
 NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy

@@ -170,10 +170,7 @@ class SlotModel:
         return int(logits[0].argmax())
 
 
-Serve = Callable[[SlotModel, Any, Any, list[int]], list[int]]  # model, pool, cache, prompt; the answer's tokens
-
-
-def chat_through(serve: Serve, pool: Any, cache: Any) -> LiveChat:
+def chat_through(serve: Callable[..., list[int]], pool: Any, cache: Any) -> LiveChat:
     """Hold the chat of chapter 00 through `serve(model, pool, cache, prompt)`, which returns the tokens of an answer.
 
     In chapter 02 `serve` is the learner's `respond` (piece 2.5), and `cache` has its two verbs: `find(tokens)` returns

@@ -19,7 +19,7 @@ orphan: true
 ---
 # {title}
 
-Press → or Page Down for the next slide, and ← or Page Up for the one before. A film has buttons of its own.
+Press → or Page Down for the next slide, and ← or Page Up for the one before. Films have their own buttons.
 """
 PLAN = re.compile(r"^## (.*)\n(?:(?!## ).*\n)*?<!-- lecture -->\n((?:.*\n)*?)<!-- end -->", re.MULTILINE)
 PART = re.compile(r"^\| (\d:\d\d) \| (\d+) \| \[(\d\d)\]\(\.\./(\w+)\.ipynb\) \| (.*) \|$", re.MULTILINE)

@@ -275,7 +275,7 @@ draw(cache, label=as_text)
 """
 ## Play
 
-Two prompts are in the cache below. Every character, spaces included, is one token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. Then insert your own prompts.
+Two prompts are in the cache below. Every character, spaces included, is one token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. You need only *insert*; later chapters explain the rest. Then insert your own prompts.
 
 The model answers other questions, too. Try `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """

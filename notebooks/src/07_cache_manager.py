@@ -86,11 +86,11 @@ source(start)
 
 # %% [markdown]
 """
-Your `admit` does the work. It returns the match, already locked, and a list of new pages. If there is no room it raises `OutOfPages`, so it comes first, while there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. Both counters begin at what was found, because those are the only tokens that have keys and values yet.
+Your `admit` does the work. It returns the match, already locked, and a list of new pages. If there is no room it raises `OutOfPages`, so it comes first, while there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. `shared` and `computed` begin at what was found, the only tokens that have keys and values yet.
 
 An engine that has computed `count` more tokens calls `manager.advance(request, count)`, which adds them to `computed` (without a number, all that are left).
 
-Each page below holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his eleven tokens, and his progress. (Page 3 has slots 6 and 7.) Below, the two counters, both in tokens, cut his row into three regions. He must never free the pages of the first.
+Each page below holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his eleven tokens, and his progress. (Page 3 has slots 6 and 7.) Below, these two counters, in tokens, cut his row into three regions. He must never free the first region's pages.
 """
 
 # %%
@@ -129,7 +129,7 @@ His own pages go back, computed or not, including the last one, of which only ha
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions. Carl's prompt begins like Ben's, and he was faster:
+A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions. Carl's prompt starts like Ben's, and Carl finishes first:
 """
 
 # %%

@@ -10,7 +10,7 @@ In this chapter you write the heart of vLLM's prefix cache: four functions, abou
 
 **In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. On the right is all that this cache has: a dictionary and a queue. The lines on the left are only there for you: nothing here is a tree. Step through the film, and watch what is evicted at the end.
+Here is where we are going. Three prompts come in, in blocks of two tokens. Below the pool is all that this cache has: a dictionary and a queue. The lines on the left are only there for you: nothing here is a tree. Step through the film, and watch what is evicted at the end.
 """
 
 # %%
@@ -235,7 +235,7 @@ beside(before, draw(pool))
 
 # %% [markdown]
 """
-Above: after the first request. Below: during the second. Page 2, with the half-full block, was at the front of the queue, so it was taken first. Pages 0 and 1 were hits and left the queue from its end.
+Above: after the first request. Below: during the second; page 3 has no key yet. Page 2, half full, was at the front, so it was taken first. Pages 0 and 1 were hits and left from the end.
 
 Two requests may compute the same block at the same time. Then `publish` gives the key to the first block; the second gets none, so it is taken soon after its request ends. In vLLM {{engines vllm-no-dedup}} cached.
 

@@ -10,7 +10,7 @@ Some layers of a model look back a few hundred tokens and no further. Their keys
 
 **In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
 
-Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Each token has a slot, and below it a window slot. Watch the second row: tokens stay in the tree after their window is gone.
+Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Each token has a slot, and below it a window slot. Watch the window slots: tokens stay in the tree after their window is gone.
 """
 
 # %%

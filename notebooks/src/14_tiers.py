@@ -130,7 +130,7 @@ Host memory and a disk are always worth it here. The network is too slow for a s
 
 ### Step 2: two places for a block
 
-The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a token is a letter, a block has one token, and its key is the prompt up to there. The picture shows only the last letter of a key.
+The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a token is a letter, a block has one token, and its key is the prompt up to there. The tree shows only the last letter of a key.
 """
 
 # %%
@@ -406,7 +406,7 @@ Where *load always* crosses *no host memory* is the break-even of this traffic. 
 
 ## The same in `minikv`
 
-`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Here are two tokens on their way to host memory and back. A move reserves its pages first, and they are used only after it has arrived.
+`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Here three tokens are copied to host memory, and two come back. A move first reserves its pages; they are used only after the bytes arrive.
 """
 
 # %%

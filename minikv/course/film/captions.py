@@ -122,7 +122,7 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
         case ("table", "open", *_):
             return f"row {call.result}"
         case ("table", "close", *_):
-            return f"{numbered(call.result)} came out of it"
+            return f"{numbered(call.result)}"
     return _outcome_for_a_request(call, before, now, unit)
 
 
@@ -155,12 +155,12 @@ def _moved(before: State, now: State, unit: str) -> str:
         f"{_are(more['free'] // now.page_size, unit)} free again" * (more["free"] > 0),
         f"{_are(cached)} new in the cache" * (cached > 0),
     ]
-    return "; ".join(filter(None, words)) or f"no {unit} is taken or freed"
+    return "; ".join(filter(None, words)) or f"no {unit}s taken or freed"
 
 
 def _part(count: int, asked: int, how: str) -> str:
     if not count:
-        return f"nothing of it is {how}"
+        return f"none of it is {how}"
     if count == asked > 1:
         return f"all {_are(count)} {how}"
     return f"{count} of {counted(asked)} {'is' if count == 1 else 'are'} {how}"
@@ -172,7 +172,7 @@ def _found(asked: int, match: Any) -> str:
     if length is None:
         return ""
     away = getattr(match, "host_length", 0)
-    return _part(length, asked, "cached") + f", {away} more in host memory" * bool(away)
+    return _part(length, asked, "cached") + f", {away}{' more' * bool(length)} in host memory" * bool(away)
 
 
 def slot_lists(found: Any) -> Iterator[list[int]]:
@@ -200,11 +200,11 @@ def _evicted(call: Call, wanted: int, is_changed: bool, unit: str) -> str:
         return f"{counted(call.result)} left the cache"
     pages, size = plain(call.result), getattr(call.thing, "page_size", 1)
     if not pages and call.arguments.get("window_tokens"):
-        return "old windows are freed; no token leaves" if is_changed else "no window can be freed"
+        return "freed; no token leaves the cache" if is_changed else "no window slot can be freed"
     if not pages:
         return "nothing can leave the cache" if wanted else "nothing was asked for"
     left = f"{counted(len(pages) * size)} left the cache, {numbered(pages, unit)}"
-    return left if len(pages) * size >= wanted else f"{left}; no more can"
+    return left if len(pages) * size >= wanted else f"{left}; no more can leave"
 
 
 def _given(call: Call, unit: str) -> str:
@@ -221,7 +221,7 @@ def _stepped(events: Any, is_changed: bool) -> str:
     requests = list(dict.fromkeys(event.request for event in events))
     if not requests:
         return "prompts are read, no token yet" if is_changed else "nothing is computed"
-    over = [f"{request_name(request)} is over" for request in requests if request.is_over]
+    over = [f"{request_name(request)} has ended" for request in requests if request.is_over]
     return "; ".join([f"a token for {' '.join(map(request_name, requests))}", *over])
 
 

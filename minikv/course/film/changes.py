@@ -31,7 +31,7 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
     "upper": f"split off n{{other}} {_AT}",
     "split": f"split {_AT}, its beginning is now n{{other}}",
     "joins": f"joined into n{{other}} {_AT}",
-    "joined": f"joined {_AT}, n{{other}} is a part of it now",
+    "joined": f"joined {_AT}, n{{other}} is now part of it",
     "gone": f"{{other}} {_BY}",
     "new": f"inserted {_BY}",
     "grown": f"grew {_AT}",
@@ -42,7 +42,7 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
     "evicted": f"{{other}} {_BY}",
     "cached": "cached by step {step} in node {other} ({op})",
     "handed": "joined into node {other} at step {step}",
-    "parted": "split to node {other} at step {step}",
+    "parted": "split off to node {other} at step {step}",
     "freed": "freed by step {step}",
 }
 _ORDER = list(_WORDS)

@@ -148,7 +148,7 @@ class BoxRows:
             top, x = self._top + y * (self.high + GAP), left
             if title:
                 parts.append(Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5))
-            for key, box in enumerate(boxes, start=1000 * y):
+            for key, box in enumerate(boxes, start=100_000 * y):
                 wide = round(((box.wide or self.wide) + self.gap) * shrunk)
                 drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
                 parts += [Part(3 * key + number, drawing, x, top) for number, drawing in drawings.items()]
@@ -169,7 +169,7 @@ def _drawings(box: Box, wide: int, high: int) -> dict[int, Drawing]:
     if box.number:
         x, y, size = (5, 14, 12) if high > 30 else (3, 9, 7.5)
         look = f'font-size="{size}" text-anchor="start"{box.ink}'
-        found[1] = Drawing(f'<text x="{x}" y="{y}" {look}>{box.number}</text>')
+        found[1] = Drawing(f'<text x="{x}" y="{y}" {look}>{markup(box.number)}</text>')
         low = high - (8 if high > 30 else 4)
     most = 13 if high > 26 else 9 if box.number else 12
     size = min(most, 1.6 * (wide - 4) / max(len(box.word), 1))

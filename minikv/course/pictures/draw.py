@@ -63,7 +63,7 @@ def draw(
         return _draw_all(things, label, {**marked, "owners": owners})
     (thing,) = things
     shown = [shelf.boxes(shelf).picture for shelf in shelves(thing, label)]
-    if not _has(thing, "queue", "is_free"):  # of the learner's pool of blocks, these are all that there is
+    if not (shown and _has(thing, "queue", "is_free")):  # of the learner's pool of blocks, these are all that there is
         shown.insert(0, _draw_one(thing, marked, label, owners))
     return beside(*shown) if shown[1:] else shown[0]
 

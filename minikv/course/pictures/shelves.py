@@ -1,11 +1,12 @@
 """Shelves beside a tree, page by page: host memory, a dictionary and its queue, window slots.
 
-They are told apart by what they have, so those of a learner are drawn as ours are.
+They are recognized by their attributes, so a learner's are drawn too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from minikv.course.pictures.boxes import Box, BoxRows
@@ -16,7 +17,7 @@ _COLUMNS, _MOST_LETTERS, _LETTERS_OF_A_KEY = 8, 5, 3
 
 
 class KeptCell(NamedTuple):
-    """A cell of a shelf: its `state`, what is written in it, and a `key` that is the same as long as it says so."""
+    """A cell of a shelf: its `state`, what is written in it, and a `key` that changes when its content does."""
 
     state: str
     word: str
@@ -34,7 +35,7 @@ class KeptBeside(NamedTuple):
     rows: tuple[Line, ...]
 
     def boxes(self, before: KeptBeside) -> BoxRows:
-        """It as boxes, with what happened to each cell since `before`.
+        """The shelf as boxes, each with what changed since `before`.
 
         >>> old, new = (KeptBeside("queue", (("", (KeptCell("cached", str(page), page),)),)) for page in (3, 4))
         >>> print(new.boxes(old).text)
@@ -44,7 +45,8 @@ class KeptBeside(NamedTuple):
         """
         known = {cell.key for _, cells in before.rows for cell in cells}
         rows = [(name, [_box(cell, cell.key in known) for cell in cells]) for name, cells in self.rows]
-        return BoxRows(self.title, rows, wide=44, high=38)
+        more = f" (the first {MOST_CELLS} shown)" * (sum(len(cells) for _, cells in rows) >= MOST_CELLS)
+        return BoxRows(self.title + more, rows, wide=44, high=38)
 
 
 def _box(cell: KeptCell, is_known: bool) -> Box:
@@ -59,7 +61,7 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
     >>> cache = HashBlockCache()
     >>> _ = cache.insert([1, 2], [5, 6])
     >>> [shelf.title for shelf in shelves(cache)]
-    ['dictionary: key and page of each block', 'queue: the next page to go first']
+    ['dictionary: key and page of each block', 'queue: the leftmost page goes next']
     >>> [shelf.title for shelf in (*shelves(TieredCache(host_pages=3)), *shelves(WindowedPool(4, 2)))]
     ['host memory: 3 of 3 pages free', 'window slots: 2 of 2 free']
     """
@@ -70,8 +72,9 @@ def shelves(thing: Any, label: Label | None = None) -> tuple[KeptBeside, ...]:
         return (_two_memories(thing),)
     if hasattr(thing, "window_of"):
         return (_window_slots(thing),)
-    if hasattr(thing, "queue") and hasattr(thing, "table" if hasattr(thing, "is_free") else "nodes"):
-        return tuple(_dictionary_and_queue(thing))
+    if hasattr(thing, "queue"):
+        with suppress(AttributeError, TypeError):  # a queue of something else
+            return tuple(_dictionary_and_queue(thing))
     return ()
 
 
@@ -91,11 +94,11 @@ def _dictionary_and_queue(thing: Any) -> Iterator[KeptBeside]:
         is_used = getattr(block, "users", 0) or getattr(block, "ref_count", 0)
         key = block.key.hex() if isinstance(block.key, bytes) else str(block.key)
         state = "locked" if is_used else "cached"
-        cells.append(KeptCell(state, str(page), (block.key, page), key[:_LETTERS_OF_A_KEY]))
+        cells.append(KeptCell(state, str(page), (key, page), key[:_LETTERS_OF_A_KEY]))
     yield KeptBeside("dictionary: key and page of each block", _in_lines(cells))
-    queued = [(_page_of(block), block.key) for block in (queue() if callable(queue) else queue)]
-    found = [KeptCell("free" if key is None else "cached", str(page), (page, key)) for page, key in queued]
-    yield KeptBeside("queue: the next page to go first", _in_lines(found))
+    queued = [(_page_of(block), str(block.key)) for block in (queue() if callable(queue) else queue)]
+    found = [KeptCell("free" if key == "None" else "cached", str(page), (page, key)) for page, key in queued]
+    yield KeptBeside("queue: the leftmost page goes next", _in_lines(found))
 
 
 def _page_of(block: Any) -> int:

@@ -46,8 +46,8 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so are
     a word that the question does not offer, and more or fewer values than it asks for.
 
-    Where widgets run, an open guess has a button for each answer that the question offers, or a field. What is pressed
-    counts as if it stood in the cell; several presses are votes, and the last one is the guess. `None` leaves it.
+    Where widgets run, an open guess has a button for each answer that the question offers, or a field. A press
+    counts like an answer in the cell; several presses are votes, and the last one is the guess. `None` keeps it.
 
     >>> guess("3.7", "how many nodes are there?", None)
     ◇ 3.7: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
@@ -60,29 +60,32 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     >>> guess("3.7", 'is it "more" or "less"?', "equal")
     ◇ 3.7: 'equal' is not one of the answers to choose from: "more" or "less".
     >>> guess("3.7", "which pages? [., .]", 4)
-    ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: change it and run this cell again.
+    ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: try again.
     """
     name, asked = _name(label), str(question)
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     act = "Replace None with" if answer else "After the question, add"
-    offered, votes = _options(asked), session.votes[name]
+    offered = _options(asked)
 
     def record(said: Any, presses: int = 0) -> str:
         """Put the prediction into the session, with what was said if that counts, and say what happened."""
-        prediction = session.guesses[name] = Guess(asked[:MOST_ASKED])
-        if refused := _refused(asked, said, act):
+        refused, votes = _refused(asked, said, act), session.votes[name]
+        if not (refused and presses):  # what is pressed and refused leaves the guess as it is
+            session.guesses[name] = Guess(asked[:MOST_ASKED])
+        if refused:
             return f"{_NO_GUESS} {name}: {refused}"
-        prediction.said, words = said, short_repr(said)
+        session.guesses[name].said, words = said, short_repr(said)
         votes.update([words] * presses)
         counts = ", ".join(f"{each} ×{count}" for each, count in votes.items())
         tally = f" Votes: {counts}." if votes.total() > 1 else ""
         return f"{_GUESSED} {name}: your guess is {words}.{tally} Now run the next cell."
 
     if not _is_missing(value):
-        votes.clear()
+        session.votes[name].clear()
         print(record(value))
         return
-    words = record(session.guesses[name].said if votes else value)  # the cell's None leaves what was pressed
+    # the cell's None leaves what was pressed
+    words = record(session.guesses[name].said if session.votes[name] else value)
     if not offer_answers(words, offered, lambda text: record(text if offered else _literal(text), 1)):
         print(words)
 
@@ -99,7 +102,7 @@ def _refused(question: str, value: Any, act: str) -> str:
         return f"{short_repr(value)} is not one of the answers to choose from: {_listed(offered)}."
     if form and "..." not in form and (has := len(_meaning(value, []))) != (asked := form.count(",") + 1):
         said = f"{asked} values are asked for, {form}, and your guess has {has}"
-        return f"{said}. It doesn't count: change it and run this cell again."
+        return f"{said}. It doesn't count: try again."
     return ""
 
 

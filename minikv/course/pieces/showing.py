@@ -236,8 +236,8 @@ def answered_rows(piece: str, *turns: tuple[str, str]) -> Picture:
     A turn is a prompt and its answer, with a digit for each token.
 
     >>> answered_rows("2.5", ("12", "5"), ("123", ""))
-    12 → 5  call 1: [1, 2]#  call 2: [5]#  the last token has no slot
-    123 →   looked upm       call 1: [3]#  the last token has no slot
+    12 → 5  call 1: [1, 2]#  call 2: [5]#  model.end has no slot
+    123 →   looked upm       call 1: [3]#  model.end has no slot
     # computed  m matched
     """
     ours: Any = find_piece(piece)
@@ -247,7 +247,7 @@ def answered_rows(piece: str, *turns: tuple[str, str]) -> Picture:
         regions = [("", len(prompt) - len(calls[0]), "matched", "looked up")]
         for number, call in enumerate(calls, start=1):
             regions.append(("", len(call), "computed", f"call {number}: {call}"))
-        rows.append((f"{prompt} → {answer}", regions, "the last token has no slot"))
+        rows.append((f"{prompt} → {answer}", regions, "model.end has no slot"))
     return strips(rows, size=80)
 
 
@@ -291,5 +291,5 @@ def row_strip(name: str, request: Any, manager: Any = None) -> Picture:
         there = manager.cache.match_prefix(request.tokens[:whole]).length
         regions.append((f"shared {shared}", there - shared, "in hand", "own, duplicates"))
         regions.append((f"there {there}", whole - there, "in hand", "own, not cached"))
-        regions.append((f"last whole page {whole}", end - whole, "in hand", "own, the tail"))
+        regions.append((f"whole pages to {whole}", end - whole, "in hand", "own, the tail"))
     return strips([(name, regions, f"end {end}")], size=75)

@@ -40,7 +40,8 @@ class Scene(NamedTuple):
         >>> goal.state(history)
         ('hint', 'goal: cut an edge in one step (not yet: no edge was cut)')
         """
-        own = history.live.done[len(self.steps) :]
+        done = history.live.done
+        own = done[len(self.steps) if done and done[0][0].verb == "scene" else 0 :]
         missing = next((words for words, is_met in (self.tests or {}).items() if not is_met(history, own)), "")
         state = f"not yet: {missing}" if missing else f"done, in {len(own)} of your steps"
         return "hint" if missing else "good", f"goal: {self.name} ({state})" if self.tests else ""
@@ -49,12 +50,12 @@ class Scene(NamedTuple):
 _SCENES = [
     Scene(
         "two prompts share a prefix",
-        "Both prompts begin alike, and these tokens are stored once. Undo walks back to the first prompt.",
+        "Both prompts start the same, and these tokens are stored once. Undo walks back to the first prompt.",
         "insert the cat sat, insert the cat ran", "the dog sat",
     ),
     Scene(
         "split under a lock",
-        "The locked node was cut in two: both parts stay locked. Give lock 1 back, and both are free to go.",
+        "The locked node was cut in two: both parts stay locked. Release lock 1, and both can be evicted.",
         "insert 1 2 3 4 5 6, lock 1 2 3 4 5 6, insert 1 2 3 9", "1 2 8",
     ),
     Scene(
@@ -64,7 +65,7 @@ _SCENES = [
     ),
     Scene(
         "pages of 4",
-        "Six tokens agree, but only whole pages are shared. Set the page size to 1 or 2: the steps are replayed in it.",
+        "Six tokens agree, but only whole pages are shared. Set page size 1 or 2: the steps are replayed with it.",
         "set page_size 4 capacity 12, insert 1 2 3 4 5 6 7 8 9 10, match 1 2 3 4 5 6 0",
         "1 2 3 4 5 6 7 8 9 10 11 12",
     ),
@@ -74,7 +75,7 @@ _SCENES = [
         "insert 1 2 3, insert 1 2 3 4 in B, match 1 2 3 in C", "1 2 3",
     ),
     Scene(
-        "full: what may go?",
+        "full: what can be evicted?",
         "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what goes? Then try five tokens: why not?",
         "set capacity 8, insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
     ),
@@ -96,9 +97,9 @@ NO_SCENE = _SCENES[-1]
 
 def _whole(history: History) -> list[bool]:
     """Which of the prompts that were inserted are cached whole: in a replay, each is looked for."""
-    inserted = dict.fromkeys(step.what for step, _, _ in history.live.done if step.verb == "insert")
+    inserted = dict.fromkeys((step.what, step.namespace) for step, _, _ in history.live.done if step.verb == "insert")
     again = History()
-    again.do(*history.steps, *(Step("match", what) for what in inserted))
+    again.do(*history.steps, *(Step("match", *prompt) for prompt in inserted))
     return [hit == len(step.prompt[0]) for step, hit, _ in again.live.done[-len(inserted) :]]
 
 
@@ -125,7 +126,7 @@ _GOALS = (
         "set capacity 16, insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
         {
             "take two locks": lambda history, _: len(history.live.held) == 2,
-            "8 slots or less are protected": lambda history, _: history.live.cache.protected_size > 8,
+            "only 8 slots or fewer are protected": lambda history, _: history.live.cache.protected_size > 8,
         },
     ),
     Scene(
@@ -134,7 +135,9 @@ _GOALS = (
         "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9",
         {
             "nothing was refused for lack of room": lambda history, _: history.live.refused,
-            "this prompt would not fit even an empty pool": lambda history, _: len(history.live.refused.prompt[0]) <= 8,
+            "this prompt would not fit even in an empty pool": lambda history, _: (
+                len(history.live.refused.prompt[0]) <= 8
+            ),
         },
     ),
     Scene(
@@ -144,7 +147,7 @@ _GOALS = (
         {
             "evict something": lambda _, own: own and own[-1][0].verb == "evict",
             "the prompt inserted last is still whole": lambda history, _: not _whole(history)[-1],
-            "an earlier prompt went too": lambda history, _: all(_whole(history)[:-1]),
+            "an earlier prompt was evicted too": lambda history, _: all(_whole(history)[:-1]),
         },
     ),
     Scene(
@@ -156,7 +159,7 @@ _GOALS = (
             "no other prompt has hit what it published": lambda _, own: any(
                 hit for _, hit, _ in own[[step.verb for step, _, _ in own].index("publish") :]
             ),
-            "the request that published was not aborted yet": lambda _, own: (
+            "the request that published has not been aborted": lambda _, own: (
                 _requests("publish", own) & _requests("abort", own)
             ),
         },

@@ -34,9 +34,9 @@ class LiveCache:
 
     >>> live = LiveCache(Settings(capacity=4))
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
-    'insert [1 2 3]: nothing of it is cached; 3 tokens are new'
+    'insert [1 2 3]: none of it is cached; 3 tokens are new'
     >>> live.do(Step("evict", "1")); live.film.at(-1).words
-    'evict 1: 3 tokens left the tree, slots 0-2'
+    'evict 1: 3 tokens left the cache, slots 0-2'
     """
 
     def __init__(self, settings: Settings):
@@ -61,7 +61,7 @@ class LiveCache:
         with self.film.step(str(step)):
             hit = self._served(step) if tokens else self._managed(step)
         frame = self.film.frames.pop()
-        telling = ("acquire", "match", "load", "evict", "insert", f"{step.verb} a prefix")
+        telling = ("acquire", "match", "load", "evict", "insert", "abort", f"{step.verb} a prefix")
         told = [line.rpartition(": ")[2] for line in frame.inner if line.startswith(telling)]
         frame = replace(frame, words=": ".join(filter(None, [frame.op, "; ".join(told)])))
         self.film.frames.append(frame)
@@ -178,6 +178,6 @@ class History:
             try:
                 live.do(step)
             except Exception as error:
-                words = f"step {i} ({step}) cannot be done then: {error}. Undo it, or reset first"
+                words = f"step {i} ({step}) would fail: {error}. Undo it or reset first"
                 raise ValueError(words) from error
         self.live = live

@@ -30,8 +30,8 @@ _BUTTONS = {
     "match": "how much of the prompt is cached?",
     "insert": "serve the prompt: match, lock, make room, insert, unlock",
     "lock": "hold what is cached of the prompt",
-    "unlock": "give the chosen lock back",
-    "evict": "free at least so many tokens",
+    "unlock": "release the chosen lock",
+    "evict": "free at least this many tokens",
     "start": "begin a request with the prompt, and let it run",
     "publish": "compute the prompt of the chosen request, and let others find it",
     "finish": "end the chosen request, and keep what it computed",
@@ -39,7 +39,7 @@ _BUTTONS = {
     "reset": "forget everything that is cached",
     "undo": "take the last step back",
     "redo": "do the undone step again",
-    "start over": "load the scene again; undo leads back",
+    "start over": "load the scene again; undo brings you back",
 }
 _ROWS = {
     "begin": "scene, undo, redo, reset, start over, settings",
@@ -62,7 +62,7 @@ Said = tuple[str, str]  # good, bad or hint, and words
 
 
 class Playground:
-    """A live cache to press buttons at; made by `playground`, shown by being the last line of a cell.
+    """A live cache with buttons; made by `playground`, shown by being the last line of a cell.
 
     `history` is the history and the live cache (`history.live.cache`), `controls` has every control
     by its name, and `player` shows the film. `text` is the text twin of what is shown, and `said`
@@ -75,8 +75,7 @@ class Playground:
     """
 
     def __init__(self, settings: Settings = USUAL, scene: Scene = NO_SCENE, requests: bool = False):
-        self.history, self.scene = History(settings), scene
-        self._turn, self._is_busy = RLock(), False
+        self.history, self._turn, self._is_busy = History(settings), RLock(), False
         self.player = self.history.live.film.player()
         self.message = widgets.HTML()
         self.controls: dict[str, Any] = {}
@@ -158,9 +157,14 @@ class Playground:
         self.history.do(step)
         return "good", self.history.live.film.at(-1).words
 
+    @property
+    def scene(self) -> Any:
+        """The scene that the history began with last, also after an undo."""
+        begun = [step.what for step in self.history.steps if step.verb == "scene"]
+        return dict(self.controls["scene"].options)[begun[-1] if begun else NO_SCENE.name]
+
     def _begin(self, scene: Scene) -> Said:
         self.history.do(*scene.steps)
-        self.scene = scene
         self.controls["prompt"].value, self.controls["namespace"].value = scene.then, ""
         return "hint", scene.hint
 
@@ -229,12 +233,12 @@ def playground(
     Settings(page_size=1, capacity=32, policy='lru', evict_by='node', index='radix', host_pages=0)
     root
     └─ [1 2 3 4 5 6] · n1 · slots 0-5 · new
-    FreeListPool: 26 of 32 free
+    FreeListPool: 26 of 32 slots free
       0  nnnnnn..........
      16  ................    . free  n new
-    free 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
+    free slots 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
     1. scene cut an edge in one step
-    2. insert [1 2 3 4 5 6]: nothing of it is cached; 6 tokens are new
+    2. insert [1 2 3 4 5 6]: none of it is cached; 6 tokens are new
     """
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
     if scene is None and settings == USUAL and not requests:
