@@ -430,7 +430,7 @@ scoreboard(dict(zip(("your engine", "the package's"), engines)), talk)
 
 # %% [markdown]
 """
-The package looks up less, because its `checkpoint` continues where the last one ended. It also joins a node with its only child, so it visits fewer nodes.
+The package looks up less, because its `checkpoint` continues where the last one ended. It joins a node with its only child, so it visits fewer.
 
 ### Prefill first, and who starves
 
