@@ -139,7 +139,7 @@ BUDGETS = {
     # The playground, the chat and the class report.
     "course: the rest": 8_233,
     # What makes the figures and pictures of the chapters.
-    "assets": 15_464,
+    "assets": 15_470,
     # The project next door: why prompts miss, and how much cache traffic needs.
     "tools": 58_882,
 }

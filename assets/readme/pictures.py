@@ -72,6 +72,7 @@ def play_in_lab(page: Any) -> bytes:
     room.get_by_label("prompt", exact=True).fill(PROMPT)
     room.get_by_role("button", name="insert", exact=True).click()
     room.get_by_role("status").filter(has_text=f"insert '{PROMPT}'").wait_for()
+    page.wait_for_timeout(1000)  # until the nodes have glided to their places
     cell = page.locator(".jp-CodeCell", has=room)
     cell.evaluate("cell => cell.scrollIntoView({block: 'start'})")
     text = PngInfo()
