@@ -143,7 +143,7 @@ def test_a_class_plays(room, tab):
     tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
 
     room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
-    room.says("Both prompts begin alike")
+    room.says("Both prompts start the same")
     room.shows("'ran'")
     room.press("undo")
     room.lacks("'ran'")
@@ -164,7 +164,7 @@ def test_a_click_never_overtakes_what_was_typed(room):
 @pytest.mark.parametrize("width", [1280, 800])
 def test_nothing_is_cut_off_in_a_window(width, room, tab):
     tab.page.set_viewport_size({"width": width, "height": 720})
-    room.box.get_by_label("scene", exact=True).select_option(label="full: what may go?")
+    room.box.get_by_label("scene", exact=True).select_option(label="full: what can be evicted?")
     room.says("The pool is full")
     cut = """box => {
       const right = box.closest('.jp-OutputArea-output').getBoundingClientRect().right;
