@@ -977,3 +977,14 @@ def test_space_opens_the_fold_of_what_was_called(widget):
     tab.page.keyboard.press(" ")
     assert one.locator("details").evaluate("e => e.open")
     assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
+
+
+def test_nothing_moves_under_the_mouse_at_the_first_step(widget):
+    cache = RadixCache()
+    with record(cache) as film:
+        cache.insert([1, 2], [0, 1])
+    one = widget(film.player().reel).page.locator("#one")
+    place = "e => e.getBoundingClientRect().left"
+    before = one.locator("[data-testid=next]").evaluate(place)
+    one.locator("[data-testid=next]").click()
+    assert one.locator("[data-testid=next]").evaluate(place) == before

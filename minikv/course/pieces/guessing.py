@@ -86,7 +86,8 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
         return
     # the cell's None leaves what was pressed
     words = record(session.guesses[name].said if session.votes[name] else value)
-    if not offer_answers(words, offered, lambda text: record(text if offered else _literal(text), 1)):
+    below = words.replace(". Replace", ". Answer below, or replace")
+    if not offer_answers(below, offered, lambda text: record(text if offered else _literal(text), 1)):
         print(words)
 
 

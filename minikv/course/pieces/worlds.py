@@ -67,11 +67,17 @@ def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str
     def say(words: str, **more: Any) -> None:
         publish({"text/plain": words}, transient={"display_id": box.model_id}, **more)
 
+    def answer(control: Any) -> None:
+        said = control.description if offered else text.value
+        if control is not text or heard[-1:] != [said]:  # Enter, also with Shift, says nothing twice
+            heard.append(said)
+            say(press(said), update=True)
+
     def hear(control: Any, *_: Any) -> None:
         """Answer a moment later: what was typed may arrive after the click or the Enter."""
-        later = asyncio.get_running_loop().call_later
-        later(0.1, lambda: say(press(control.description if offered else text.value), update=True))
+        asyncio.get_running_loop().call_later(0.1, answer, control)
 
+    heard: list[str] = []
     text = Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
     buttons = [Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
     box = HBox(buttons if offered else [text, *buttons], layout={"flex_flow": "row wrap"})
