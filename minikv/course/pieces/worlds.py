@@ -57,13 +57,18 @@ def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str
     """
     shell = ipython()
     try:
-        from ipywidgets import Button, HBox, Text
+        import ipywidgets
     except ImportError:
         shell = None
     if shell is None:
         return False
-    publish = shell.display_pub.publish
+    _show_answers(ipywidgets, shell.display_pub.publish, words, offered, press)
+    return True
 
+
+def _show_answers(
+    widgets: Any, publish: Callable[..., None], words: str, offered: Sequence[str], press: Callable[[str], str]
+) -> None:
     def say(words: str, **more: Any) -> None:
         publish({"text/plain": words}, transient={"display_id": box.model_id}, **more)
 
@@ -78,14 +83,13 @@ def offer_answers(words: str, offered: Sequence[str], press: Callable[[str], str
         asyncio.get_running_loop().call_later(0.1, answer, control)
 
     heard: list[str] = []
-    text = Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
-    buttons = [Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
-    box = HBox(buttons if offered else [text, *buttons], layout={"flex_flow": "row wrap"})
+    text = widgets.Text(description="your guess", style={"description_width": "initial"}, continuous_update=False)
+    buttons = [widgets.Button(description=word, layout={"width": "auto"}) for word in offered or ["guess"]]
+    box = widgets.HBox(buttons if offered else [text, *buttons], layout={"flex_flow": "row wrap"})
     for control in box.children:
         control.on_msg(hear)
     say(words)
     publish({WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": box.model_id}})
-    return True
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
