@@ -135,7 +135,7 @@ BUDGETS = {
     # How answers are judged.
     "course: pieces": 59_561,
     # How a cache is shown.
-    "course: pictures, film, player": 26_925,
+    "course: pictures, film, player": 26_915,
     # The playground, the chat and the class report.
     "course: the rest": 8_233,
     # What makes the figures and pictures of the chapters.

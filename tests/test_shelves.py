@@ -323,3 +323,12 @@ def test_more_blocks_than_are_shown_are_said_to_be_more():
     cache = HashBlockCache()
     cache.insert(range(600), range(600))
     assert "(the first 512 shown)" in draw(cache).text
+
+
+def test_a_move_of_many_pages_is_shown_whole():
+    cache = TieredCache(host_pages=12, evict_by="page")
+    cache.insert(range(12), range(12))
+    cache.evict(12)
+    cache.next_move()
+    text = draw(cache).text
+    assert all(f"{page}→[{page}]" in text for page in range(12))

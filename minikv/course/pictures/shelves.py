@@ -132,8 +132,9 @@ def _host_memory(host: Any, label: Label | None) -> KeptBeside:
             key = page, visit.namespace, path[:end]
             cells[page] = KeptCell(state, ends(words, _MOST_LETTERS), key, f"{page}")
     rows = _in_lines(cells, "pages")
-    moves = tuple((_way(move), tuple(_moving(move))) for move in host.moves)
-    return KeptBeside(f"host memory: {sum(free)} of {len(free)} pages free", rows + moves)
+    for move in host.moves:
+        rows += _in_lines([*_moving(move)], _way(move))
+    return KeptBeside(f"host memory: {sum(free)} of {len(free)} pages free", rows)
 
 
 def _two_memories(tiers: Any) -> KeptBeside:
@@ -154,7 +155,7 @@ def _way(move: Any) -> str:
 
 def _moving(move: Any) -> Iterator[KeptCell]:
     """From which page to which one each page of a move goes."""
-    for source, target in list(zip(move.src, move.dst))[:_COLUMNS]:
+    for source, target in zip(move.src, move.dst):
         yield KeptCell("in hand", f"{target}", (_way(move), int(source), int(target)), f"{source}→")
 
 
