@@ -15,7 +15,7 @@ from minikv import __version__
 from minikv.cli.command import add_json, option, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
-from minikv.course.pictures.svg import svg_size
+from minikv.course.pictures.svg import svg_size, svg_to_png
 from minikv.errors import bounded
 from minikv.files import destination, replace
 from minikv.prefix.eviction import POLICIES
@@ -101,7 +101,7 @@ def policy_names(text: str) -> tuple[str, ...]:
     >>> policy_names("lru,mru,lru")
     ('lru', 'mru')
     """
-    names = tuple(POLICIES) if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    names = tuple(POLICIES if text == "all" else dict.fromkeys(text.split(",")))
     for name in names:
         if name not in POLICIES:
             raise ValueError(f"{bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
@@ -195,8 +195,6 @@ def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.csv:
         replace(options.csv, curve_csv(words.plan))
     if options.png:
-        from minikv.course.pictures.svg import svg_to_png
-
         replace(options.png, svg_to_png(plan_picture(words)) or b"")
     if options.html:
         replace(options.html, plan_page(words, about, plan_picture(words)))
@@ -213,7 +211,8 @@ def plan_curves(words: PlanWords) -> Chart:
     >>> list(plan_curves(PlanWords(make_plan(TraceTree(), Terms(16)))).lines)
     ['LRU', 'bound of any eviction']
     """
-    plan, ceiling = words.plan, words.plan.ceiling
+    plan = words.plan
+    ceiling = plan.ceiling
     scale = words.block_bytes / GIB if words.block_bytes else plan.block_size
     lines = {
         "LRU": [100 * point.hit_rate for point in plan.points],
@@ -258,4 +257,4 @@ def plan_picture(words: PlanWords) -> str:
     wide, high = svg_size(chart)
     below = f'<g transform="translate(0 {high:g})">{chart_svg(hours_chart(words))}</g>'
     size = f'viewBox="0 0 {wide:g} {2 * high:g}" width="{wide:g}" height="{2 * high:g}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><g transform="translate(0 0)">{chart}</g>{below}</svg>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{chart}{below}</svg>'
