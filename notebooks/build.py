@@ -27,7 +27,7 @@ import nbformat
 from nbclient import NotebookClient
 
 from minikv.course.pieces.piece import pieces_of
-from minikv.course.pieces.worlds import WIDGET_VIEW
+from minikv.course.pieces.pressing import WIDGET_VIEW
 from minikv.files import replace
 
 if sys.version_info >= (3, 11):

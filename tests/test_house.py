@@ -133,7 +133,7 @@ BUDGETS = {
     # What checks any of these.
     "testing": 32_875,
     # How answers are judged.
-    "course: pieces": 59_561,
+    "course: pieces": 59_593,
     # How a cache is shown.
     "course: pictures, film, player": 26_915,
     # The playground, the chat and the class report.
@@ -143,7 +143,7 @@ BUDGETS = {
     # The project next door: why prompts miss, and how much cache traffic needs.
     "tools": 58_867,
 }
-FILES_AT_MOST, DATA_AT_MOST = 198, 926_448
+FILES_AT_MOST, DATA_AT_MOST = 199, 926_448
 
 
 def test_each_room_stays_within_its_budget():

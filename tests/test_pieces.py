@@ -32,11 +32,11 @@ from minikv.course.pieces import (
     guessing,
     hint,
     mine,
+    pressing,
     progress,
     solution,
     source,
     trial,
-    worlds,
 )
 from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.cost import work_of
@@ -1683,7 +1683,7 @@ class Shell:
 @pytest.mark.parametrize(("question", "typed", "value"), [("how many?", "4", 4), ("'4' or '5'?", None, "4")])
 def test_what_is_pressed_replaces_the_words_that_the_page_keeps(question, typed, value, notebook, monkeypatch):
     shell, rows, row = Shell(), [], ipywidgets.HBox
-    monkeypatch.setattr(worlds, "ipython", lambda: shell)
+    monkeypatch.setattr(pressing, "ipython", lambda: shell)
     monkeypatch.setattr(ipywidgets, "HBox", lambda found, **more: rows.append(found) or row(found, **more))
     guess("3.z", question, None)
     (words, name, _), view = shell.shown
@@ -1706,7 +1706,7 @@ def test_what_is_pressed_replaces_the_words_that_the_page_keeps(question, typed,
 
 def test_where_there_are_no_widgets_a_guess_prints(notebook, monkeypatch, capsys):
     shell = Shell()
-    monkeypatch.setattr(worlds, "ipython", lambda: shell)
+    monkeypatch.setattr(pressing, "ipython", lambda: shell)
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     guess("3.z", "how many?", None)
     assert capsys.readouterr().out.startswith("◇ 3.z: no guess yet.")

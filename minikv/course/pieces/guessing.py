@@ -17,6 +17,7 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS
+from minikv.course.pieces.pressing import offer_answers
 from minikv.course.pieces.record import (
     RIGHT,
     Guess,
@@ -28,7 +29,7 @@ from minikv.course.pieces.record import (
     standing,
     tried_tests,
 )
-from minikv.course.pieces.worlds import offer_answers, session
+from minikv.course.pieces.worlds import session
 from minikv.testing.attempt import short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
