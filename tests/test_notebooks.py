@@ -63,6 +63,22 @@ def test_the_page_of_words_is_not_stale():
         assert (PAGE.parent / target).exists(), target
 
 
+def test_the_pieces_of_the_fast_track_take_at_most_a_quarter_of_an_hour():
+    """Each row names what its chapter calls a piece or an exercise, and leaves time to read in 20 minutes."""
+    track = markdown(load(PAGE)).partition("## A fast track")[2].partition("## Glossary")[0]
+    rows = re.findall(r"^\| (\d\d) \| (.*?) \|", track, re.MULTILINE)
+    assert [len(re.findall(r"\d+\.\d", pieces)) for _, pieces in rows[1:]] == [2] * (len(rows) - 1)
+    for chapter, named in rows:
+        (path,) = (path for path in NOTEBOOKS if path.stem.startswith(chapter))
+        text = markdown(load(path))
+        said = dict(re.findall(r"^#### (\S+) You write: .*\((\d+) minutes\)$", text, re.MULTILINE))
+        for piece, name in re.findall(r"(\d+\.\d) `(\w+)`", named):
+            assert f"#### {piece} You write: `{name}`" in text, piece
+        for exercise in set(re.findall(r"\d+\.\d", named)) - set(said):
+            assert f"#### {exercise} " in text, exercise
+        assert sum(int(said.get(piece, 5)) for piece in re.findall(r"\d+\.\d", named)) <= 15, chapter
+
+
 @each_notebook
 def test_every_cell_was_run_once_from_top_to_bottom_without_an_error(path):
     cells = code_cells(load(path))

@@ -2,7 +2,7 @@
 """
 # The map and the glossary
 
-Each chapter answers one question. Chapters 00 to 08 build one engine, each on top of what you built before. The others can be read in any order once you have the chapters that they need. Most words in the glossary are in **bold** where their chapter explains them.
+Each chapter answers one question. Chapters 00 to 08 build one engine, each on top of what you built before. The others can be read in any order once you have the chapters that they need. Most words in the glossary are in **bold** where their chapter explains them. The times at the top of a chapter leave out "More to try".
 
 ## The map
 
@@ -32,11 +32,29 @@ An arrow leads from a chapter to the next one that needs it.
 | [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? | 02, 04, 07 |
 | [09 token trie](09_token_trie.ipynb) | What is the simplest index that works? | 02 to 05 |
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? | 02 to 05 |
-| [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? | 02 to 04, 10 |
+| [11 copy on write](11_copy_on_write.ipynb) | What if two answers start the same and then diverge? | 02 to 04, 10 |
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? | 02 to 05 |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? | 05 |
 | [14 tiers](14_tiers.ipynb) | Where does evicted KV go? | 02, 04 to 06, 10 |
 | [Which one do I choose?](which_design.ipynb) | six designs, five situations | 05, 09 to 12 |
+
+## A fast track
+
+If you serve models, you may want to understand an engine without building one. Then give each of these chapters 20 minutes: read the problem and the steps of the two pieces below, write these two (the package's version runs for all others), and read the recap.
+
+| chapter | write | what you take with you |
+|---|---|---|
+| 00 | nothing: guess 0.a and 0.c | one changed character early in a prompt, and what it costs |
+| 01 | 1.1 `bytes_per_token`, 1.2 `read_config` | how many tokens of your own model fit |
+| 03 | 3.1 `common`, 3.3 `split` | what two prompts share, and where they diverge |
+| 04 | 4.1 `lock`, 4.5 `pages_needed` | why a running request can't lose its prefix |
+| 05 | 5.3 `touch`, 5.6 `make_room` | what is evicted first, and what is not |
+| 08 | 8.3 `schedule`, and the bug hunt 8.6 | who waits for long prompts, and where a preempted request goes |
+| 10 | 10.1 `block_keys`, 10.2 `longest_hit` | why hits come in whole blocks |
+| 13 | 13.2 `next_uses`, 13.4 `aged_key` | whether more memory or a better policy would help |
+| 14 | 14.1 `worth_loading`, 14.5 `overlapped` | when host memory pays |
+
+`minikv-tools` asks the same questions of your own logs.
 
 ## Glossary
 
@@ -96,7 +114,7 @@ An arrow leads from a chapter to the next one that needs it.
 | chunked prefill | reading a long prompt in pieces, while other requests decode | 08 |
 | preemption | a running request gives up its slots and waits again | 08 |
 | token trie | a prefix cache with one token on each edge, and so one node per token | 09 |
-| stale | said of a handle whose memory has been reused for something else | 09 |
+| stale | describes a handle whose memory has been reused for something else | 09 |
 | pin | lock the path that a running request uses | 09 |
 | block hash | the name of a page of tokens: a hash of them and of the name before it | 10 |
 | collision | two different inputs with the same hash | 10 |

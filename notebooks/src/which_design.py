@@ -74,7 +74,7 @@ names = {}
 for name, index in INDEXES.items():
     names[name] = [name_after(index, earlier) for earlier in ([7], [1, 2, 8, 9])]
 same = [name for name, (one, other) in names.items() if one == other]
-fold("which.b", *same, *(f"{name:6} {both}" for name, both in names.items()))
+fold("which.b", same[0], *(f"{name:6} {both}" for name, both in names.items()))
 
 # %% [markdown]
 """
