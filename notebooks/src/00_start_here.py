@@ -2,13 +2,13 @@
 """
 # 00 · What does a prefix cache buy?
 
-In this notebook a small language model answers three questions. Then you take away its cache. Then you put a clock into its prompt, and find out what that does to the cache, and why.
+In this notebook a small language model answers three questions, and you count what its cache saves. Then you tell the model what time it is, and explain what changes.
 
-**After this chapter you will be able to** *explain* what a prefix cache keeps and why reusing it is safe, *measure* how much it saves in a chat, and *predict* what a change to the prompt does to that.
+**After this chapter you will be able to** *explain* what a prefix cache keeps and why reusing it is safe, *measure* how much it saves in a chat, and *predict* how a change to the prompt affects the savings.
 
 {{time}} **Needs** a little Python; no GPU, no network, no earlier chapter. **New words** token, prefill, prefix, slot, hit rate. The [glossary](map_and_glossary.ipynb) lists all the words of the course.
 
-The model has 1.8 million parameters and was trained on this course's text. It can talk about KV caches and nothing else. Run each cell from the top, with Shift+Enter; the first answers take a few seconds.
+The model has 1.8 million parameters and was trained on this course's text, so it can talk about KV caches and nothing else. Run each cell from the top, with Shift+Enter; the first answers take a few seconds.
 """
 
 # %%
@@ -19,11 +19,13 @@ with_cache
 
 # %% [markdown]
 """
-The text you give a model is its *prompt*. A language model reads numbers, not letters, so the text is cut into pieces. Each piece is a **token**, and has a number. For this model, every byte of text is a token. That is crude, but easy to count. Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. The last line of each turn says how many tokens the prompt had, and how many of them the model had to compute.
+The text you give a model is its *prompt*. A language model reads numbers, not letters, so the text is cut into pieces. Each piece is called a **token** and has a number. For this model, every byte of text is a token, which is crude but easy to count.
+
+Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. Users wait for it (the *time to first token*), and it takes GPU time, which costs money. A cached token saves both, so we count tokens: the last line of each turn says how many the prompt had, and how many of them the model had to compute.
 
 ## The problem
 
-A model remembers nothing from one turn to the next. So every turn sends the *whole* conversation again, including the instructions. Without a cache, the model computes every one of those tokens again.
+A model remembers nothing from one turn to the next, so every turn sends the *whole* conversation again, including the instructions. Without a cache, the model computes all of it again.
 """
 
 # %%
@@ -42,7 +44,7 @@ def strip(name, chat, count):
 
 # %% [markdown]
 """
-The function above draws the prompts of a chat, one after the other. Run the cell and step through the chat. Each step adds a turn. Tokens that come from the cache are marked m, for *matched*.
+This function draws the prompts of a chat, one after the other. Run the next cell and step through the chat; each step adds a turn. Tokens from the cache are marked m, for *matched*. They are always the first ones in their prompt.
 """
 
 # %%
@@ -64,28 +66,27 @@ print("the same answers:", answers[0] == answers[1])
 
 # %% [markdown]
 """
-The answers are the same, letter for letter. With the cache, each turn after the first computes little more than the new question. Everything before it was computed in an earlier turn.
+The answers are the same, letter for letter. With the cache, each turn after the first computes little more than the new question, since everything before it was computed earlier.
 
-Now somebody improves the assistant: it should know what time it is. In the first turn, the instructions begin with `It is 09:10.`, and in the second turn, seven minutes later, with `It is 09:17.` One character in more than two hundred has changed.
+Now somebody improves the assistant: it should know what time it is. The instructions begin with `It is 09:10.` in the first turn, with `It is 09:17.` in the second, and with `It is 09:24.` in the third. Of several hundred characters, only one or two change from turn to turn. How many tokens of the third prompt come from the cache?
 """
 
 # %%
 # put your number in place of None, then run the next cell
-guess("0.a", "what percent of the second prompt is computed, to the nearest ten?", None)
+guess("0.a", "how many tokens of the third prompt come from the cache?", None)
 
 # %%
 broken = live_chat(clock=True)
-second, rows = broken.turns[1], [strip("without a clock", with_cache, 3)]
+third, rows = broken.turns[2], [strip("without a clock", with_cache, 3)]
 rows.append(strip("with a clock", broken, 3))
-percent = 10 * round(10 * second.computed / second.prompt)
-said = f"turn 2: {second.computed} of {second.prompt} tokens computed"
-fold("0.a", percent, said, strips(rows, size=0.6))
+said = f"turn 3: {third.computed} of {third.prompt} tokens computed"
+fold("0.a", third.prompt - third.computed, said, strips(rows, size=0.6))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The cache is on, but it saves only the first nine or ten tokens of a prompt, up to the digit that changes. Everything after that digit is computed again, although nearly all of it is the same text. Few mistakes this small are this expensive.
+The cache is on, but it can reuse only what two prompts have in common *at the beginning*. Here that is `It is 09:`, or nine bytes. Everything after it is computed again, although nearly all of it is the same text.
 
 </details>
 
@@ -95,9 +96,9 @@ To understand what happened, let's build the smallest cache that works.
 
 ### Step 1: what can be reused
 
-For each token, a transformer computes a *key* and a *value* in every layer. Later tokens read them. Together they are the KV in "KV cache". A token can see only earlier tokens. So its key and value depend on the tokens **before it and on itself**, and on nothing that comes later.
+For each token, a transformer computes a *key* and a *value* in every layer, which later tokens read. Together they are the KV in "KV cache". A token can see only earlier tokens, so its key and value depend on the tokens **before it and on itself**, and on nothing that comes later.
 
-Let's try that out. `keys_and_values` is a tiny transformer with random weights. You don't need to know how it works; if you are curious, `source(keys_and_values)` shows it. We give it the tokens `1 2 3`. Then we change the last token, and after that, in a second experiment, only the first.
+Let's try that out. `keys_and_values` is a tiny transformer with random weights. (`source(keys_and_values)` shows it, but you don't need to know how it works.) We give it the tokens `1 2 3`. Then we change only the last token, and in a second experiment only the first. How many of the three tokens keep their keys and values in the second experiment?
 """
 
 # %%
@@ -126,7 +127,7 @@ fold("0.b", equal.count(True), *same)
 """
 <details><summary>Why</summary>
 
-Two prompts that *begin* with the same tokens have the same keys and values there. A shared ending doesn't help: what came before it differs, so its keys and values differ. The whole course rests on this.
+Two prompts that *begin* with the same tokens have the same keys and values there. A shared ending doesn't help: the tokens before it differ, so its keys and values differ, too. The whole course rests on this.
 
 </details>
 
@@ -136,7 +137,7 @@ So we keep the keys and values of each token in a place called a **slot**, and l
 
 Two prompts share everything up to their first difference. Our cache never forgets anything: it keeps every sequence that was ever computed. A new prompt reuses the longest prefix that it shares with any of them.
 
-The program that runs a model for its users is called an *engine*. Two details are easy to get wrong. First, even if the *whole* prompt is cached, the engine computes its last token again. It needs the model's output for that token, and the cache stores only keys and values. Second, the engine keeps all tokens of an answer but the last one. That token is the end of the answer, so its key and value are never computed.
+The program that runs a model for its users is called an *engine*. Two details are easy to get wrong. First, even if the *whole* prompt is cached, the engine computes its last token again, because it needs the model's output for that token, and the cache stores only keys and values. Second, the engine keeps all tokens of an answer but the last one. That token ends the answer, so its key and value are never computed.
 """
 
 
@@ -157,7 +158,7 @@ def serve(prompt, answer, memory):
 
 # %% [markdown]
 """
-Two readers ask a library's help desk. Anna asks three questions, then Ben asks two. Each turn sends the instructions, the conversation so far, and the new question. (`asset` finds a file that comes with the course.)
+Now two readers write to a library's help desk. Anna asks three questions, then Ben asks two. Each turn sends the instructions, the conversation so far, and the new question. (`asset` finds a file that comes with the course.)
 """
 
 # %%
@@ -207,7 +208,7 @@ fold("0.c", about, *rows, "■ computed   □ from the cache")
 """
 <details><summary>Why</summary>
 
-Ben's first turn is cheap because his prompt begins with the *instructions*, and those were computed in Anna's first turn. That is why prefix caches pay off even if users never come back.
+Ben's prompt begins with the *instructions*, which were computed in Anna's first turn. That is why a prefix cache pays off even if no user ever comes back.
 
 </details>
 
@@ -234,11 +235,11 @@ for place in ("at the top", "at the end"):
 
 # %% [markdown]
 """
-There is the clock again. A prefix ends at the first difference, and with the time at the top, the first difference comes after about ten bytes. The hundreds of tokens after it are the same text, but a different time came before them. So put what changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time before it, so that answer is computed again.
+There is the clock again. With the time at the top, two prompts differ after about ten bytes, and a prefix ends there. So put anything that changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time before it, so that answer is computed again.
 
 ## The same in `minikv`
 
-Our list compares each prompt with everything that was ever said. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots; we look a prompt up without its last token, which is always computed. `insert` adds what is new; for tokens that are already there, the tree keeps the slots that it has.
+Our list compares each prompt with everything that was ever said. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots; we look a prompt up without its last token, which is always computed. `insert` adds what is new, and keeps the slots of the tokens that are already there.
 """
 
 # %%
@@ -256,7 +257,7 @@ print(from_tree, "equal to our counts:", from_tree == computed)
 
 # %% [markdown]
 """
-Here is the tree, drawn from the live object. Read it from the top. The instructions are there **once**, in the slots that Anna's first turn used, and both conversations continue from them.
+Here is the tree. The instructions are there **once**, at the top, in the slots that Anna's first turn used, and both conversations continue from them.
 """
 
 # %%
@@ -275,7 +276,7 @@ draw(cache, label=as_text)
 """
 ## Play
 
-Two prompts are in the cache below. Every character, spaces included, is one token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. You need only *insert*; later chapters explain the rest. Then insert your own prompts.
+There are two prompts in the cache below. Every character, spaces included, is one token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. You need only *insert*; later chapters explain the rest.
 
 The model answers other questions, too. Try `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """
@@ -293,7 +294,7 @@ playground(goal="make a prompt hit 8 tokens")
 
 #### 0.1 How long are the instructions?
 
-Write `shared_by_all(prompts)`: how many tokens at the beginning do *all* of the prompts share? That is how you could measure the instructions of a service from the outside.
+Write `shared_by_all(prompts)`: how many leading tokens do *all* the prompts have in common? In a log of prompts, this tells you how long the instructions are.
 """
 
 
@@ -328,7 +329,7 @@ def shared_by_all(prompts):
 
 #### 0.2 A small memory
 
-Write `tokens_computed(prompts, keep)`. An engine serves the prompts in order, and remembers only the last `keep` prompts that it served, all tokens of each. (A prompt that was served twice counts twice.) Return a list: how many tokens of each prompt does it have to compute? The last token of a prompt is always computed.
+Write `tokens_computed(prompts, keep)`. An engine serves the prompts in order and remembers only the last `keep` prompts that it served, with all of their tokens. (A prompt that was served twice counts twice.) Return a list with the number of tokens that it has to compute for each prompt. The last token of a prompt is always computed.
 """
 
 
@@ -363,7 +364,7 @@ def tokens_computed(prompts, keep):
 
 #### 0.3 Bug hunt: how much was saved?
 
-A colleague wants to know how many tokens an engine that never forgets would have saved, and counts them with the function below. `shared_prefix` is our `shared`, and `pairwise` yields each prompt together with the next one. Find prompts, each with at least one token, for which the count is wrong. Return a tuple with one argument, the list of prompts.
+A colleague wants to know how many tokens an engine that never forgets would have saved, and counts them with the function below. `shared_prefix` is our `shared`, and `pairwise` yields each prompt together with the next one. Find prompts, each with at least one token, for which the count is wrong. Return a one-element tuple that holds the list of prompts.
 """
 
 # %%
@@ -398,7 +399,7 @@ def prompts_it_gets_wrong():
 
 ## What it cost
 
-Nothing is free. The five turns are over and nobody is being served, yet the cache still holds every token that was computed. How much memory is that in a larger model? (A real tokenizer would cut the same text into fewer, longer tokens.)
+The five turns are over and nobody is being served, yet the cache still holds every token that was computed. How much memory is that in a larger model? (A real tokenizer would cut the same text into fewer, longer tokens.)
 """
 
 # %%
@@ -412,13 +413,13 @@ print(f"{cache.total_size * each / 2**20:.0f} MiB of GPU memory for five short t
 """
 So the memory fills up, and three things can go wrong. A slot may be handed out **twice** (chapter 02). A slot may be taken away **while somebody is reading it** (chapter 04). And the engine may throw away the *wrong* thing (chapter 05). Most of this course is about preventing these three mistakes, and about noticing them at once when they happen.
 
-You will write the parts that prevent them. From chapter 01 on, each chapter has a few functions for you to write. They go into your own file, `my_minikv.py`. At the end of chapter 02, the chat from this page runs on your code, and in chapter 08 a complete engine does.
+From chapter 01 on, each chapter has a few functions for you to write, which go into your own file, `my_minikv.py`. At the end of chapter 02, the chat from this page runs on your code, and in chapter 08 a complete engine does.
 
 ## In real engines
 
 {{engines 00|`RadixCache`; `match_prefix`; all but the last token}}
 
-The engines add what this chapter leaves out: caches that extend to host memory and disk, routing a request to the machine that has its prefix, and keeping one customer from finding out another's prompts by timing the hits. The [map](map_and_glossary.ipynb) shows the chapters that follow.
+Later chapters add what this one leaves out, such as keeping one customer from finding out another's prompts by timing the hits (chapter 10), and a second tier in host memory (chapter 14). The [map](map_and_glossary.ipynb) shows them all.
 
 ## Recap
 
