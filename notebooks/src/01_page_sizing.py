@@ -2,13 +2,13 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-When an engine starts, it decides how large its KV cache will be. In this chapter you write five functions, the first in your own `my_minikv.py`. They compute how many bytes one token takes, read a model's `config.json`, count the pages that fit, find the slots of a request, and compute how many bytes a whole text takes. Together they are about 25 lines.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write the first functions of your own `my_minikv.py`: four that size a cache and find a request's slots, and another in an optional second half.
 
-**After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, and *say* why some models also need a fixed amount per sequence; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
+**After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, *say* what else takes up GPU memory, and *choose* a page size for your requests; and, after the second half, *say* why some models also need a fixed amount per sequence.
 
-{{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
+{{time}} Of these, 10 and 5 minutes are for the optional half. **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots.
+Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots, here four. The **page table** has a row for each request, which lists the slots of its tokens in order.
 """
 
 # %%
@@ -25,11 +25,11 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin with the same tokens, so the first page (*matched*) is in both rows. The other slots in the rows are *in hand*: used by one request. The pages of a request don't have to be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
+The two requests begin with the same tokens, so the first page (*matched*) is in both rows. The other slots are *in hand*: only one request uses them. A request's pages don't have to be neighbors, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
 
 ## The problem
 
-An engine reserves all the memory for its cache once, when it starts. So it has to know *beforehand* how many tokens will fit. {{engines infratech}} To size a token, it {{engines notebook-formula}}: it multiplies everything, then divides by the number of GPUs. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
+An engine reserves all the memory for its cache once, when it starts, so it has to know *beforehand* how many tokens will fit. {{engines infratech}} To size a token, it {{engines notebook-formula}}. Here is that formula for one layer with 8 heads (step 1 explains them) on 1, 2, 3 and 16 GPUs.
 """
 
 
@@ -40,26 +40,26 @@ def careless_bytes_per_token(layers, heads, head_dim, gpus=1):
 
 for gpus in (1, 2, 3, 16):
     size = careless_bytes_per_token(1, 8, 128, gpus)
-    print(f"{gpus:2} GPUs: {size:7.1f} bytes per token")
+    print(f"GPUs: {gpus:2}  bytes per token: {size:6.1f}")
 tokens = 80 * 2**30 / careless_bytes_per_token(32, 8, 128)
 print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs the number is too small: an engine that believed it would run out of memory. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there.
+The last three lines are wrong. There is no third of a byte. On 16 GPUs the number is too small, so the engine would run out of memory. And the last line gives the whole GPU to the cache.
 
 ## Build it
 
 ### Step 1: one token
 
-A **KV head** keeps one key vector and one value vector for every token, each with `head_dim` numbers. A *query head* reads one KV head. In the simplest form, *multi-head attention* (MHA), each query head has its own KV head. And every layer keeps its own keys and values.
+A **KV head** keeps one key vector and one value vector for every token, each with `head_dim` numbers, and a *query head* reads one KV head. In the simplest form, *multi-head attention* (MHA), each query head has its own KV head. Every layer keeps its own keys and values.
 
-Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes per number.
+Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes per number. The first guess is plain arithmetic: how many KiB (1,024 bytes) does one token take?
 """
 
 # %%
 # put your number in place of None, then run the next cell
-guess("1.a", "how many KiB (1,024 bytes) does one of its tokens take?", None)
+guess("1.a", "how many KiB does one token of Llama 2 7B take?", None)
 
 # %%
 import numpy as np
@@ -72,11 +72,11 @@ fold("1.a", size, "KiB per token, measured on real arrays of ten tokens")
 """
 <details><summary>Why</summary>
 
-32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes: half a MiB for a single token. That is why in newer models several query heads share one KV head.
+32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes are half a MiB for a single token. (256 KiB are the keys alone.) That is why in many newer models, query heads share KV heads.
 
 </details>
 
-In **GQA**, grouped-query attention, several query heads read the same KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. If all query heads read a single KV head, this is *MQA*, multi-query attention. Below are eight query heads, `q0` to `q7`, and the KV head that each of them reads:
+In **GQA**, grouped-query attention, several query heads read the same KV head. In *MQA*, multi-query attention, all of them read a single one. Here are eight query heads and the KV head that each of them reads:
 """
 
 # %%
@@ -90,11 +90,9 @@ word_rows(rows, heads=[f"q{head}" for head in range(8)])
 
 # %% [markdown]
 """
-DeepSeek goes further with **MLA**, multi-head latent attention: each layer keeps one small vector per token. The keys and values of all heads are computed from it when they are needed.
-
 ### Step 2: several GPUs
 
-A large model is divided among several GPUs, and each GPU gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. Heads are never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
+A large model is divided among several GPUs, and each gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. A head is never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
 """
 
 # %%
@@ -108,10 +106,10 @@ word_rows(rows, heads=[f"GPU {gpu}" for gpu in range(8)])
 """
 Two cases work:
 
-- The number of KV heads is a multiple of the number of GPUs. Every GPU gets the same number of heads.
+- The number of KV heads is a multiple of the number of GPUs, and every GPU gets equally many.
 - The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and each head has copies.
 
-No other combination can run at all. Now take Llama 3.1 8B: 32 layers, 8 KV heads, vectors of 128 numbers, 2 bytes per number.
+Any other combination is an error, {{engines mini-sglang-heads|as in mini-sglang}}. Now take Llama 3.1 8B, with 32 layers, 8 KV heads, vectors of 128 numbers, and 2 bytes per number. How many KiB does one token take on each of 8 GPUs? And on each of 16?
 """
 
 # %%
@@ -122,7 +120,7 @@ guess("1.b", "how many KiB per token on each of 8 GPUs? And of 16? [., .]", None
 """
 #### 1.1 You write: `bytes_per_token` (10 minutes)
 
-Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If neither case applies, raise a `ValueError`. The answer is a whole number, and it must be exact even for numbers that are too large for a float.
+Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If neither case applies, raise a `ValueError`. The result is a whole number, and must be exact even where a float would not be.
 """
 
 
@@ -136,9 +134,9 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 
 # %% [markdown]
 """
-`check` calls your function with many different numbers and compares each result with the correct one. Once they all agree, *your* function runs below; until then, the course's own version does. If you get stuck, try `hint("1.1")`. Call it again for a stronger hint. `solution("1.1")` shows the course's version. A function that doesn't finish is stopped after 3 seconds; if a check still runs after a minute, restart the kernel.
+`check` calls your function with many different numbers. Once all results are correct, *your* function runs below and is saved in `my_minikv.py`; until then, the package's version runs, and the file keeps your last failing answer as a comment. Stuck? Try `hint("1.1")`, and call it again for a stronger hint. `solution("1.1")` shows the package's version.
 
-A function that passes is saved in `my_minikv.py`; until then, your last failing answer is kept there as a comment. If you restart the kernel, run the cells from the top: the set-up cell loads your functions again.
+A function that doesn't finish is stopped after 3 seconds. If a check still runs after a minute, restart the kernel and run the cells from the top: the set-up cell loads your functions again.
 """
 
 # %%
@@ -149,18 +147,18 @@ fold("1.b", [sizes[8], sizes[16]], f"KiB on each GPU, by the number of GPUs: {si
 """
 <details><summary>Why</summary>
 
-Once there are as many GPUs as KV heads, the cache on each GPU stops shrinking. More GPUs only make more copies.
+With as many GPUs as KV heads, each GPU keeps one head, and its cache stops shrinking. More GPUs only make more copies.
 
 </details>
 
 ### Step 3: ask the model
 
-Where do those numbers come from? Every published model comes with a `config.json`. In the simplest kind, three entries are always there: `num_hidden_layers`, `num_attention_heads` (the query heads) and `hidden_size`. Two more may be missing, or may be `null`, which Python reads as `None`:
+A model comes with a `config.json`. In the simplest kind, `num_hidden_layers`, `num_attention_heads` (the query heads) and `hidden_size` are always there. Two more entries may be missing, or `null`, which Python reads as `None`:
 
 | entry | what it says | if it is missing or `None` |
 |---|---|---|
 | `num_key_value_heads` | the number of KV heads | every query head has its own KV head |
-| `head_dim` | the numbers in a key vector | the hidden size is divided evenly among the query heads |
+| `head_dim` | the numbers in a key vector | the query heads divide the hidden size evenly |
 
 #### 1.2 You write: `read_config` (5 minutes)
 
@@ -178,7 +176,7 @@ read_config = check("1.2 read_config", read_config)
 
 # %% [markdown]
 """
-Together, your two functions work for models with MHA, GQA or MQA in which every layer keeps every token.
+Together, your two functions size the tokens of models with MHA, GQA or MQA:
 """
 
 # %%
@@ -195,18 +193,18 @@ for name in ("llama-2-7b", "llama-3.1-8b", "gemma-2b"):
 """
 ### Step 4: what else is on the GPU
 
-The cache gets what is left over. Four things come first:
+Four things come before the cache:
 
-- **A margin.** Other programs use the GPU, too, so an engine takes only a share of the memory. We take 90 percent.
+- **A margin** for other programs. We let the engine use 90 percent of the memory.
 - **The weights.** Llama 3.1 8B has 8,030,261,248 of them, at 2 bytes each.
-- **Activations.** While a layer computes, its intermediate results need room. It is hard to calculate how much. So vLLM and nano-vllm measure it: they make a *trial run* with the most tokens that they allow at once. SGLang and mini-sglang keep a fixed share of the memory free instead.
-- **Graphs.** To save time, an engine records the work of one pass through the model and replays it (CUDA graphs). The recordings take memory, too.
+- **Activations.** The intermediate results of a layer take memory, and it is hard to calculate how much. So vLLM {{engines vllm-trial-run|measures it}} in a *trial run* with as many tokens as it allows at once, and nano-vllm {{engines nano-vllm-trial-run|does the same}}. SGLang {{engines sglang-reserve|holds back a reserve}} instead, and so does {{engines mini-sglang-reserve|mini-sglang}}.
+- **Graphs.** To save time, an engine records one pass through the model and replays it, and the recording takes memory, too.
 
-The rest is divided into whole pages. A page that fits only partly doesn't count.
+The rest is divided into whole pages.
 
 #### 1.3 You write: `pages_that_fit` (10 minutes)
 
-All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share of the memory that the engine may use. If there isn't room for a single page, the engine can't start: raise a `MemoryError`. Again, be exact. On an 80 GiB GPU, one byte too many is a crash at 3 a.m.
+All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share of the memory that the engine may use. If not even one page fits, raise a `MemoryError`. Again, be exact.
 """
 
 
@@ -220,7 +218,7 @@ pages_that_fit = check("1.3 pages_that_fit", pages_that_fit)
 
 # %% [markdown]
 """
-Now we can answer this chapter's question. We assume 1.2 GiB for the activations and 0.5 GiB for the graphs. These are typical round numbers; your engine prints its own when it starts.
+Now we can answer this chapter's question, if we assume 1.2 GiB for the activations and 0.5 GiB for the graphs:
 """
 
 # %%
@@ -232,7 +230,7 @@ for size in (1, 16, 256):
 
 # %% [markdown]
 """
-So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360. This is where the 80 GiB go, in boxes of up to 4 GiB:
+So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size: nearly a third less than the careless formula promised. This is where the memory goes, in boxes of up to 4 GiB:
 """
 
 # %%
@@ -246,14 +244,13 @@ word_rows(rows)
 
 # %% [markdown]
 """
-
 ### Step 5: from pages to slots
 
-The engine hands out pages, but the model reads and writes slots. Page 0 has the first `page_size` slots, starting with slot 0; page 1 has the next ones, and so on. A request's pages may come in any order, and its last page may be only partly filled.
+The engine hands out pages, but the model reads and writes slots. Page 0 has the first `page_size` slots, starting with slot 0; page 1 has the next ones, and so on.
 
 #### 1.4 You write: `slots_of` (10 minutes)
 
-`pages` is a list of a request's page numbers, in the order of its tokens. Return a new list with one slot for each of its `num_tokens` tokens, in order. If the pages have too few slots for them, raise a `ValueError`.
+`pages` lists the numbers of a request's pages in the order of its tokens. Return a new list with one slot for each of its `num_tokens` tokens, in order. If the pages have too few slots, raise a `ValueError`.
 """
 
 
@@ -278,7 +275,7 @@ print(slots_of([0, 2], 4, 5))
 """
 ## The same in `minikv`
 
-`minikv` does all of this, too. Its `page_slots` uses numpy; your engine will use it. Its `bytes_per_token` takes a `KVShape`, which `KVShape.from_config` reads from a `config.json`. Do both agree with your functions?
+The package's `page_slots` uses numpy, and your engine will use it. Its `bytes_per_token` takes a `KVShape`, which `KVShape.from_config` reads from a `config.json`. Do both agree with your functions?
 """
 
 # %%
@@ -296,13 +293,17 @@ print("equal in a thousand random cases")
 
 # %% [markdown]
 """
-### Other kinds of models
+### The end of the first half
 
-DeepSeek V3 has 671 billion parameters and 61 layers. With MLA, each layer keeps one vector of 576 numbers (2 bytes each) per token. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
+Your four functions turn a `config.json` into the bytes of a token, those into the number of pages that fit, and a request's pages into its row of the page table. Nothing before chapter 12 needs the second half, so you may skip to the part *Play*.
+
+### Optional: other kinds of models
+
+In **MLA**, multi-head latent attention, each layer keeps one small vector per token, from which the keys and values of all heads are computed when they are needed. DeepSeek V3 has 671 billion parameters and 61 layers, each with a vector of 576 numbers (2 bytes each). Llama 2 7B has 7 billion parameters. Which of the two takes more bytes per token, and how many times as many, to the nearest whole number?
 """
 
 # %%
-guess("1.c", "how many times as much, to the nearest whole number?", None)
+guess("1.c", "how many times as many bytes, to the nearest whole number?", None)
 
 # %%
 names = "llama-2-7b llama-3.1-8b qwen3-8b mistral-7b-v0.3 gemma-2b deepseek-v3".split()
@@ -317,11 +318,11 @@ fold("1.c", round(sizes["llama-2-7b"] / sizes["deepseek-v3"]), *lines)
 """
 <details><summary>Why</summary>
 
-The size of a token depends on the number of layers and on what each layer keeps, and not on the number of parameters. 61 × 576 × 2 bytes are 70,272; Llama 2 7B needs 524,288. And with MLA there are no heads to divide, so every GPU keeps the whole vector.
+A token's size depends on what each layer keeps and on the number of layers, not on the number of parameters. 61 × 576 × 2 bytes are 70,272, and Llama 2 7B takes 524,288. (With MLA, every GPU keeps the whole vector.)
 
 </details>
 
-Keys and values can also be stored with fewer bits per number: as 8-bit floats (fp8), or as integers of 8 or 4 bits. Integers share a scale per vector, which takes room, too:
+Keys and values can also be stored with fewer bits: as 8-bit floats (fp8), or as integers of 8 or 4 bits, which need one scale factor per vector:
 """
 
 # %%
@@ -333,7 +334,9 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 """
 ### Layers that keep less
 
-So far, every layer kept every token: *full attention*. In many recent models, some layers keep less. A layer with a *sliding window* keeps only the latest tokens (chapter 12). A *recurrent* layer keeps no tokens at all, but a *state*: a summary of the whole text, of fixed size. Here is what two models keep of a text of 8,192 tokens. A box is 1,024 tokens, or a state:
+So far, every layer kept every token, which is called *full attention*. In many recent models, some layers keep less. A layer with a *sliding window* keeps only the latest tokens. A *recurrent* layer keeps no tokens at all but a *state*, a summary of the whole text, of fixed size.
+
+The package's `KVLayers` reads a `config.json` and groups layers that keep the same. Here is what the groups of two models keep of 8,192 tokens. Each box stands for 1,024 tokens or for one state:
 """
 
 # %%
@@ -349,40 +352,45 @@ word_rows(rows, heads=[f"{1024 * box:,}" for box in range(1, 9)])
 
 # %% [markdown]
 """
-Your functions count every layer as full attention. Here is their result for gpt-oss-120b, and the windows that its layers really have (`None` is full attention):
+Your functions count every layer as full attention. Here is their result for gpt-oss-120b, and the windows that its layers really have, in tokens (`None` is full attention):
 """
 
 # %%
 config = json.loads(asset("configs/gpt-oss-120b.json").read_text("utf-8"))
 print(f"your functions: {bytes_per_token(*read_config(config)):,} bytes per token")
-for g in KVLayers.from_config("gpt-oss-120b").groups:
+oss = KVLayers.from_config("gpt-oss-120b").groups
+for g in oss:
     print(f"{g.layers} layers, window: {g.window}")
 
-# %%
-guess("1.d", "how many bytes does one more token take when the windows are full?", None)
+# %% [markdown]
+"""
+Take a text of 256 tokens. What percent of the bytes that your functions count for it does gpt-oss-120b really keep?
+"""
 
 # %%
-oss = KVLayers.from_config("gpt-oss-120b")
-most = f"bytes; its windows take at most {oss.bytes_per_sequence / 1024**2} MiB"
-fold("1.d", oss.bytes_per_token, most)
+guess("1.d", "what percent of the counted bytes do 256 tokens really take?", None)
+
+# %%
+kept = sum(g.per_token * min(256, g.window or 256) for g in oss) / 256
+fold("1.d", round(100 * kept / bytes_per_token(*read_config(config))), "percent")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-A full window drops its oldest token for each new one, so it stops growing. Only the other 18 layers keep one more token: half of what your functions counted. For long texts, an engine that used your functions would leave half of its memory empty.
+Half of the layers keep all 256 tokens, and the other half keep the last 128: three quarters in all. (Only a long text approaches 50 percent: a full window drops its oldest token for each new one, so only half of the layers grow. An engine that used your functions would then leave half of its cache empty.)
 
 </details>
 
 #### 1.5 You write: `kept_bytes` (5 minutes)
 
-`KVLayers` puts the layers of a model into groups. A group `g` says what all of its layers keep of one sequence:
+A group `g` says what all of its layers together keep of one sequence:
 
 | attribute | what it says |
 |---|---|
-| `g.per_token` | the bytes that one token takes in all of them; 0 if they keep no tokens |
+| `g.per_token` | the bytes per token; 0 if the layers keep a state instead |
 | `g.window` | the most tokens that they keep, or `None` if they keep all |
-| `g.state` | the bytes of their states; 0 if they have none |
+| `g.state` | the bytes of the states; 0 if the layers keep tokens |
 
 Return the bytes that a sequence of `tokens` tokens (at least one) takes in all groups of the list `groups`.
 """
@@ -413,30 +421,26 @@ beside(*plots)
 
 # %% [markdown]
 """
-<details><summary>Why is a state so large?</summary>
-
-For each of 32 heads, a recurrent layer of Qwen3-Next keeps 128 × 128 sums of 4 bytes: 2 MiB. A few of its latest inputs take 48 KiB more. There are 36 such layers.
-
-</details>
-
-Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token on, so they save memory only after about a thousand tokens. Every sequence has its own windows and states. Here is what Gemma keeps of 100,000 tokens:
+Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token, so they save memory only after about a thousand tokens. Each sequence has its own windows and states, so the number of tokens that fit depends on the number of sequences. In Gemma, for 100,000 tokens:
 """
 
 # %%
 gemma = KVLayers.from_config("gemma-3-12b").groups
 for count in (1, 10, 100):
     size = count * kept_bytes(gemma, 100_000 // count) / 2**30
-    print(f"{count:3} sequences of {100_000 // count:7,} tokens: {size:4.1f} GiB")
+    print(f"{count:3} × {100_000 // count:7,} tokens: {size:4.1f} GiB")
 
 # %% [markdown]
 """
-So the number of tokens that fit depends on the number of sequences.
+Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it needs: a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix.
 
-Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it needs: a layer with a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix. If one of them is gone, the prefix has to be computed again.
+### The end of the second half
+
+MLA and fewer bits make a token smaller. A full window or a state takes a fixed amount per sequence, and your `kept_bytes` counts both. Chapter 12 builds a cache for windows.
 
 ## Play
 
-A request grows token by token, in pages of four. Run the cell to step through it. Before each step, predict whether it takes a new page. Click a page in the pool to see its history.
+A request grows token by token, in pages of four. Run the cell to step through it. Before each step, predict whether it takes a new page. (Click a page in the pool to see its history.)
 """
 
 # %%
@@ -453,7 +457,7 @@ film.player()
 
 # %% [markdown]
 """
-Larger pages mean fewer pages to keep track of. But each request wastes the empty part of its last page. Take a thousand requests, of 1 to 1,000 tokens; their average is about 500.
+Larger pages mean fewer pages to keep track of, but each request wastes the empty part of its last page. Take a thousand requests, with 1, 2, 3 and so on up to 1,000 tokens, in pages of 256. What percent of their slots is wasted, to the nearest ten?
 """
 
 # %%
@@ -473,17 +477,17 @@ fold("1.e", round(10 * waste[256].fraction) * 10, "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-On average a request wastes half a page: 128 of 628 slots, or a fifth of the memory. Pages of 16 waste 8 of 508.
+On average, a request has 500 tokens and wastes half a page: 128 of 628 slots, or a fifth. Pages of 16 waste 8 of 508.
 
 </details>
 
-Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks: with pages of 16, one look into the page table finds 16 neighbors. So a kernel is written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
+Pages of 1 waste nothing, but they don't suit every *kernel*, the program that computes attention on the GPU. With pages of 16, it finds 16 neighbors with one look into the page table, so it may be written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}; in SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}; and nano-vllm asks for {{engines nano-vllm-pages}}.
 
 ## More to try
 
 #### 1.6 Design: choose a page size
 
-Write `best_page_size(lengths, sizes, most_waste)`. Every request has its own pages. Among the page sizes in `sizes`, return the largest one at which requests of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and why?
+Write `best_page_size(lengths, sizes, most_waste)`. Return the largest of the page sizes in `sizes` at which requests of these lengths, each with its own pages, leave at most the share `most_waste` of their slots empty. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and why?
 """
 
 
@@ -498,7 +502,7 @@ check("1.6 best_page_size", best_page_size)
 """
 <details><summary>Hint</summary>
 
-The waste is a share of all slots in all pages that are taken. If there are no requests, nothing is wasted.
+The waste is a share of the slots in all pages that are in use. If there are no requests, nothing is wasted.
 
 </details>
 
@@ -516,13 +520,13 @@ def best_page_size(lengths, sizes, most_waste):
     return max(fitting)
 ```
 
-The open question has no single answer. A request wastes about half a page: with pages of 16 that is little of a chat of 2,000 tokens, and much of a question of 20. The kernel may decide for you.
+The open question has no single answer. Half a page of 16 is little for a chat of 2,000 tokens and much for a question of 20, and the kernel may decide for you.
 
 </details>
 
 #### 1.7 Bug hunt: one page off
 
-`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Return values of `(memory, percent, taken, page_bytes)` for which the two functions differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
+`pages` counts exactly. `careless_pages` takes the share of the memory as a float, like {{engines nano-vllm-fit}}. Return values of `(memory, percent, taken, page_bytes)` for which the two differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
 """
 
 # %%
@@ -558,7 +562,7 @@ def one_page_off():
 
 ## What it cost
 
-Pages make *sharing* coarser. Two prompts can share a page only if they agree on every token in it. Say they have 255 tokens in common.
+Pages make *sharing* coarser. Two prompts can share a page only if they agree on every token in it. Suppose they have 255 tokens in common:
 """
 
 # %%
@@ -567,17 +571,17 @@ for size in (1, 16, 64, 256):
 
 # %% [markdown]
 """
-With pages of 256, the two prompts share nothing at all. There is also a new rule that can be broken: *each page has one owner*, which alone may write to it, no matter how many requests read it. Something must guard that rule. That is the next chapter.
+With pages of 256, they share nothing. There is also a new rule: *each page has one owner*, which alone may write to it, no matter how many requests read it. The next chapter guards that rule.
 
 ## In real engines
 
 {{engines 01|`pages_that_fit`; too little memory; page size}}
 
-Engines also size layers that differ: sliding windows and recurrent layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages all have the same size in bytes.
+For layers that differ, vLLM has {{engines vllm-groups}}: the pages of all groups have the same size in bytes.
 
 ## Recap
 
-With full attention and KV heads, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; heads are never split. A full window or a state takes a fixed amount per sequence. The cache gets whole pages, from what the weights, the activations and the graphs leave of the engine's share. Larger pages suit the kernels, but they waste more and share less.
+With KV heads and full attention, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number, and a head is never split. The cache gets the whole pages that the weights, the activations and the graphs leave room for. Larger pages suit the kernels, but they waste more and share less.
 
 **Check yourself**
 
@@ -588,10 +592,10 @@ With full attention and KV heads, a token takes layers × KV heads × 2 vectors 
 
 <details><summary>Answers</summary>
 
-1. 8 heads can't be divided evenly among 3 GPUs. Heads are never split, so each of 16 GPUs keeps a whole one. And the cache gets only what the weights and the rest leave.
-2. A trial run that measures it (vLLM, nano-vllm), or a fixed share that is kept free (SGLang, mini-sglang).
-3. A prefix ends at the first token that differs, and the time differs right away. Nothing after it is shared.
-4. Those of the prompt and of the first nine tokens. The last token is generated, but its keys and values are never computed.
+1. 8 heads can't be divided evenly among 3 GPUs. Each of 16 GPUs keeps a whole head. And the cache gets only what the weights and the rest leave.
+2. A trial run that measures it (vLLM, nano-vllm), or a reserve that is held back (SGLang, mini-sglang).
+3. A prefix ends at the first token that differs, and the time differs right away.
+4. Those of the prompt and of the first nine tokens. The last token's are never computed.
 
 </details>
 
