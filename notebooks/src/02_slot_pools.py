@@ -2,13 +2,13 @@
 """
 # 02 · Who owns which slot?
 
-In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on it. You write six short functions, which go into your `my_minikv.py`.
+In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on it. Your `my_minikv.py` grows by six short functions.
 
 **After this chapter you will be able to** *break* a carelessly built pool, *build* one that refuses every such attempt, *predict* which slots the next request gets, and *run* a model through slots that you manage.
 
 {{time}} **Needs** chapters 00 and 01. **New words** pool, owner, free list, double free, version.
 
-Here is where we are going. Anna and Ben have each sent a request, and a third request has just finished. Every slot is either free or belongs to exactly one of them.
+Here is where we are going. Anna and Ben have each sent a request, and a third one has just finished. Every slot is free or belongs to exactly one request.
 """
 
 # %%
@@ -23,9 +23,9 @@ draw(pool, owners={"Anna": anna, "Ben": ben})
 """
 ## The problem
 
-A slot has one **owner** at a time: the request that may write to it and give it back. Many requests may *read* a slot; chapter 03 shows how. But if two requests write to the same slot, each destroys what the other wrote.
+A slot has one **owner** at a time: the request that may write to it and give it back. Many requests may *read* a slot, as chapter 03 shows, but if two requests write to the same slot, each destroys what the other wrote.
 
-Here is a careless way to hand out slots. An array holds the free ones. A request takes some from the front and copies them into its row of the page table. {{engines infratech}} It hands out slots this way, {{engines notebook-allocate}}.
+Here is a careless way to hand out slots. An array holds the free ones, and a request copies some from the front into its row of the page table. The {{engines notebook-allocate|notebook from which this course grew}} hands out slots this way:
 """
 
 # %%
@@ -45,9 +45,9 @@ print(rows)
 
 # %% [markdown]
 """
-The second request asked for seven slots, but only slot 7 was left. It got that slot **seven times**, and there was no error: numpy, like torch, repeats a single value to fill the whole slice. Seven tokens will now overwrite each other's keys and values, and some time later the model will talk nonsense.
+The second request asked for seven slots, but only slot 7 was left. It got that slot **seven times**, and there was no error, because numpy, like torch, repeats a single value to fill a whole slice. Now seven tokens overwrite each other's keys and values, and the model talks nonsense.
 
-Giving slots back is no safer. Suppose a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. The user cancels the request just as it finishes, so its slots are given back twice. That is a **double free**.
+Giving slots back is no safer. A request owns slots 0 to 6 of a pool of eight, and slot 7 is free. The user cancels the request just as it finishes, so its slots are given back twice. That is a **double free**. How many free slots does the pool think it has now?
 """
 
 # %%
@@ -64,17 +64,17 @@ fold("2.a", len(free_slots), free_slots)
 """
 <details><summary>Why</summary>
 
-Slots 0 to 6 are on the list twice, so each of them will soon have two owners. Two users will read each other's answers, and nothing in the log will say why.
+Slots 0 to 6 are on the list twice, so each of them can get two owners, who overwrite each other's keys and values without any error.
 
 </details>
 
 ## Build it
 
-A pool hands out whole pages and never looks inside one, so it doesn't matter how many slots a page has. In this chapter a page is a single slot, so the two words mean the same.
+A pool hands out whole pages and never looks inside one. In this chapter a page is a single slot, so the two words mean the same.
 
 ### Step 1: a stack of free pages
 
-The simplest pool is a **free list**: all free pages are on a stack. A request takes its pages off the top, and returned pages go back on top. A request's pages don't have to be neighbors, because the page table lists them one by one. So no gap is ever too small, and nothing has to be searched.
+The simplest pool is a **free list**: all free pages are on a stack. A request takes its pages off the top, and returned pages go back on top. A request's pages don't have to be neighbors, so no gap is ever too small, and nothing has to be searched.
 
 Here is the class. Its last two methods call the functions that you will write.
 """
@@ -86,7 +86,7 @@ source(Pool)
 """
 The stack would be enough to run a pool. `in_use` is there for safety: one mark per page tells us at once whether somebody has that page.
 
-The rule for handing out pages is **all or nothing**. A request with half of its pages can't run. It can only wait, and meanwhile it holds pages that another request could use. So if there aren't enough, take none, and raise a `MemoryError`.
+The rule for handing out pages is **all or nothing**. A request with half of its pages can only wait, and meanwhile it holds pages that another request could use. So if there aren't enough, take none, and raise a `MemoryError`.
 
 #### 2.1 You write: `alloc` (10 minutes)
 
@@ -104,17 +104,17 @@ alloc = check("2.1 alloc", alloc)
 
 # %% [markdown]
 """
-`check` uses your function through many sequences of calls, and compares the stack and the marks with the expected ones after each call. If they differ, it shows you the shortest sequence that goes wrong. If you get stuck, try `hint("2.1")`.
+`check` plays many sequences of calls and looks at the stack and the marks after each call. If they are wrong, it shows you the shortest sequence that fails.
 
 ### Step 2: look before you take it back
 
-Three things can be wrong with a page that somebody gives back. The pool may have no page with that number. The page may be free already. Or it may be in the list twice, and then the second one is the double free.
+Three things can be wrong with a page that somebody gives back. The pool may have no page with that number, the page may already be free, or it may be in the list twice.
 
-The order of the work matters just as much. Suppose `free` took pages back one by one and met a bad one in the middle. It would raise an error, but by then half of the pages would be free, and the caller couldn't tell which half. So look at *all* of them first, and change nothing while you look.
+Suppose `free` took pages back one by one and met a bad one in the middle. It would raise an error, but by then half of the pages would be free, and the caller couldn't tell which half. So look at *all* of them first, and change nothing while you look.
 
 #### 2.2 You write: `guard` (10 minutes)
 
-Return the first page that must not be given back, in the order given, or `None` if all of them may be. `pages` may be a list, a tuple or a numpy array of integers, some of which may be negative. Don't search the stack: the marks answer at once.
+Return the first page that must not be given back, in the order given, or `None` if all of them may be. `pages` may be a list, a tuple or a numpy array of integers, some of which may be negative. Don't search the stack, since the marks answer at once.
 """
 
 
@@ -141,13 +141,13 @@ for pages in ([7], [2, 2], [3, -1], [0, 8, 9], [6, 0]):
 """
 ### Step 3: give back
 
-With the guard in place, the rest is short. One choice is left: in which order do the pages go back onto the stack? Neighbors in memory are read fastest. So the next request should get them in the same order. The *first* page of the list must end up on top.
+With the guard in place, one choice is left: in which order do the pages go back onto the stack? Neighboring slots are copied together (chapter 06), so the next request should get them in the same order. The *first* page of the list must end up on top.
 
 #### 2.3 You write: `free` (5 minutes)
 
 Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array. Don't change it, and don't copy the stack.
 
-*Test it first* (optional, 10 minutes): write a test that fails on a wrong `free`. `catch` runs it on the package's version, which must pass, and on wrong answers that people have given.
+*Test it first* (optional, 10 minutes): write a test that fails on a wrong `free`. `catch` runs it on the package's version, which must pass, and on many wrong answers.
 """
 
 
@@ -190,11 +190,11 @@ fold("2.b", ben, draw(pool, owners={"Ben": ben}))
 """
 <details><summary>Why</summary>
 
-The page that was freed last is used first.
+The page that was freed last is on top, so it is used first.
 
 </details>
 
-Now both pages come back in one call, `free([1, 3])`, and the next request needs three pages.
+Now both pages come back in one call, `free([1, 3])`, and the next request needs three pages. Which ones does it get, and in which order?
 """
 
 # %%
@@ -210,11 +210,11 @@ fold("2.c", pool.alloc(3), "freed in one call, pages come out in the order given
 """
 <details><summary>Why</summary>
 
-`free` puts the first page of its list on top. (With two calls, each page was a list of its own.) Below the two is page 5, the next one that nobody has used yet.
+`free` puts the first page of its list on top. (In the two calls, each page was a list of its own.) Below them is page 5, which nobody has used yet.
 
 </details>
 
-And the request that was cancelled and also finished? The second attempt is refused, and it changes nothing.
+If a request is cancelled and also finishes, the second attempt is now refused, and it changes nothing:
 """
 
 # %%
@@ -228,11 +228,11 @@ except ValueError:
 
 # %% [markdown]
 """
-That is the whole pool. Its pattern returns throughout the course: **check everything, then change everything**.
+That is the whole pool. Its rule returns throughout the course: **check everything, then change everything**.
 
 ### Step 4: answer a prompt
 
-A pool is enough for a first engine. The cache is the one from chapter 00: a list of everything that was ever computed. The only difference is that each sequence now comes with its row, which says where its keys and values are.
+A pool is enough for a first engine. Its cache is the one from chapter 00, a list of everything that was ever computed, but each sequence now comes with its row, which says where its keys and values are.
 """
 
 # %%
@@ -242,7 +242,7 @@ source(PromptList)
 """
 #### 2.4 You write: `cached_row` (10 minutes)
 
-`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. (If there are several, take any.) Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. Compare each token only once.
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens` (any of them, if there are several), and return the slots of that prefix in a new list, which is empty if nothing is shared. The caller may add to your list, which must not change `known`. Compare each token only once.
 """
 
 
@@ -256,17 +256,7 @@ cached_row = check("2.4 cached_row", cached_row)
 
 # %% [markdown]
 """
-Now the loop that every engine runs. The model computes one or more tokens and returns *one* new token. We hand that token back to the model and get the next one, until the model returns the token that ends an answer. You can use:
-
-| you call | what it does | what it returns |
-|---|---|---|
-| `cache.find(tokens)` | looks for the longest cached prefix | its slots, in a new list |
-| `pool.alloc(count)` | takes slots | a list of them |
-| `model(tokens, row)` | writes the keys and values of `tokens`, a list, to the last slots of `row`, and reads those of all tokens before them | the next token, a number |
-| `model.end` | | the token that ends an answer, a number |
-| `cache.keep(tokens, row)` | remembers these two lists, one slot per token; nobody may change them later | nothing |
-
-Here are the rows of two chat turns. A digit is a token:
+Now the loop that every engine runs. Here are the rows of two turns of a chat. A digit is a token:
 """
 
 # %%
@@ -276,14 +266,21 @@ answered_rows("2.5", ("12345", "67"), ("123456789", "4"))
 
 # %% [markdown]
 """
+Nothing is cached in the first turn, so the first call of the model computes the whole prompt. It returns *one* new token, 6. The next call computes that token and returns another, until the model returns `model.end`, the token that ends an answer. This last token is never computed, so it gets no slot.
+
+In the second turn, seven tokens are cached. The new row begins with their slots, and the first call computes only the other tokens. As in chapter 00, the last token of a prompt is always computed, so we look up only those before it.
+
 #### 2.5 You write: `respond` (15 minutes)
 
-Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) The pool has enough slots.
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including `model.end`. (The prompt may contain that token, too, from earlier answers.) `pool` is yours and has enough slots. You can also use:
 
-- The last token of the prompt is always computed, as in chapter 00, so look up the others.
-- The last token of the answer is never computed, so it gets no slot.
-- The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one.
-- At the end, keep everything that was computed, in one call and in a new list.
+| you call | what it does | what it returns |
+|---|---|---|
+| `cache.find(tokens)` | looks for the longest cached prefix | its slots, in a new list |
+| `model(tokens, row)` | computes `tokens` (a list), writes their keys and values to the last slots of `row`, and reads the slots before those | the next token, a number |
+| `cache.keep(tokens, row)` | remembers both lists, which nobody may change later | nothing |
+
+At the end, keep everything that was computed, in one call and in a new list.
 """
 
 
@@ -297,7 +294,7 @@ respond = check("2.5 respond", respond)
 
 # %% [markdown]
 """
-Here is the chat from chapter 00 again. Now your functions decide which slots the model writes to and reads from. One wrong slot, and it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
+Here is the chat from chapter 00 again. Now your functions decide which slots the model writes and reads, and with wrong slots it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
 """
 
 # %%
@@ -311,7 +308,7 @@ print(f"{pool.size - pool.num_free} of {pool.size} slots are in use")
 
 # %% [markdown]
 """
-Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that. Its loop comes back at the end of chapter 03; the engine of chapter 08, which serves many requests at once, replaces it.
+Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that, and the engine of chapter 08 will serve many requests at once.
 
 ## The same in `minikv`
 
@@ -333,9 +330,9 @@ print("1000 steps, the same pages every time;", ours)
 
 # %% [markdown]
 """
-`minikv` has two more pools. They are for engines in which a free page may still hold something useful.
+`minikv` has two more pools, for engines in which a free page may still hold something useful.
 
-**A free page may have been used since.** Anna's request ends, and its page is free. Her keys and values are still in it. If the page is free tomorrow, can she have them back? Not if Ben used the page in between. "The page is free" is true both times, and it doesn't tell you what happened in between. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back.
+**A free page may have been used since.** Anna's request ends and its page is free, but her keys and values are still in it. If the page is free tomorrow, can she have them back? Not if Ben used it in between, and it is free either way. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back. Which version does it have now?
 """
 
 # %%
@@ -355,13 +352,13 @@ fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben overwrote her 
 """
 <details><summary>Why</summary>
 
-The versions differ, so Anna's keys have to be computed again. {{engines astrai}} It kept {{engines astrai-versions}}, too. But its first copy routine didn't compare the versions, and could copy a stranger's keys and values; see {{engines astrai-copy}}.
+The page was handed out twice: giving it back doesn't count. The versions differ, so Anna's keys and values have to be computed again. (AstrAI, a small framework, kept {{engines astrai-versions}}, too, in an early cache.)
 
 </details>
 
 #### 2.6 You write: `take_back` (5 minutes)
 
-Anna noted several pages and their versions. Take all of these pages back and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this particular free page and keeps its version. (Your engine doesn't need this function: its cached pages are never free.)
+Anna noted several pages and their versions. Take all of them back and return `True`. If one is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this free page and keeps its version. (Your engine doesn't need this function, because its cached pages are never free.)
 """
 
 
@@ -375,7 +372,7 @@ take_back = check("2.6 take_back", take_back)
 
 # %% [markdown]
 """
-**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. For each of the two orders below, how many of the three tokens can still be matched?
+**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the one that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. How many of the three tokens can still be matched if the pages were freed in the order 0, 1, 2? And in the order 2, 1, 0?
 """
 
 # %%
@@ -397,15 +394,15 @@ fold("2.e", matched, "all tokens before the first missing one can be matched")
 """
 <details><summary>Why</summary>
 
-The page that was freed first is lost first. So give back the end of the prompt first: vLLM {{engines vllm-reverse}}.
+The page that was freed first is lost first, and with page 0 the whole prefix is lost. So give back the end of the prompt first: vLLM {{engines vllm-reverse}}.
 
 </details>
 
-What if somebody asks for a cached page in the *middle* of the queue? It has to leave the queue at once. In a Python `deque` we would have to search for it. In `QueuePool` each page knows the page before it and the page after it, so it can step out and join its two neighbors. You will build such a ring in chapter 05.
+A hit takes a cached page out of the *middle* of the queue. In a Python `deque` we would have to search for it. In `QueuePool` each page knows the page before it and the page after it, so it can leave at once and join its two neighbors. You will build such a ring in chapter 05.
 
 ## Play
 
-Three pools get the same calls: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Run the cell to step through it, and stop before the last three steps. Which page will each pool hand out? (A bitmask hands out its lowest free page.) Click a page to see its history.
+Three pools get the same calls: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Run the cell to step through it, and stop before the last three steps. Which page will each pool hand out? (A bitmask hands out its lowest free page.)
 """
 
 # %%
@@ -422,7 +419,7 @@ film.player(still=9)
 
 #### 2.7 Design: audit a pool
 
-Every slot must be free or have exactly one owner. Write the test that would have caught the bugs at the beginning of this chapter. `audit(size, free, rows)` looks at a pool of `size` slots, the list of its free slots, and a list with the row of each request. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*, each named once. It must not change what it looks at.
+Every slot must be free or have exactly one owner. Write the test that would have caught this chapter's first bugs: `audit(size, free, rows)` gets the size of a pool, the list of its free slots, and a list with the row of each request. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*, each named once. Don't change the arguments.
 """
 
 
@@ -455,7 +452,7 @@ def audit(size, free, rows):
 
 #### 2.8 Bug hunt: take this one
 
-`BitmaskPool` has one bit per page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless version of it, on top of the package's class, as it was in AstrAI: {{engines astrai-occupy}} flips the bit without looking at it. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)` so that the careless pool accepts something that it must refuse. Then think one step further: who gets that page next?
+`BitmaskPool` has one bit per page, and a set bit means free. The careless `occupy` below flips the bit of a page without looking at it, like {{engines astrai-occupy}} in an early cache of AstrAI. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)`, and make the careless pool accept something that it must refuse. Who gets that page next?
 """
 
 # %%
@@ -491,7 +488,7 @@ def calls_that_expose_it(pool):
 
 ## What it cost
 
-Safety has a price, and we can measure it. A stack of a million pages is a million Python numbers, plus the marks. A numpy array needs no such objects.
+A stack of a million pages is a million Python numbers, plus the marks. A numpy array needs no such objects.
 """
 
 # %%
@@ -504,9 +501,9 @@ print(f"bytes per page: yours {lists / 10**6:.0f}, minikv's {arrays / 10**6:.0f}
 
 # %% [markdown]
 """
-In Llama 3.1 8B, a page of one token holds 131,072 bytes of keys and values, so this is cheap insurance.
+In Llama 3.1 8B, a page of one token holds 131,072 bytes of keys and values, so either pool costs next to nothing.
 
-There is one thing that a pool *can't* see: whether an owner still needs what it gives back. In Step 4, several rows contained the same slots. Then "give it back" is no longer a decision for one request alone. Something has to know who shares what. The next chapters are about that.
+A pool *can't* see whether anyone still needs what an owner gives back. In step 4, several rows contained the same slots, so giving them back is no longer a decision for one request alone. The next chapters are about who shares what.
 
 ## In real engines
 
@@ -520,7 +517,7 @@ Padding fills a batch up to a fixed size. SGLang reserves {{engines sglang-paddi
 
 ## Recap
 
-A pool promises that every page has one owner, and it keeps that promise by checking everything before it changes anything. A stack reuses the page that was freed last; a queue reuses the page that was freed first. A free page may still hold keys and values, and its version tells you whether they are still yours.
+A pool checks everything before it changes anything, so every page has at most one owner. A stack reuses the page that was freed last, and a queue the page that was freed first. A free page may still hold keys and values, and its version tells you whether they are still yours.
 
 **Check yourself**
 
@@ -531,7 +528,7 @@ A pool promises that every page has one owner, and it keeps that promise by chec
 
 <details><summary>Answers</summary>
 
-1. Assigning one value to a longer slice is legal: numpy repeats it. Check the lengths yourself.
+1. Assigning one value to a longer slice is legal, and numpy repeats it.
 2. Whichever were free before, and no others: the call changed nothing.
 3. Three, and 15 slots of the last one are wasted.
 4. The engine needs the model's output at the last position, and the cache stores only keys and values.
