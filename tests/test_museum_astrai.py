@@ -1,4 +1,4 @@
-"""The bugs of AstrAI's first prefix cache, each as a test that passes on ours and fails on a re-creation of it.
+"""The bugs of an early prefix cache of AstrAI, each as a test that passes on ours and fails on a re-creation of it.
 
 The numbers are those under which the bugs were found. The trie of A12 is our `TokenTrie`: see chapter 09.
 """

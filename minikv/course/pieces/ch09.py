@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,10 +11,8 @@ from minikv.course.pieces.hunt import Calls, CallsMade, engine_hunt
 from minikv.course.pieces.observer import Words
 from minikv.course.pieces.piece import Frames, Piece, Shown, called, exercise
 from minikv.course.pieces.props import ASKED, DEEP, PROMPT, numbers, steps_of, up_to
-from minikv.course.pieces.stored import wrong_answers_to
-from minikv.engine import World, ours, run_section
+from minikv.engine import World, ours
 from minikv.errors import OutOfPages
-from minikv.testing.attempt import attempt
 
 _ROWS = 3
 _DAY = st.lists(st.builds("{} {}".format, PROMPT, up_to(_ROWS - 1)), max_size=5).map(", ".join)
@@ -184,26 +181,3 @@ EXERCISES = (
         advice=_advice,
     ),
 )  # fmt: skip
-
-
-def _stored_trie() -> Any:
-    """The trie that is stored with the wrong answers of its chapter."""
-    section, world = wrong_answers_to("9.0")[0].section, dict[str, Any]()
-    world.update(run_section(section, world, str(Path(__file__).with_name("wrong_09.txt"))))
-    return world[section.name]
-
-
-OrderedTrie: Any = _stored_trie()  # as the chapter's notebook calls it
-
-
-def outcome(*steps: tuple[str, Sequence[int]]) -> str:
-    """Return the results of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
-
-    It is the number that the last step found, or the name of the error; a second is time enough.
-
-    >>> outcome(("insert", [1, 2]), ("find", [1, 2, 3])), outcome(*(("insert", [token]) for token in range(4)))
-    ('found 2', 'TooLong')
-    """
-    trie = OrderedTrie(capacity=3)
-    found = attempt(lambda: [getattr(trie, verb)(tokens) for verb, tokens in steps][-1], seconds=1.0)
-    return f"found {found.value}" if found.error is None else type(found.error).__name__
