@@ -1,16 +1,16 @@
 # %% [markdown]
 """
-# 11 · What if two answers begin alike and then part?
+# 11 · What if two answers start the same and then diverge?
 
-By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt can have four answers, a search can follow several branches at once, and a wrong guess can be taken back, and almost nothing is ever copied.
+By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt can have four answers, a search can follow several branches at once, and a wrong guess can be taken back, all with hardly any copying.
 
-**After this chapter you will be able to** *share* pages that are still being written, *tell* which write needs a copy and which does not, and *take back* tokens without losing a page.
+**After this chapter you will be able to** *share* pages that are still being written, *tell* which writes need a copy and which do not, and *take back* tokens without losing a page.
 
 {{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, beam search, speculative decoding, draft.
 
 **In this notebook already** `Pool` with `alloc` and `free` from chapter 02, and `common` from chapter 03 (your versions if they have passed, otherwise ours).
 
-Here is where we are going. Each row is a sequence, and each box is a page of three tokens. A square page is shared; a round page has one owner. Step back and forth, and watch page 1.
+Here is where we are going. Each row is a sequence, and each box is a page of three tokens. A square page is shared, and a round page has one owner. Step back and forth, and watch page 1.
 """
 
 # %%
@@ -28,9 +28,9 @@ play(steps, at=1)
 """
 ## The problem
 
-"Give me four versions of this email." That is one prompt with four answers. The prompt's keys and values should be computed once and stored once. Your tree of chapter 04 can do that only for full pages: a page that is still being written belongs to one request.
+"Give me four versions of this email." That is one prompt with four answers. The prompt's keys and values should be computed once and stored once. So far we can do that only for full pages, because a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. If beams shared nothing, the first to extend a beam could take it over, and each further one would have to copy the whole sequence. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
+A **beam search** needs even more. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. Without sharing, the first to extend a beam could take it over, and every other one would have to copy the whole sequence. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
 """
 
 # %%
@@ -50,13 +50,13 @@ print(f"{copied:,} tokens are copied: {copied // 400} for each of 400 that are w
 
 # %% [markdown]
 """
-We want to turn one sequence into two without copying it, even if the two part *inside* a page.
+We want to turn one sequence into two without copying it, even if the two diverge *inside* a page.
 
 ## Build it
 
-### Step 1: count who has a page
+### Step 1: count the owners of a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class that your functions complete. A `Branch` is one sequence. The class calls four functions that it does not define; those are yours. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class, except for the four functions that you will write. A `Branch` is one sequence. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
 """
 
 # %%
@@ -64,13 +64,13 @@ source(Branch, SharedPages)
 
 # %% [markdown]
 """
-When you **fork** a branch, you get a second branch with the same tokens and the same pages, and no value is copied. From then on each branch goes its own way, so a token that is appended to one list must not show up in the other.
+To **fork** a branch means to make a second one with the same tokens and the same pages. No value is copied. From then on each branch goes its own way, so a token that is appended to one list must not show up in the other.
 
 Your four functions may use these names:
 
 | name | what it is |
 |---|---|
-| `branch.tokens`, `branch.pages` | two lists: its tokens, and the numbers of its pages |
+| `branch.tokens`, `branch.pages` | lists of its tokens and of the numbers of its pages |
 | `branch.draft_from` | how many tokens come before its draft, or `None` if it has no draft |
 | `Branch(tokens, pages)` | makes a branch; it keeps the two lists that you pass in |
 | `cache.size` | the number of tokens in a page |
@@ -96,7 +96,7 @@ fork_branch = check("11.1 fork_branch", fork_branch)
 
 # %% [markdown]
 """
-Take six pages of two tokens each. Branch `a` has three tokens and is forked twice.
+Take twelve pages of two tokens each, and a branch `a` with the tokens `1 2 3`. Two more branches get the same prompt, but not by a fork: `attach` lets them share the full pages that it knows, and the rest of the prompt is appended to each. How many of the twelve pages are free then?
 """
 
 
@@ -112,29 +112,32 @@ def started(num_pages, forks=""):
 
 # %%
 # put your number in place of None, then run the next cell
-guess("11.a", "how many of the 6 pages are free then?", None)
+guess("11.a", "how many of the 12 pages are free then?", None)
 
 # %%
-cache = started(6, "bc")
-fold("11.a", cache.pool.num_free, draw(cache))
+cache, forked = started(12), started(12, "bc")
+for name in "bc":
+    found = cache.attach(name, [1, 2, 3])
+    cache.append(name, [1, 2, 3][found:], "ABC"[found:])
+fold("11.a", cache.pool.num_free, draw(cache), "and if a is forked:", draw(forked))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Four. Three tokens need two pages, and a fork takes none. Even the half-empty page is shared, which the tree could not do.
+Eight. All three branches share the full page, but each has its own page for its last token, which makes four pages. Forks share the half-empty page as well, so they need only two.
 
 </details>
 
 ### Step 2: the last branch frees the page
 
-When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and the page is freed with the last reference.
+Now let `a` be forked into `b` and `c`. When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and when the last reference goes, the page is freed.
 
-The class also keeps track of the full pages, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
+The class also remembers the full pages, so `attach` can find them by their tokens, as in chapter 10. A freed page will soon hold something else, so `attach` must no longer find it.
 
 #### 11.2 You write: `drop_pages` (10 minutes)
 
-A branch releases the list `pages`. Pages that are in no other branch are forgotten and go back to the pool. The other pages can still be found. Don't change the list itself.
+A branch releases the list `pages`. Pages that are in no other branch are forgotten and go back to the pool, and the others can still be found. Don't change the list itself.
 
 *Test it first* (optional, 5 minutes): who else has the page, can it still be found, and is it back in the pool?
 """
@@ -163,7 +166,7 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
-Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`. Each time, a new branch then looks for the first page.
+Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`, and each time a new branch looks for the first page.
 """
 
 # %%
@@ -178,13 +181,11 @@ for name in "ab":
 """
 ### Step 3: copy before the first write
 
-Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a new page, copies the shared page into it, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to change.
-
-A full page is never written again. So at most the last page is copied, and only if it is not full.
+Now `b` gets a fourth token. Its place is the second half of page 1, which is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a new page, copies the shared page into it, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to change. A full page is never written again, so at most the last page is copied, and only if it is not full.
 
 #### 11.3 You write: `own_pages` (20 minutes)
 
-`branch` is about to get `count` more tokens. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`; new pages come after the pages that are there. `count` may be 0. If there is not enough room for everything, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards, and writes their values.
+`branch` is about to get `count` more tokens; `count` may be 0. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`, and new pages come after the pages that are there. If there is not enough room for everything, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards and writes their values.
 
 Copy the values into a new list. Two names for one list are an **alias**: a change made through one is visible through the other.
 """
@@ -200,7 +201,7 @@ own_pages = check("11.3 own_pages", own_pages)
 
 # %% [markdown]
 """
-Three branches share two pages, as above. First `b` appends a token, then `c`, then `a`.
+Again `b` and `c` are forked from `a`. First `b` appends a token, then `c`, then `a`. How many copies are made for the three writes?
 """
 
 # %%
@@ -223,7 +224,7 @@ Two. Once `b` and `c` have their copies, only `a` is left on page 1, so it can w
 
 ### Step 4: a beam search
 
-Beam search needs nothing more. At each step, fork the beams that the winners extend, end all the old beams, and append a token to each new one. Here are two beams and four steps:
+Beam search needs nothing more. At each step, fork the beams that the winners extend, end all the old beams, and append a token to each new one. Here are two beams and four steps. In step 2 both winners extend `1y`, so `1x` ends, and its page is freed.
 """
 
 
@@ -248,11 +249,9 @@ play(steps, at=1)
 
 # %% [markdown]
 """
-In step 2 both beams extend `1y`, so `1x` ends, and its page is freed.
-
 ### Step 5: take a guess back
 
-A step takes barely longer for ten tokens than for one (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep the ones that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few tokens are correct and stay, and the rest is dropped.
+A step of the model reads nearly all its weights, whether it computes one token or ten (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep the ones that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few tokens are correct and stay, and the rest is dropped.
 
 #### 11.4 You write: `settle_draft` (10 minutes)
 
@@ -270,7 +269,7 @@ settle_draft = check("11.4 settle_draft", settle_draft)
 
 # %% [markdown]
 """
-Pages have two tokens. Branch `a` has three tokens. Branch `b` is forked from it and drafts four more, but only the first of them is correct.
+Pages have two tokens, and branch `a` has three. Branch `b` is forked from it and drafts six more, but only the first of them is correct. How many pages go back to the pool when the draft is settled?
 """
 
 # %%
@@ -278,7 +277,7 @@ guess("11.c", "how many pages go back to the pool when the draft is settled?", N
 
 # %%
 cache = started(8, "b")
-cache.draft("b", [4, 5, 6, 7], "DEFG")
+cache.draft("b", [4, 5, 6, 7, 8, 9], "DEFGHI")
 before, left = draw(cache), cache.pool.num_free
 cache.settle("b", 1)
 fold("11.c", cache.pool.num_free - left, before, draw(cache))
@@ -287,11 +286,11 @@ fold("11.c", cache.pool.num_free - left, before, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the correct token is in it.
+Three. With the draft, `b` has nine tokens in five pages, and it keeps four tokens in two pages. The copy of page 1 stays, because the correct token is in it.
 
 </details>
 
-The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that the text continues as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the correct guesses (`common` from chapter 03 counts them) and generates one more token.
+The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that it continues as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the correct guesses, which `common` from chapter 03 counts, and generates one more token.
 """
 
 
@@ -321,11 +320,11 @@ for most in (0, 2, 4, 8):
 
 # %% [markdown]
 """
-For this text, four guesses per step are enough: eight save no further step. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
+For this text, eight guesses per step save no more steps than four. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
-`CopyOnWrite` is this class with error messages and a `check()`. Its values may be any objects, or rows of tensors in a `KVStore`. In a thousand random steps, your class and the package's have the same values in every sequence, and the same number of free pages at the end.
+`CopyOnWrite` is this class with error messages and a `check()`. Its values may be any objects, or rows of tensors in a `KVStore`. In a thousand random steps, it has the same values in every sequence as your class, and in the end the same number of free pages.
 """
 
 
@@ -351,7 +350,7 @@ print(f"equal in 1000 steps; pages free: {own.pool.num_free}, {theirs.pool.num_f
 
 # %% [markdown]
 """
-Three things deserve a closer look. First, `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The later values were computed for other tokens, so from that point on, nobody else can find the pages of `b`.
+The package's class can do more. Its `write` changes tokens in the *middle* of a sequence and copies only the shared pages that it touches. The later values were computed for other tokens, so from there on, nobody else can find the pages of `b`.
 """
 
 # %%
@@ -363,9 +362,7 @@ draw(cache)
 
 # %% [markdown]
 """
-Second, `get` returns a copy. A slice of a tensor would be faster, but it is an alias: a write to it goes into the shared page, whatever the references say.
-
-Third, `attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), and its pages are shared. Or sharing is *discovered*: every full page can be found. Each way can be switched off; here, discovery is off. Pages have four tokens, and both sequences begin with the same eight.
+Its `attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), and its pages are shared, or sharing is *discovered*: every full page can be found. Each way can be switched off, and here discovery is off. Pages have four tokens, and both sequences start with the same eight. If the first six are declared a prefix, how many tokens of the second sequence are found?
 """
 
 # %%
@@ -387,54 +384,11 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have the same hash.
-
-Its `attach` takes fresh pages for the whole sequence, and then finds that some pages can be shared. The fresh pages that they replace are never freed: see {{engines llmds-leak}}. And a freed page stays in the map of prefixes: {{engines llmds-map}}. A few lines reproduce both mistakes:
-"""
-
-
-# %%
-class Careless:
-    def __init__(self, num_pages):
-        self.free, self.map, self.pages = list(range(num_pages)), {}, {}
-
-    def attach(self, name, count, prefix):
-        fresh = [self.free.pop(0) for _ in range(count)]
-        shared = self.map.setdefault(prefix, fresh)
-        self.pages[name] = shared + fresh[len(shared) :]
-
-    def detach(self, name):
-        self.free = self.pages.pop(name) + self.free
-
-
-# %%
-cache = Careless(8)
-for name in ("a", "b", "c"):
-    cache.attach(name, 2, "You are a helpful assistant.")
-print("8 pages,", len(cache.free), "free; in use:", cache.pages)
-cache = Careless(4)
-cache.attach("Anna", 2, "Anna's secret")
-cache.detach("Anna")
-cache.attach("Ben", 2, "Ben's secret")
-cache.attach("new", 2, "Anna's secret")
-print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"])
-
-# %% [markdown]
-"""
-Two pages are in use and two are free. The other four are lost. In the second case, Ben gets Anna's old pages. They are still in the map under her prompt, so the new sequence gets them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with the values that the caller passes in. But a caller that must compute the values in order to share them saves no work.
-
-<details><summary>Four more differences</summary>
-
-- Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used and all others as free. It moves nothing and tells no sequence, so two sequences may get the same page. Our pages never move: they all have the same size, so any free page will do.
-- For an unknown sequence, the original {{engines llmds-none}}. `CopyOnWrite` raises a `KeyError` that names it.
-- Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it cannot append or write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
-- The original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes part of them. The original and our version share only prefixes.
-
-</details>
+This chapter is modeled on a small library, [llm-rag-ds-optimizer](https://github.com/CarGDev/llm-rag-ds-optimizer), and two of its mistakes are easy to make. Its `attach` takes fresh pages for the whole sequence *before* it finds that some can be shared, and never frees those that it doesn't need: see {{engines llmds-leak}}. Your `attach` looks for known pages first. And a freed page {{engines llmds-map|stays in its map of prefixes}}, so it can be offered to another sequence after somebody has overwritten it. Only {{engines llmds-compare|a comparison of all values}} catches that. Your `drop_pages` calls `forget` instead.
 
 ## Play
 
-Here are three answers to one prompt. Before each step, say how many pages will be free, and which pages will be shared.
+Here are three answers to one prompt. Before each step, say how many pages will be free and which pages will be shared.
 """
 
 # %%
@@ -456,7 +410,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths; a length may be 0. Each answer is a branch that was forked after the prompt, and there are no other branches. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. (If nobody knows how long an answer will be, it has to check before each step, as the engine of chapter 08 does.)
+A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths; a length may be 0. Each answer is a branch that was forked after the prompt, and there are no other branches. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room.
 """
 
 
@@ -488,7 +442,7 @@ def pages_of_answers(prompt, answers, size):
 
 #### 11.6 Bug hunt: which of these three?
 
-Here are three versions of `drop_pages`. Two of them work. One of them leaves something in the map, as the original did. Find it by reading, and then prove it. Your function receives a desk, which has two pages of two tokens for each version. `attach(version, name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
+Here are three versions of `drop_pages`. Two of them work, and one leaves something in the map. Find it by reading, and then prove it. Your function receives a desk, which has two pages of two tokens for each version. `attach(version, name, tokens)` starts a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
 """
 
 # %%
@@ -526,7 +480,7 @@ def calls_that_expose_it(desk):
 
 ## What it cost
 
-First, the beams from the beginning of this chapter, now with your functions. If a beam's last page is different from its parent's, the beam has copied that page.
+First, the beams from the beginning, now with your functions. A beam whose last page differs from its parent's has copied that page.
 """
 
 # %%
@@ -545,9 +499,9 @@ print(f"{moved:,} tokens are copied instead of {copied:,}")
 
 # %% [markdown]
 """
-A fork copies no values, however long the sequence is, and an append copies at most one page. Copy on write itself keeps one number per page. `CopyOnWrite` also keeps a 32-byte key for each full page that can be found, as in chapter 10, and the page's tokens.
+A fork copies no values, however long the sequence is, and an append copies at most one page. The price is one number per page. `CopyOnWrite` also keeps a 32-byte key, as in chapter 10, and the tokens of each full page that can be found.
 
-But how good is it as a *prefix cache*? Two hundred prompts arrive one after another, all with the same 1,000 tokens of instructions. A few run at the same time. When a new prompt arrives, the oldest one ends.
+But how good is it as a *prefix cache*? Two hundred prompts arrive one after another, all with the same 1,000 tokens of instructions. If each ends before the next arrives, how many tokens are found in all?
 """
 
 # %%
@@ -586,13 +540,13 @@ None. A page can be found only as long as some sequence has it. With two at a ti
 
 ## In real engines
 
-{{engines 11|`fork_branch`; `own_pages`; `settle_draft`}}
+{{engines 11|`own_pages`; `settle_draft`}}
 
-The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds the full blocks that they share. vLLM copies before a write only if a cache hit ends inside a block.
+The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds the full blocks that they share. vLLM copies a block when a cache hit ends inside it, which {{engines vllm-partial-hit|a change of 2026}} allows for models that mix attention and Mamba layers. It does so even if no other request has the block; {{engines vllm-cow-always|a proposal of August 2026}} would write to the original then, as your `own_pages` does.
 
 ## Recap
 
-If we count the sequences that have each page, any sequence can be forked without a copy, and the last one to release a page frees it. Only a shared page that is not full is copied, right before the first write to it, and every step that can fail comes before any change. A draft cannot be found by others, and it is cut off at its first wrong token.
+If we count the sequences that have each page, any sequence can be forked without a copy, and the last one to release a page frees it. Only a shared page that is not full is copied, right before the first write to it, and the step that can fail comes before any change. A draft cannot be found by others and is cut off at its first wrong token.
 
 **Check yourself**
 
@@ -603,12 +557,12 @@ If we count the sequences that have each page, any sequence can be forked withou
 
 <details><summary>Answers</summary>
 
-1. It takes none, and raises a `MemoryError`. So nothing has changed yet.
-2. Otherwise a third sequence finds it by its old tokens, and reads what the second one wrote.
+1. It takes none and raises a `MemoryError`, so nothing has changed yet.
+2. Otherwise a third sequence finds it by its old tokens and reads what the second one wrote.
 3. Nothing. The page is full, and the new token goes to a new page.
 4. Its keys and values depend on all earlier tokens, so its name must too.
 
 </details>
 
-**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180), section 4.4 · [Cache-Craft](https://arxiv.org/abs/2502.15734) · [vLLM takes beam search out of its core](https://github.com/vllm-project/vllm/pull/8726)
+**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180), section 4.4 · [vLLM takes beam search out of its core](https://github.com/vllm-project/vllm/pull/8726)
 """
