@@ -844,7 +844,7 @@ def test_the_film_of_a_manager_shows_the_rows_where_they_part():
              "[1] newer  [1] → [1]", "[1] older  [1] → [1]"],
         ),
         (
-            "6.2", "sorted in the end", "runs([4, 5, 6, 1])",
+            "6.1", "sorted in the end", "runs([4, 5, 6, 1])",
             ["yours:", "slots  4  5  6  1", "run 1  1", "run 2  4  5  6",
              "expected:", "slots  4  5  6  1", "run 1  4  5  6", "run 2  1"],
         ),

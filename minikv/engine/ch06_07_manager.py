@@ -12,20 +12,7 @@ from minikv.engine.ch01_02_pool import Pool
 from minikv.engine.ch04_05_cache import RadixCache, admit, make_room
 
 
-# %% 6.1 boxes
-def boxes(layout, slots, num_layers, num_slots):
-    """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
-    found = []
-    for slot in slots:
-        for plane in range(2 * num_layers):
-            if layout == "page":
-                found.append(slot * 2 * num_layers + plane)
-            else:
-                found.append(plane * num_slots + slot)
-    return sorted(found)
-
-
-# %% 6.2 runs
+# %% 6.1 runs
 def runs(slots):
     """The runs of consecutive slots, in order: (start, length) for each."""
     found = []
@@ -38,7 +25,7 @@ def runs(slots):
     return found
 
 
-# %% 6.3 gather
+# %% 6.2 gather
 def gather(rows, found, room):
     """Return the rows of the runs in `found`, in order, as one tensor.
 
@@ -52,6 +39,19 @@ def gather(rows, found, room):
         room[end : end + length] = rows[start : start + length]
         end += length
     return room[:end]
+
+
+# %% 6.3 boxes
+def boxes(layout, slots, num_layers, num_slots):
+    """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
+    found = []
+    for slot in slots:
+        for plane in range(2 * num_layers):
+            if layout == "page":
+                found.append(slot * 2 * num_layers + plane)
+            else:
+                found.append(plane * num_slots + slot)
+    return sorted(found)
 
 
 # %% 6.4 load_or_compute

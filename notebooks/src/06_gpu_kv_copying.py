@@ -2,117 +2,52 @@
 """
 # 06 · How do the bytes move?
 
-So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt take megabytes. In this chapter you write four functions, about thirty lines. Your engine in chapter 08 uses two of them, `runs` and `gather`, to read keys and values in each step. The other two are for engines that do more than yours: they lay out memory, and bring back evicted tokens.
+So far a slot was a number. Now it is a place in memory, and we follow the keys and values of a prefix: they are written to their slots, read for attention, copied to another memory, and loaded back. You write four functions, about thirty lines. Your engine in chapter 08 calls two of them in each step.
 
-**After this chapter you will be able to** *count* the runs of bytes that a copy takes in a given layout, *predict* what a copy does whose source and destination overlap, and *decide* whether to load evicted tokens or to compute them again.
+**After this chapter you will be able to** *count* the runs of bytes that a copy takes, *decide* whether to load evicted tokens or compute them again, and *work out* what a load costs while the model computes.
 
-{{time}} **Needs** chapters 02 and 05, the bytes per token from 01, and a little PyTorch: a tensor is an array of numbers in memory. **New words** layout, gather, scatter, pinned memory, break-even.
+{{time}} **Needs** chapters 02 and 05, `bytes_per_token` from 01 (yours or the package's), and a little PyTorch: a tensor is an array of numbers in memory. **New words** gather, layout, break-even, pinned memory, stream.
 
-Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are stored on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Further right the prompts are longer, so each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
+Here is where we are going. Suppose Llama 3.1 8B has had some tokens evicted, and their keys and values are on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Further right, prompts are longer, so each token attends to more. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
 """
 
 # %%
-from minikv import KVShape, plot
+from minikv import FreeListPool, KVShape, plot
 
 llama = KVShape.from_config("llama-3.1-8b")
 TOKEN_BYTES = bytes_per_token(llama.num_layers, llama.num_kv_heads, llama.head_dim)
 TOKEN_FLOPS, SPEED = 16.06e9, 400e12  # two per parameter; a large GPU at work
 ATTENTION = 2 * llama.num_layers * llama.num_heads * llama.head_dim
-NETWORK = 3e9  # bytes per second: 25 Gbit Ethernet
 
 counts = [1000, 4000, 8000, 16000, 32000]
 compute = [1e6 * (TOKEN_FLOPS + n * ATTENTION) / SPEED for n in counts]  # milliseconds
-lines = {"load": [1e6 * TOKEN_BYTES / NETWORK] * len(counts), "compute again": compute}
+load = [1e6 * TOKEN_BYTES / 3e9] * len(counts)  # 25 Gbit Ethernet: 3 GB per second
+lines = {"load": load, "compute again": compute}
 plot("To bring evicted tokens back", {"tokens": counts}, lines, "ms for 1,000 tokens")
 
 # %% [markdown]
 """
-(`bytes_per_token` is yours from chapter 01, or the package's if yours is missing.)
-
 ## The problem
 
-The first cache of AstrAI, which you met in chapter 02, had {{engines astrai-rows}}. A prefix that is stored in one row is of no use to a request in another row, so it was copied there, {{engines astrai-copy-loop}}. Here is such a cache. In place of a key we store the token that it belongs to, so we can see later whose it is.
+Ten requests generate 100 tokens each, and in every step each of them takes one slot. Which slots does the first one get?
 """
 
 # %%
-import torch
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # the output is the same
-keys, row_of = torch.zeros(2, 8), {}
-
-
-def compute_prompt(row, prompt):
-    keys[row, : len(prompt)] = torch.tensor(prompt).float()
-    row_of[tuple(prompt)] = row
-
-
-def copy_prompt(prompt, target):
-    keys[target, : len(prompt)] = keys[row_of[tuple(prompt)], : len(prompt)]
-
+pool = FreeListPool(1000)
+slots = [int(pool.alloc(10)[0]) for _ in range(100)]  # those of the first request
+print(slots[:5], f"...: {2 * llama.num_layers * len(slots):,} pieces in all layers")
 
 # %% [markdown]
 """
-Anna's prompt `1 2 3 4` is computed in row 0. She leaves, and row 0 is given to Ben, whose prompt is `7 7 8 9`. Then Clara arrives with the same prompt as Anna. The cache remembers it, and copies it to row 1.
-"""
-
-# %%
-# put a list of four tokens in place of None, then run the next cell
-guess("6.a", "which four tokens are in row 1 now? [., ., ., .]", None)
-
-# %%
-compute_prompt(0, [1, 2, 3, 4])  # Anna's
-compute_prompt(0, [7, 7, 8, 9])  # Ben's: Anna has left, and he is given her row
-copy_prompt([1, 2, 3, 4], 1)  # Clara's
-price = f"a hit of 1,000 tokens in Llama 3.1 8B copies {TOKEN_BYTES / 1000:.0f} MB"
-fold("6.a", keys[1, :4].int().tolist(), price)
-
-# %% [markdown]
-"""
-<details><summary>Why</summary>
-
-Clara's answer is computed from Ben's text, and nothing complains. AstrAI's cache even stored a version for each row, but the copy did not look at it until {{engines astrai-copy|a fix}} on 2026-05-06. That is one mistake, and a comparison fixes it. The price remains: *every* hit moves the whole prefix.
-
-</details>
-
-In your tree a hit copies nothing, because both requests read the same slots. But bytes still move. New keys and values are written, and read at every step. And evicted tokens may go to the *host*, the memory of the CPU, and come back.
+No two are neighbors, and attention reads all of these pieces in every step. {{engines astrai-rows|A row of memory for each request}}, as in an early cache of AstrAI, would avoid that, but then every hit has to copy the prefix from another row, {{engines astrai-copy-loop}}. In your tree a hit copies nothing, because requests share slots. So the engine has to collect scattered slots.
 
 ## Build it
 
-### Step 1: where the bytes of a slot are
+### Step 1: written to slots, read for attention
 
-Memory is one long line of boxes. Each box holds the key or the value of one slot in one layer. The order of the boxes is the **layout**. Below are two stores with eight slots and two layers, drawn from the first box to the last. `K0` are the keys in layer 0, `V1` the values in layer 1, and the number below is the slot.
-"""
+In each layer, the keys of all slots are the rows of one tensor, and the values those of another. Writing new rows to many slots is a **scatter**. Attention then needs all keys of a request in one tensor, and collecting them from many slots is a **gather**. A *run* is a series of slots without a gap, so it can be copied in one go.
 
-# %%
-from minikv import KVStore, beside, draw
-
-tiny = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
-stores = [KVStore(tiny, 2, 4, layout=name, device=DEVICE) for name in ("page", "layer")]
-beside(*map(draw, stores))
-
-# %% [markdown]
-"""
-In the *page layout*, all boxes of a slot are side by side, and so are those of a whole page. In the *layer layout*, all keys of layer 0 come first, then all values of layer 0, then layer 1.
-
-#### 6.1 You write: `boxes` (10 minutes)
-
-In which boxes are the keys and values of some slots? The first box has the number 0. `layout` is `"page"` or `"layer"`. Return the numbers of all boxes that belong to `slots`, as a sorted list.
-"""
-
-
-# %%
-def boxes(layout, slots, num_layers, num_slots):
-    """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
-    raise NotImplementedError  # delete this line; about 8 lines to write
-
-
-boxes = check("6.1 boxes", boxes)
-
-# %% [markdown]
-"""
-A *run* is a part of the line without a gap, so it can be copied in one go.
-
-#### 6.2 You write: `runs` (5 minutes)
+#### 6.1 You write: `runs` (5 minutes)
 
 Return a list of the runs of consecutive numbers in the list `slots`, in their order. Each run is a pair: its first number and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: `5 4` are two runs, and so are `2 2`.
 """
@@ -124,11 +59,90 @@ def runs(slots):
     raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-runs = check("6.2 runs", runs)
+runs = check("6.1 runs", runs)
 
 # %% [markdown]
 """
-Suppose we copy the second page of the stores above, slots 4 to 7.
+#### 6.2 You write: `gather` (10 minutes)
+
+`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, nothing has to be copied: return that slice of `rows`, which is a window onto the same memory. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` has enough rows, and is used again in every step.
+"""
+
+
+# %%
+def gather(rows, found, room):
+    """Return the rows of the runs in `found`, in order, as one tensor.
+
+    One run is a slice of `rows`. Several are copied to the beginning of `room`.
+    """
+    raise NotImplementedError  # delete this line; about 8 lines to write
+
+
+gather = check("6.2 gather", gather)
+
+# %%
+import torch
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # the output is the same
+rows = torch.arange(8)[:, None].expand(8, 3).contiguous()  # each holds its slot
+print("gathered:", gather(rows, runs([4, 5, 1]), torch.empty_like(rows))[:, 0].tolist())
+
+# %% [markdown]
+"""
+Slots 6 and 7 are gathered for Anna, and slots 7 and 2 for Ben. Then 9 is written to row 7 of `rows`. Which number do Anna's and Ben's tensors hold for slot 7 afterwards?
+"""
+
+# %%
+# put your answer in place of None, then run the next cell
+guess("6.a", "which number is in the row of slot 7 now? [Anna's, Ben's]", None)
+
+# %%
+now, both = rows.clone(), ([6, 7], [7, 2])
+anna, ben = [gather(now, runs(slots), torch.empty_like(now)) for slots in both]
+now[[7]] = 9  # a scatter to one slot
+fold("6.a", [int(anna[1, 0]), int(ben[0, 0])], f"row 7 of rows: {now[7].tolist()}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Anna's slots are one run, so her tensor is a window onto `rows` and shows what is written there later. Ben's tensor is a copy. What was gathered is good only until the next write, so your engine writes the new keys of a layer before it gathers.
+
+</details>
+
+### Step 2: where the bytes of a slot are
+
+Attention reads one layer at a time, but a copy to another memory takes all layers. Memory is one long line of boxes, each with the key or the value of one slot in one layer, and their order is the **layout**. Here are two stores with eight slots and two layers. `K0` are the keys in layer 0, `V1` the values in layer 1, and the number below is the slot.
+"""
+
+# %%
+from minikv import KVStore, beside, draw
+
+tiny = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
+stores = [KVStore(tiny, 2, 4, layout=name, device=DEVICE) for name in ("page", "layer")]
+beside(*map(draw, stores))
+
+# %% [markdown]
+"""
+In the *page layout*, all boxes of a slot are side by side, and so are those of a whole page. In the *layer layout*, all keys of layer 0 come first, then all its values, then layer 1.
+
+#### 6.3 You write: `boxes` (10 minutes)
+
+Return the numbers of all boxes that belong to `slots`, as a sorted list. The first box has the number 0, and `layout` is `"page"` or `"layer"`.
+"""
+
+
+# %%
+def boxes(layout, slots, num_layers, num_slots):
+    """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
+    raise NotImplementedError  # delete this line; about 8 lines to write
+
+
+boxes = check("6.3 boxes", boxes)
+
+# %% [markdown]
+"""
+Suppose we copy the second page, slots 4 to 7. In how many runs of boxes is it in each layout?
 """
 
 # %%
@@ -143,102 +157,51 @@ fold("6.b", answer, beside(*(draw(store, matched=page) for store in stores)))
 """
 <details><summary>Why</summary>
 
-In the page layout, the boxes of the four slots follow each other without a gap. In the layer layout, there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
+In the page layout, the boxes of the page follow each other. In the layer layout, there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
 
 </details>
 
-### Step 2: gather and scatter
+### Step 3: to the host, or compute again
 
-In each step, attention reads the keys of all slots of a request, in one tensor. If the slots are a single run, nothing has to be copied: a slice of a tensor is a window onto the same memory. Otherwise the rows have to be brought together. This is called a **gather**. The opposite, writing the rows of one tensor to many slots, is a **scatter**.
+Before the slots of evicted tokens are given away, their keys and values can be copied to the *host*, the memory of the CPU.
 
-#### 6.3 You write: `gather` (10 minutes)
-
-`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, return that slice of `rows`. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` is a tensor with enough rows that is used again in every step, because new memory is slower to write than memory in use.
-"""
-
-
-# %%
-def gather(rows, found, room):
-    """Return the rows of the runs in `found`, in order, as one tensor.
-
-    One run is a slice of `rows`. Several are copied to the beginning of `room`.
-    """
-    raise NotImplementedError  # delete this line; about 8 lines to write
-
-
-gather = check("6.3 gather", gather)
-
-# %%
-rows = torch.arange(8)[:, None].expand(8, 3).contiguous()
-new = gather(rows, runs([4, 5, 1]), room=torch.empty_like(rows))
-print("gathered:", new[:, 0].tolist())
-rows[[0, 2, 3]] = new  # a scatter
-print("each slot holds what was in slot", rows[:, 0].tolist())
-
-# %% [markdown]
-"""
-A copy from slots to slots has to read every byte once and write every byte once. Call that the limit. A copy run by run reaches it. Another way is a gather into a new tensor, followed by a scatter.
+Such a copy has to read each byte from GPU memory once. Call that the minimum. But each run is a transfer of its own, so short runs are gathered first, into one tensor on the GPU, which then crosses the link to the host in one copy. How many times the minimum do the reads and writes of GPU memory add up to?
 """
 
 # %%
-guess("6.c", "together, gather and scatter move how many times the limit?", None)
+guess("6.c", "GPU memory, reads and writes: how many times the minimum?", None)
 
 # %%
-limit, bytes_gathered, bytes_scattered = (2 * new.nbytes for _ in range(3))
-fold("6.c", (bytes_gathered + bytes_scattered) / limit, f"the limit: {limit} bytes")
+packed = gather(rows, runs([4, 5, 1]), torch.empty_like(rows))
+gathered, crossing = 2 * packed.nbytes, packed.nbytes
+fold("6.c", (gathered + crossing) // packed.nbytes, f"minimum: {packed.nbytes} bytes")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The gather reads and writes every byte, and so does the scatter. So a few long runs are copied run by run, and many short ones are gathered.
+The gather reads each byte and writes it, and the copy to the host reads it again. The link is crossed only once.
 
 </details>
 
-What if slots are both read and written? Copy slots 0, 1, 2 to slots 1, 2, 3, so that everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first. (`moved(letters, moves)` returns the letters afterwards, and `picture_of_moves` draws each step.)
-"""
-
-# %%
-guess("6.d", "which four letters are in the slots afterwards?", None)
-
-# %%
-from minikv.course.pieces.ch06 import moved, picture_of_moves
-
-upwards = [(0, 1), (1, 2), (2, 3)]
-fold("6.d", moved("abcd", upwards), picture_of_moves("abcd", upwards))
-
-# %% [markdown]
-"""
-<details><summary>Why</summary>
-
-It should be `aabc`, but slots 1 and 2 were overwritten before they were read.
-
-</details>
-
-Here the last slot has to be copied first. When everything moves down, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order works. But a gather followed by a scatter always works, because everything is read before anything is written. The price is a new tensor of the same size. (How little extra memory would do? That is puzzle 6.5, at the end.)
-
-### Step 3: to the host and back
-
-Evicted tokens need not be lost. Before their slots are given away, their keys and values can go to the host. They are gathered on the GPU and then cross the link to the host in one copy. On the host they go to **pinned memory**, which the operating system promises not to move, so the GPU can read and write it by itself. (Without a GPU, both sides are the same memory.)
-
-But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
+But is loading worth it? The tokens are known, so the model can compute their keys and values again.
 
 Loading *n* tokens takes the latency of the link (the wait before the first byte) once, and then *n* × the bytes per token ÷ the bytes per second.
 
-Computing them takes *n* × the FLOPs per token, and attention on top. A FLOP is one addition or multiplication. A token takes one of each for every parameter of the model. Attention is extra, because each token looks back at all tokens before it. So it grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs per second.
+Computing them takes *n* × the FLOPs per token, plus *n*² × `attention_flops`, all divided by the FLOPs per second. A FLOP is one addition or multiplication, and a token takes one of each for every parameter of the model. Attention is extra, and grows with the square because each token attends to all tokens before it; `attention_flops` is 2 × layers × heads × head size.
 
-Let's take 1,000 tokens of the Llama above, at 131,072 bytes per token. The model has 8.03 × 10⁹ parameters, so a token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue.
+Take 1,000 tokens of the Llama above, at 131,072 bytes per token. A token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue. Which is faster?
 """
 
 # %%
-guess("6.e", 'which is faster for 1,000 tokens, "load" or "compute"?', None)
+guess("6.d", 'which is faster for 1,000 tokens, "load" or "compute"?', None)
 
 # %%
 n = 1000
 load = 30 + 1000 * n * TOKEN_BYTES / 6e9
 compute = 1000 * (n * TOKEN_FLOPS + n**2 * ATTENTION) / SPEED
 answer = min((load, "load"), (compute, "compute"))[1]
-fold("6.e", answer, f"load {load:.1f} ms, compute {compute:.1f} ms")
+fold("6.d", answer, f"load {load:.1f} ms, compute {compute:.1f} ms")
 
 # %% [markdown]
 """
@@ -250,7 +213,7 @@ Without the wait, loading would have won with 21.8 ms. But the wait comes only o
 
 #### 6.4 You write: `load_or_compute` (5 minutes)
 
-Return the word `"load"` if loading takes less time, and `"compute"` if it does not. All times are in seconds.
+Return `"load"` if loading takes less time, and `"compute"` if not. All times are in seconds.
 """
 
 
@@ -280,35 +243,106 @@ for name, rate in LINKS.items():
 """
 At these rates, loading from the host always wins, and a slow network needs long prompts. The number of tokens from which loading wins is the **break-even**.
 
+### Step 4: load while computing
+
+A prefix is loaded, and then the model computes the new tokens after it. Here is the time line for three layers. Each box is a millisecond, and names the layer that is loaded or computed.
+"""
+
+# %%
+from minikv.course.pictures.cells import word_rows
+
+LAYERS, LOAD, COMPUTE = "012", 2, 1  # milliseconds per layer
+loads = [layer for layer in LAYERS for _ in range(LOAD)]
+computes = [layer for layer in LAYERS for _ in range(COMPUTE)]
+line = [("load", loads), ("compute", [""] * len(loads) + computes)]
+word_rows(line, states=["in hand", "computed"])
+
+# %% [markdown]
+"""
+But a layer reads only its own keys and values, so layer 0 could compute while layer 1 is on its way.
+
+The operating system promises not to move **pinned memory** or swap it to disk, so a GPU can read and write it by itself. Other host memory is copied to pinned memory first, and only a copy of pinned memory [can overlap with computing](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html).
+
+A **stream** is a queue of work for the GPU. Work in one stream is done in order, but [work in two streams can overlap](https://docs.nvidia.com/cuda/cuda-programming-guide/02-basics/asynchronous-execution.html). By default all work is in the same stream. So the copies get their own, and an *event* for each layer tells the model's stream that the bytes have arrived:
+
+```python
+with torch.cuda.stream(copy_stream):
+    for layer in range(num_layers):
+        on_gpu[layer].copy_(pinned[layer], non_blocking=True)  # only put in the queue
+        arrived[layer].record()
+for layer in range(num_layers):
+    torch.cuda.current_stream().wait_event(arrived[layer])
+    compute(layer)
+```
+
+Now each layer computes as soon as its bytes have arrived and the layer before it is done. After how many milliseconds is the last layer done?
+"""
+
+# %%
+guess("6.e", "after how many ms is the last layer done?", None)
+
+# %%
+wait = [""] * (LOAD - COMPUTE)
+each = [box for layer in LAYERS for box in (*wait, *[layer] * COMPUTE)]
+line.append(("overlapped", [""] * COMPUTE + each))
+drawn = word_rows(line[:3], states=["in hand", "computed", "computed"])
+fold("6.e", len(line[2][1]), drawn)
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The loads take 6 ms, one after the other. All layers but the last compute while the next one is being loaded, so only the 1 ms of the last layer comes on top.
+
+</details>
+
+With many layers, the total is little more than the longer of loading and computing.
+
 ## The same in `minikv`
 
-A `KVStore` takes pages of another one, here in host memory, and back. Three slots are saved and given to another request, and what they held is loaded into other slots. Again, each slot holds its token.
+Three slots are saved in host memory and given to another request, and what they held is loaded into other slots. In place of its key, each slot holds its token. With `later=True`, a read waits only for its own layer. On a GPU, the host memory is pinned, and the copies have their own stream; elsewhere, a layer is copied when it is first read.
 """
 
 
 # %%
 def computed(tokens):
-    """In place of the keys of these tokens in one layer: the tokens."""
     numbers = torch.tensor(tokens, dtype=torch.float16, device=DEVICE)
     return numbers[:, None, None].expand(-1, 2, 8).contiguous()
 
 
 # %%
-shape, tokens = KVShape(num_layers=1, num_kv_heads=2, head_dim=8), [31, 32, 33]
+shape, tokens = KVShape(num_layers=2, num_kv_heads=2, head_dim=8), [31, 32, 33]
 store = KVStore(shape, num_pages=16, layout="layer", device=DEVICE)
-store.write(0, [3, 1, 4], computed(tokens), computed(tokens))
-saved = store.in_host_memory(num_pages=3)
+for layer in range(2):
+    store.write(layer, [3, 1, 4], computed(tokens), computed(tokens))
+saved = store.in_host_memory(num_pages=16)
 saved.take_pages(store, [3, 1, 4], [0, 1, 2])
 store.copy([9, 9, 9], [3, 1, 4])  # the slots are given to another request
-store.take_pages(saved, [0, 1, 2], [5, 6, 7])
-for slots in ([3, 1, 4], [5, 6, 7]):
-    print(f"in slots {slots} now:", store.read(0, slots)[0][:, 0, 0].int().tolist())
+load = store.take_pages(saved, [0, 1, 2], [5, 6, 7], later=True)
+for layer in range(2):
+    print(store.read(layer, [5, 6, 7])[0][:, 0, 0].int().tolist(), load)
 
 # %% [markdown]
 """
-`break_even_tokens` computes the break-even. Just below it your function should say "compute", and from there on "load".
+A load is your `gather` in host memory, followed by a scatter:
+"""
 
-So far we have compared whole prompts. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So after *m* cached tokens, each token takes 2 × *m* × `attention_flops` more.
+# %%
+import random
+
+chance, slots, rows = random.Random(6), range(16), computed(range(16))
+store.write(0, slots, rows, rows)
+saved.take_pages(store, slots, slots)
+for _ in range(300):
+    src, dst = chance.choices(slots, k=8), chance.sample(slots, 8)
+    rows[dst] = gather(computed(slots), runs(src), room=torch.empty_like(rows))
+    store.take_pages(saved, src, dst)
+    assert torch.equal(store.read(0, slots)[0], rows), f"{src} to {dst}"
+print("equal in 300 random loads")
+
+# %% [markdown]
+"""
+`break_even_tokens` computes the break-even. Just below it your function should say "compute", and from there on "load". Because your cache evicts the *end* of a prompt first, *m* tokens before it may still be cached. Each token of the end attends to those too, which takes 2 × *m* × `attention_flops` more.
 """
 
 # %%
@@ -324,30 +358,11 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-Your function agrees each time. (With no token at all, both take no time: a tie.) After a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token.
+After a cached beginning, loading wins earlier, over 3 GB/s from the first token.
 
-`KVStore.copy` gives the same result as your `gather`, followed by a scatter. On a CPU it gathers too where source and destination overlap, and otherwise it copies run by run, if the runs are long.
-"""
-
-# %%
-import random
-
-chance = random.Random(6)
-for _ in range(300):
-    src, dst = chance.choices(range(16), k=8), chance.sample(range(16), 8)
-    rows = computed(range(16))
-    new = gather(rows, runs(src), room=torch.empty_like(rows))
-    rows[dst] = new.clone()  # a single run is a window onto `rows`
-    store.write(0, range(16), computed(range(16)), computed(range(16)))
-    store.copy(src, dst)
-    assert torch.equal(store.read(0, range(16))[0], rows), f"{src} to {dst}"
-print("equal in 300 random copies")
-
-# %% [markdown]
-"""
 ### What the clock says
 
-Now the same scattered pages of 16 tokens are copied in two ways, in both layouts. Each is compared with a *memcpy*, one plain copy of as many bytes, so 1 is the limit. These are times from a CPU; `make gpu`, on a machine that has a GPU, adds its picture.
+Here scattered pages of 16 tokens are copied within one memory, by a gather and a scatter and by `KVStore.copy`, which on a CPU copies long runs one by one. Each is compared with a *memcpy*, one plain copy of as many bytes. On a machine with an NVIDIA GPU, `make gpu` adds its picture.
 """
 
 # %%
@@ -357,29 +372,30 @@ from minikv import asset, play
 from minikv.course.pieces.ch06 import pictures_of_copies
 
 figures = json.loads(asset("copy.json").read_text("utf-8"))
-for device, found in figures.items():
-    print(f"{device}: {found['machine']}")
+for device in ("cpu", "cuda"):
+    print(f"{device}: {figures.get(device, {}).get('machine', 'not measured yet')}")
 beside(*pictures_of_copies(figures))
 
 # %% [markdown]
 """
-On the CPU, with few tokens, all of them take two to four times as long as a memcpy. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and not a forecast, because it ignores where the bytes are.
+On the CPU, `KVStore.copy` in the page layout comes closest for many tokens, because its runs are the longest. A gather and a scatter move twice the bytes of a memcpy, but take up to seven times as long. So a count of bytes is a lower bound and not a forecast.
 
 ## Play
 
-Both layouts go through the same three copies. Slots that are read are marked *matched*, and slots that were written are marked *new*. Every other step asks you: how many runs of boxes will be marked, in the page layout and in the layer layout?
+Slots are copied from a GPU in the layer layout to a host in the page layout, and back. Those that are read are marked *matched*, and those that are written *new*. Every other step asks you: how many runs of boxes are read, and how many are written?
 """
 
 # %%
-COPIES = {"a page": ([2, 3], [6, 7]), "two slots of two pages": ([1, 4], [3, 6])}
-COPIES["three slots up by one"] = [0, 1, 2], [1, 2, 3]
+host, gpu = stores
+TRIPS = [(gpu, [2, 3], host, [0, 1]), (gpu, [1, 4], host, [2, 3])]
+TRIPS += [(host, [0, 2], gpu, [5, 6]), (gpu, range(8), host, range(8))]
 steps, plain = [], beside(*map(draw, stores))
-for what, both in COPIES.items():
-    for verb, slots, mark in zip(("read", "written"), both, ("matched", "new")):
-        counts = [len(runs(boxes(name, slots, 2, 8))) for name in ("page", "layer")]
-        drawn = beside(*(draw(store, **{mark: slots}) for store in stores))
-        steps.append((f"{what}: slots {slots} are {verb}. In how many runs?", plain))
-        steps.append((f"{what}: slots {slots} are {verb}, in {counts} runs", drawn))
+for at, src, to, dst in TRIPS:
+    counts = [len(runs(boxes(s.layout, n, 2, 8))) for s, n in ((at, src), (to, dst))]
+    drawn = {at: draw(at, matched=src), to: draw(to, new=dst)}
+    trip = f"slots {[*src]} ({at.layout}) to slots {[*dst]} ({to.layout})"
+    steps.append((f"{trip}: how many runs?", plain))
+    steps.append((f"{trip}: runs {counts}", beside(drawn[host], drawn[gpu])))
 play(steps)
 
 # %% [markdown]
@@ -388,9 +404,11 @@ play(steps)
 
 #### 6.5 Puzzle: one spare slot
 
-Suppose memory is full, and there is a single spare slot, called `"spare"`. Write `moves(src, dst)`. It copies slot `src[i]` to slot `dst[i]`, with the same result as if every source slot were read before any destination slot was written. It returns a list of single moves, each a pair (from, to), and as few as possible. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none. What does `moves([0, 1, 0], [1, 0, 2])` take, where slot 0 is also copied elsewhere?
+Within one memory, a copy can overwrite a slot before reading it. Slots 0, 1, 2 can move up by one if slot 2 goes first. But a swap has no such order, because it is a *cycle*: each slot waits for the next, and the last for the first. Suppose memory is too full for a gather, and there is one spare slot, called `"spare"`.
 
-We know of no engine that does this, because the buffer that a gather needs is small beside the cache. It is still a nice puzzle: a compiler has to solve it when it moves several registers at once, and the answer is short.
+Write `moves(src, dst)`. It copies slot `src[i]` to slot `dst[i]`, with the same result as if every source slot were read before any destination slot was written. It returns a list of single moves, each a pair (from, to), and as few as possible. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none.
+
+We know of no engine that does this. A compiler does, when it moves several registers at once.
 """
 
 
@@ -429,13 +447,11 @@ def moves(src, dst):
     return order
 ```
 
-The answer to the question is three moves, and none of them uses the spare slot: once slot 0 has been copied to slot 2, its content is safe.
-
 </details>
 
 #### 6.6 Design: one copy for many slots
 
-One memory copy needs a contiguous run at both ends, at the source *and* at the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
+One memory copy needs a run at both ends, the source *and* the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
 """
 
 
@@ -473,7 +489,7 @@ def copies(src, dst):
 
 #### 6.7 Bug hunt: a run is read as a whole
 
-This function splits a copy into runs, as in 6.6, and reads each run as a whole before it writes it. So a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result is still different from reading everything before writing anything.
+This function splits a copy into runs, as in 6.6, and reads each run as a whole before writing it, so a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result still differs from reading everything first.
 """
 
 # %%
@@ -507,7 +523,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-A layout that makes one thing cheap makes another expensive. Attention reads one layer's keys at every step of the model. In the page layout they are far apart. Let's count for a page of 16 tokens of the Llama above: runs to copy the page, and runs to read its keys in one layer.
+Let's count for a page of 16 tokens of the Llama above: the runs that copy the page, and those in which attention reads its keys in one layer.
 """
 
 # %%
@@ -520,33 +536,33 @@ for layout, reads in (("layer", 1), ("page", 16)):
 """
 Neither is best: attention wants a layer together, and a copy wants a page together.
 
-A copy also puts the same content in two places, and then a bookkeeping mistake becomes a wrong answer, like Clara's. And if an engine does not gather, but lets the copy to the host read the slots themselves, it has to hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
+A copy that runs while the model computes is also a risk. Without a gather, an engine has to hold a lock until the bytes have arrived. Otherwise a slot's new owner may overwrite them while they are being read.
 
 ## In real engines
 
-{{engines 06|GPU memory; host memory; `copy`}}
+{{engines 06|GPU memory; host memory; `take_pages`}}
 
-SGLang stores the GPU's memory by layer and, by default, host memory by page. Its host cache loads {{engines sglang-layer-overlap|layer by layer}}, so the first layer can compute while the next one is still being loaded. In vLLM, {{engines vllm-connectors}} moves blocks between machines and to other stores.
+SGLang stores the GPU's memory by layer and, by default, host memory by page. Its host memory is {{engines sglang-pinned}}, and loads have {{engines sglang-load-stream}} and arrive {{engines sglang-layer-overlap|layer by layer}}.
 
 ## Recap
 
-The best copy is no copy at all: requests that share slots move nothing. Bytes that have to move are moved in runs, and the layout decides how long the runs are. A copy that overlaps is correct if everything is read before it is overwritten, and evicted tokens are worth loading only where that is faster than computing them.
+The best copy is no copy at all: requests share slots, and a single run is read where it is. Bytes that must move are moved in runs, and the layout decides how long the runs are. Evicted tokens are worth loading where that is faster than computing them, and with pinned memory and a second stream, the model computes while they arrive.
 
 **Check yourself**
 
-1. Why do a gather and a scatter move twice the bytes of the limit?
-2. Slots 3, 4, 5 are copied to 2, 3, 4, one after the other. Which one goes first?
+1. Why do a gather and a scatter within one memory move twice the bytes of a memcpy?
+2. A model has many layers, and each takes as long to load as to compute. How much time does a second stream save?
 3. From chapter 05: you load back a prompt's tail, and its beginning is still cached. Why is it always this way around?
 4. From chapter 01: another model is the same, but has half as many KV heads. What happens to its break-even?
 
 <details><summary>Answers</summary>
 
 1. The gather writes a new tensor, and the scatter reads it again.
-2. Slot 3. Then slot 3 may be overwritten, and so on.
+2. Nearly half: only the first load and the last computation overlap with nothing.
 3. Only leaves are evicted, so the end of a prompt goes before its beginning.
 4. A token has half as many bytes, and about as many FLOPs. So loading wins with fewer tokens.
 
 </details>
 
-**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180) · [pinned memory in PyTorch](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html) · [SGLang HiCache](https://lmsys.org/blog/2025-09-10-sglang-hicache/)
+**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180) · [streams in PyTorch](https://docs.pytorch.org/docs/stable/notes/cuda.html) · [SGLang HiCache](https://lmsys.org/blog/2025-09-10-sglang-hicache/)
 """

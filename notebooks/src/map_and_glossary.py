@@ -99,6 +99,7 @@ If you serve models, you may want to understand an engine without building one. 
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
 | pinned memory | host memory that the system doesn't move, so a GPU can copy to and from it directly | 06 |
+| stream | a queue of work for a GPU; work in two streams can overlap | 06 |
 | break-even | the number of tokens at which loading them becomes faster than computing them again | 06 |
 | cache manager | the part that drives pool, tree and page table through the life of a request | 07 |
 | row | the pages of one request, in the order of its tokens | 07 |

@@ -1,4 +1,4 @@
-"""The pieces of chapter 06: where bytes are, runs, gather, and whether to load or to compute."""
+"""The pieces of chapter 06: runs, gather, where bytes are, and whether to load or to compute."""
 
 from __future__ import annotations
 
@@ -142,20 +142,20 @@ _LLAMA = (16.06e9, 262144, 400e12)  # FLOPs
 
 PIECES = (
     Piece(
-        "6.1", "boxes", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
-        cases=[("page", [0], 1, 3)],
-        strategy=st.tuples(st.sampled_from(["page", "layer"]),
-                           st.lists(up_to(6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
-    ),
-    Piece(
-        "6.2", "runs", play_runs,
+        "6.1", "runs", play_runs,
         cases=["4", "4561", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(
-        "6.3", "gather", play_gather,
+        "6.2", "gather", play_gather,
         cases=[[(4, 3)]],
         strategy=st.lists(st.tuples(up_to(8), st.integers(1, 4)), max_size=4),
+    ),
+    Piece(
+        "6.3", "boxes", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
+        cases=[("page", [0], 1, 3)],
+        strategy=st.tuples(st.sampled_from(["page", "layer"]),
+                           st.lists(up_to(6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
     ),
     Piece(
         "6.4", "load_or_compute", play_load_or_compute,
