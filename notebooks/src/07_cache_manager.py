@@ -2,13 +2,13 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. The short functions are given. You write the three that take some thought, about twenty-five lines, and in chapter 08 a language model runs on all of them.
+In this chapter you write a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. The short functions are given, and you write the three that take some thought. In chapter 08 a language model runs on all of them.
 
 **After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it is still running, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Run the cell to step through their lives, and watch who owns each page.
+Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Run the cell to step through their lives, and watch who owns each slot.
 """
 
 # %%
@@ -28,9 +28,9 @@ film.player(still=7)
 """
 ## The problem
 
-Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*. We know its tokens and its pages.
+Your `admit` of chapter 04 lets a prompt in: it locks what is cached and allocates pages for the rest. When should the prompt go into the cache? The simplest answer is *at once*, because we know its tokens and its pages.
 
-At a help desk, Anna's prompt is admitted and cached, and she closes her browser before the engine gets to it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (`admit`, `RadixCache` and `Pool` come from the set-up cell: yours, if they passed.)
+At a help desk, Anna's prompt is admitted and cached, and she closes her browser before the engine computes it. Then thirty other readers ask. The canary of chapter 04 complains when one of them reads something that was never computed. (The set-up cell has `admit`, `RadixCache` and `Pool`: yours, if they passed.)
 """
 
 # %%
@@ -62,15 +62,15 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 
 # %% [markdown]
 """
-One reader leaves, and all later ones get garbage. So a page is **published** only after its keys and values have been computed. From then on, other requests can find it.
+One reader leaves, and all later ones get garbage. So a page may be **published**, or made visible to other requests, only after its keys and values have been computed.
 
-Should we publish only when the request ends, then? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody has to clean up those copies, and take back the pages of a canceled request and each request's half-full last page, which the tree never stores. The manager does all of this.
+Should we wait until the request ends, then? Every request that arrives during a long answer would compute the same instructions again. Somebody also has to clean up such copies, and to take back the pages of a canceled request and each request's half-full last page, which the tree never stores. The manager does all of this.
 
 ## Build it
 
 ### Step 1: a request is a row of pages
 
-Here is a running request.
+Here is a running request. Its **row** has one number for each page of tokens.
 """
 
 # %%
@@ -78,7 +78,7 @@ source(Sequence)
 
 # %% [markdown]
 """
-The **row** has one number for each page of tokens. The manager has a pool, a cache, and `running`, a list of the requests that are running. `manager.start(tokens)` checks the tokens, calls the function below, and numbers the request.
+The manager has a pool, a cache, and `running`, the list of running requests. `manager.start(tokens)` checks the tokens, calls the function below, and numbers the request.
 """
 
 # %%
@@ -86,11 +86,9 @@ source(start)
 
 # %% [markdown]
 """
-Your `admit` does the work. It returns the match, already locked, and a list of new pages. If there is no room it raises `OutOfPages`, so it comes first, while there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. `shared` and `computed` begin at what was found, the only tokens that have keys and values yet.
+Your `admit` returns the match, already locked, and a list of new pages. It comes first because it raises `OutOfPages` if there is no room, and at that point there is nothing to undo. The line that is easy to forget is `sequence.handle = found`, because nothing uses the match until the request has to give back its lock. So far, only the tokens of the match have keys and values. When an engine has computed `count` more, it calls `manager.advance(request, count)`, which adds them to `computed` (without a count, all that are left).
 
-An engine that has computed `count` more tokens calls `manager.advance(request, count)`, which adds them to `computed` (without a number, all that are left).
-
-Each page below holds two tokens. Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, Ben's row with the slot of each of his eleven tokens, and his progress. (Page 3 has slots 6 and 7.) Below, these two counters, in tokens, cut his row into three regions. He must never free the first region's pages.
+In our example a page holds two tokens. Anna's request has come and gone, and Ben's is half done. The picture counts tokens: `shared` and `computed` cut his row into three regions. He must never free the pages of the first one. If he leaves now, how many pages go back to the pool?
 """
 
 # %%
@@ -108,7 +106,8 @@ def half_done():
 
 
 manager, ben = half_done()
-beside(draw(manager, ben), row_strip("Ben's row", ben))
+print("Ben's pages:", ben.row)
+row_strip("Ben's row", ben)
 
 # %%
 guess("7.a", "Ben leaves now. How many pages go back to the pool?", None)
@@ -123,13 +122,13 @@ fold("7.a", manager.pool.num_free - before)
 """
 <details><summary>Why</summary>
 
-His own pages go back, computed or not, including the last one, of which only half was used. The first two belong to the cache. He also has to give back something that isn't a page: his lock.
+His own pages go back, computed or not, including the last one, of which he used only half. The first two belong to the cache. He also gives back something that isn't a page: his lock.
 
 </details>
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request keeps running. It passes the whole pages that have been computed to the cache's `insert`, which reports how many of those tokens were there already. That number, which we'll call `there`, cuts the row into new regions. Carl's prompt starts like Ben's, and Carl finishes first:
+A **checkpoint** publishes what is computed while the request keeps running. It passes the computed whole pages to the cache's `insert`, which reports how many of those tokens were already there. That number, `there` in the picture, cuts the row into new regions. Carl's prompt starts like Ben's, and Carl finishes first:
 """
 
 # %%
@@ -144,20 +143,20 @@ beside(before, row_strip("new row", ben))
 
 # %% [markdown]
 """
-The second region is a **duplicate**: the same keys and values, twice in memory. Its pages go back to the pool. Those of the third region now belong to the cache. The last region is the **tail**: a page that isn't full, and everything that isn't computed yet.
+The second region is a **duplicate**: the same keys and values, twice in memory. Its pages go back to the pool, and those of the third region now belong to the cache. The last region, the **tail**, stays Ben's.
 
-Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. So when the checkpoint is done, the row has to name the cache's pages, and the lock has to cover everything that is shared now. (`check` accepts any order that works. In an engine with several threads, free the pages last.)
+Freeing the duplicates is the delicate part. For every new token, the request reads its whole past through its row. If the row still names a freed page, the request will soon read a stranger's keys. After a checkpoint, the row must name the cache's pages, and the lock must cover everything that is shared now.
 
 #### 7.1 You write: `checkpoint` (25 minutes)
 
-Publish the computed whole pages under the request's namespace. Then read all of them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. Don't search: a page and its duplicate are at the same index. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, and the row has pages of `manager.page_size` tokens.
+Publish the computed whole pages under the request's namespace. Then read them from the cache: acquire the same tokens, write the match's pages into the row, free the duplicates, and release the old lock. Don't search: a page and its duplicate are at the same index. At the end `handle` is the new match, and `shared` is its length. Watch your units: `shared`, `computed` and `there` count tokens, but the row has pages of `manager.page_size` tokens.
 
 | call | what it returns |
 |---|---|
-| `manager.cache.insert(tokens, pages, namespace=...)` | a result; its `prefix_length` is how many tokens were there already |
+| `manager.cache.insert(tokens, pages, namespace=...)` | a result; its `prefix_length` is how many tokens were already there |
 | `manager.cache.acquire(tokens, namespace=...)` | the match, already locked; its `pages` are an array, and `length` counts tokens |
 | `manager.cache.unlock(handle)` | nothing; releases one lock |
-| `manager.pool.free(pages)` | nothing; takes a list of pages that are in use |
+| `manager.pool.free(pages)` | nothing; takes a list of pages in use |
 
 The manager calls your function only if a whole page is new.
 """
@@ -173,11 +172,8 @@ checkpoint = check("7.1 checkpoint", checkpoint)
 
 # %% [markdown]
 """
-Anna and Ben send the *same* five tokens in one batch. Neither finds anything in the cache, so both compute everything, Anna in pages 0, 1 and 2, Ben in pages 3, 4 and 5. Then Anna makes a checkpoint, and after her Ben.
+Anna and Ben send the *same* five tokens in one batch. Neither finds anything in the cache, so Anna computes everything in pages 0, 1 and 2, and Ben in pages 3, 4 and 5. Anna makes a checkpoint, and then Ben does. What is Ben's row after his?
 """
-
-# %%
-guess("7.b", "what is Ben's row after his checkpoint? [., ., .]", None)
 
 
 # %%
@@ -189,16 +185,21 @@ def twins():
     return manager, *pair
 
 
+# %%
+guess("7.b", "what is Ben's row after his checkpoint? [., ., .]", None)
+
+# %%
 manager, anna, ben = twins()
 manager.checkpoint(anna)
 manager.checkpoint(ben)
-fold("7.b", ben.row, draw(manager, ben))
+whose = {"cache": ben.row[:2], "Anna": anna.row[2:], "Ben": ben.row[2:]}
+fold("7.b", ben.row, draw(manager.pool, locked=ben.row[:2], owners=whose))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Ben reads Anna's pages, which belong to the cache now, and his own last page. His duplicates, pages 3 and 4, are free.
+Ben reads Anna's first two pages, which belong to the cache now, and his own last page. His duplicates are free.
 
 </details>
 
@@ -206,25 +207,25 @@ mini-sglang frees the duplicates but leaves the row as it was: {{engines mini-sg
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly, because the user hangs up or something fails. That is an **abort**, and it publishes nothing more. SGLang once had separate code for each way to end. In SGLang-JAX, which had the same code, two places handled one ending, and both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang itself has since {{engines sglang-12224|moved everything into one function}}.
+A request that ends well *finishes*. If the user hangs up or something fails, it ends in an **abort**, which publishes nothing more. SGLang once had separate code for each way to end. In SGLang-JAX, where two such places handled the same ending, both freed the request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang has since {{engines sglang-12224|moved everything into one function}}.
 
-Here is everything that happens at the end.
+`finish` calls `checkpoint` and then `end`, and `abort` calls only `end`:
 """
 
 # %%
-source(CacheManager.finish, CacheManager.abort, CacheManager.end, release)
+source(CacheManager.end, release)
 
 # %% [markdown]
 """
-The slice in `release` is the line that matters. The pages of the first `shared` tokens belong to the cache, so the request gives back only its lock on them. All others are its own, computed or not. `finish` publishes first, and then more of the row is shared.
+The slice in `release` is what matters. The pages of the first `shared` tokens belong to the cache, so the request gives back only its lock on them. All others are its own, computed or not.
 
-And if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may already belong to somebody else. That is why `end` asks first whether the request is still running.
+If Ben hangs up just as his request finishes, `abort` comes after `finish`, when his pages may already belong to somebody else. So `end` first calls `require`, which raises an error unless the request is still running.
 
-Anna and Ben send the same five tokens again, in one batch and without a checkpoint in between.
+Anna and Ben send the same five tokens again, in one batch and without a checkpoint in between. Anna finishes, then Ben. How many of his pages go back to the pool?
 """
 
 # %%
-guess("7.c", "Anna finishes, then Ben. How many of his three pages go back?", None)
+guess("7.c", "Anna finishes, then Ben. How many of his pages go back?", None)
 
 # %%
 manager, anna, ben = twins()
@@ -243,9 +244,7 @@ His first two pages are duplicates by then, and the third is his tail.
 
 ### Step 4: a request grows, and sometimes shrinks
 
-Now our requests answer, and every generated token needs a slot. The last page may have room for it. If it doesn't, the request needs another page, and there may be none.
-
-`manager.pages_for(num_tokens)` says how many pages hold so many tokens, rounded up. So `extend` asks only for the pages that the row lacks, often none:
+Every generated token needs a slot. If the last page has no room for it, the request needs another page, and there may be none. `manager.pages_for(num_tokens)` is the number of pages that this many tokens need, so `extend` asks only for the pages that the row lacks, often none:
 """
 
 # %%
@@ -253,13 +252,13 @@ source(extend)
 
 # %% [markdown]
 """
-The order is what matters. `make_room`, yours from chapter 05, may raise `OutOfPages`. By then nothing has changed, so the engine can try the same call again later. If the tokens came first, some would be left without a page.
+The order matters here. `make_room`, yours from chapter 05, may raise `OutOfPages`, but by then nothing has changed, so the engine can try the same call again later. If the tokens came first, some would be left without a page.
 
 #### 7.2 You write: `truncate` (10 minutes)
 
-Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Where the guess was wrong, those tokens must be removed. Keep the first `length` tokens of the sequence, in `tokens` and in the row, and give back the pages that hold none of them. Removed tokens no longer count as computed, so adjust `computed`. They are at the row's end: don't search. You never have to cut into what the cache has: the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
+Some engines *guess* the next few tokens and compute them all at once (chapter 11 shows how). Wrong guesses must be removed. Keep the first `length` tokens, in `tokens` and in the row, and give back the pages that hold none of them. Don't search: these are at the end of the row. Removed tokens no longer count as computed, so adjust `computed`. You never have to cut into what the cache has, because the manager refuses a `length` below `shared`. You may call `manager.pages_for(num_tokens)` and `manager.pool.free(pages)`.
 
-*Test it first* (optional, 5 minutes): a request with pages of two tokens has a tail, a last page and a computed part. What is easy to get wrong?
+*Test it first* (optional, 5 minutes): what is easy to get wrong?
 """
 
 
@@ -294,11 +293,11 @@ print(f"{len(ben.tokens)} tokens in {len(ben.row)} pages")
 """
 ### Step 5: count the owners
 
-How do we know that the manager never loses a page? After every step one rule must hold: **every page has exactly one owner**, the pool, the cache, or one request. To check it, ask each of them which pages it has, and compare. That is an *audit*.
+How do we know that the manager never loses a page? After every step, **every page must have exactly one owner**, the pool, the cache, or one request. In an *audit*, we ask each of them which pages it has, and compare the answers.
 
 #### 7.3 You write: `owners` (15 minutes)
 
-Return a list with an entry for each page, from page 0 on. An entry is a list of names, in any order: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well each entry has one name. The entry of a page freed by mistake has two, perhaps of two requests; that of a lost page is an empty list.
+Return a list with an entry for each page, from page 0 on. An entry is a list of names, in any order: `"the pool"`, `"the cache"`, or `"request 2"`, with the number of the sequence. If all is well, each entry has one name. A page that was freed by mistake has two, perhaps of two requests, and a lost page has none.
 
 | call | what it returns |
 |---|---|
@@ -319,7 +318,7 @@ owners = check("7.3 owners", owners)
 
 # %% [markdown]
 """
-`manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one. It also checks that what a request reads as shared belongs to the cache, with one lock for each reader. Let's plant a mistake.
+`manager.check()` calls your `owners` and raises an error for the first page that doesn't have exactly one owner. It also checks that the cache owns what requests share, with one lock for each reader. Let's plant a mistake.
 """
 
 # %%
@@ -332,7 +331,7 @@ print(*enumerate(owners(manager)), sep="\n")
 """
 ## The same in `minikv`
 
-`minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. Its checkpoint continues where the last one ended, so it doesn't walk the whole prompt again. Here `same_days` takes your manager and the package's through the same thousand random steps, with an audit after each.
+`minikv.CacheManager` has the same verbs, and also `with manager.request(tokens)`, which finishes when its block ends and aborts if the block raises an exception. Several threads may call it. Its checkpoint continues where the last one ended instead of walking the whole prompt. `same_days` takes both managers through the same thousand random steps, with an audit after each.
 """
 
 # %%
@@ -343,7 +342,7 @@ print("the same in 1000 steps; tokens in both caches:", same_days(yours, ours, 1
 
 # %% [markdown]
 """
-Random tests may never hit the one bad order, so let's try every order. Write the life of a request as a generator. Each `yield` begins a step and says what comes next. Between two steps, the other request may run. An order in which the steps of both are mixed is called an **interleaving**.
+Random tests may never hit the one bad order, so let's try every order. We write the life of a request as a generator, in which each `yield` begins a step and says what comes next. Between two steps, the other request may run, and an order that mixes the steps of both is called an **interleaving**.
 
 `compute` does what an engine does: it reads the request's past through its row, computes the rest, and calls `advance`. `watched` makes a manager with a canary.
 """
@@ -366,7 +365,7 @@ def life(manager, tokens):
 
 # %% [markdown]
 """
-We need two such lives, with prompts that share two tokens, and something to find: a manager that frees the duplicates and leaves the row as it was.
+We need two such lives, whose prompts share two tokens, and something to find: a manager that frees the duplicates but leaves the row as it was.
 """
 
 # %%
@@ -384,7 +383,7 @@ class RowForgotten(CacheManager):
 
 # %% [markdown]
 """
-`explore` first runs the orders in which nobody is interrupted, then those with one interruption, and so on. It stops at the first order that breaks something. For now only the canary is watching, so we see the harm itself.
+`explore` first runs the orders in which nobody is interrupted, then those with one interruption, and so on, and it stops at the first order that breaks something. For now only the canary is watching. How many interruptions does it take before somebody reads garbage?
 """
 
 # %%
@@ -402,7 +401,7 @@ Without an interruption the second request finds the shared tokens in the cache,
 
 </details>
 
-The harm comes two steps after the mistake, and the message names neither the checkpoint nor the row. With your audit after each step, the explorer stops where the mistake was made. And your own manager?
+The harm comes two steps after the mistake, and the message doesn't name the checkpoint. With an audit after each step, the explorer stops at the mistake itself. Does your own manager pass?
 """
 
 # %%
@@ -414,7 +413,7 @@ print("yours:", explore(lambda: watched(CacheManager), *two, check=CacheManager.
 """
 ## Play
 
-Drive one request by hand. Start it, publish while it runs, let another prompt hit what it published, and then abort the first request. What stays in the cache?
+Drive one request by hand: start it, publish while it runs, let another prompt hit what it published, and then abort the first request. What stays in the cache?
 """
 
 # %%
@@ -444,7 +443,7 @@ for watcher, look in (("the canary", None), ("the audit", CacheManager.check)):
 """
 <details><summary>Why the canary sees nothing</summary>
 
-It looks at what is read, and nobody reads anything wrong. But a lock that nobody will ever give back keeps its pages from eviction forever. Only the audit counts owners and locks.
+It looks at what is read, and nobody reads anything wrong. But a lock that is never given back protects its pages from eviction forever. Only the audit counts locks.
 
 </details>
 
@@ -458,7 +457,7 @@ How does an explorer find every order? Write `orders(a, b)`: all orders of `a` s
 
 # %%
 def orders(a, b):
-    raise NotImplementedError  # delete this line; about 8 lines to write
+    raise NotImplementedError  # delete this line; about 4 lines to write
 
 
 check("7.4 orders", orders)
@@ -467,7 +466,7 @@ check("7.4 orders", orders)
 """
 <details><summary>Hint</summary>
 
-An order is known when you know which of its `a + b` places have an A. `itertools.combinations` chooses them. A key that is a pair sorts by two things.
+An order is determined by which of its `a + b` places have an A, and `itertools.combinations` chooses them. A key that is a pair sorts by two things.
 
 </details>
 
@@ -478,22 +477,17 @@ from itertools import combinations
 
 
 def orders(a, b):
-    def changes(order):
-        return order.count("AB") + order.count("BA")
-
-    places = range(a + b)
-    found = [
-        "".join("A" if at in chosen else "B" for at in places)
-        for chosen in combinations(places, a)
-    ]
-    return sorted(found, key=lambda order: (changes(order), order))
+    places, found = range(a + b), []
+    for chosen in combinations(places, a):
+        found.append("".join("A" if at in chosen else "B" for at in places))
+    return sorted(found, key=lambda one: (one.count("AB") + one.count("BA"), one))
 ```
 
 </details>
 
 #### 7.5 Bug hunt: one word
 
-Here `abort` uses the wrong attribute, and on most days nobody notices. Your function is given such a manager, with 8 pages of one token each. Write calls to its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` uses the wrong attribute, and it rarely shows. Your function is given such a manager, with 8 pages of one token each. Write calls to its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%
@@ -532,7 +526,7 @@ def calls_that_expose_it(manager):
 
 ## What it cost
 
-Your checkpoint walks the whole prompt again, each time. And requests that start in the same batch can't see what the others are about to compute. Here are eight readers at the help desk, first all at once, and then one before the others:
+Your checkpoint walks the whole prompt again each time. And requests that start in the same batch can't see what the others are about to compute. Here are eight readers at the help desk, first all at once, then one before the others:
 """
 
 # %%
@@ -548,25 +542,25 @@ for batches in ([prompts], [prompts[:1], prompts[1:]]):
 
 # %% [markdown]
 """
-A request also allocates pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may each wait, forever, for pages that the other has. The scheduler of chapter 08 decides which of them gives way.
+A request also allocates pages as it grows, so room for its prompt is no promise of room for its answer. Two requests may wait forever, each for pages that the other has. The scheduler of chapter 08 decides which of them gives way.
 
 ## In real engines
 
 {{engines 07|`start`; `checkpoint`; `finish`}}
 
-**When to publish.** Until April 2026 nano-vllm published a prompt's blocks {{engines nano-vllm-early}}, when it admitted the prompt, before any key was computed. At the time that was correct. The whole prompt was computed in the same step, and every layer writes its keys before it attends to them, so no request could read a block before it was written. Then chunked prefill arrived, on 14 April: a long prompt was admitted once and computed over several steps, and in between its blocks could be read. Twelve days later one commit moved the publishing {{engines nano-vllm-checkpoint|after the computation}}. The price is what the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint|before the step is computed}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
+**When to publish.** Until April 2026, nano-vllm published a prompt's blocks {{engines nano-vllm-early}}, when it admitted the prompt, before any key was computed. That was correct as long as the whole prompt was computed in the same step, because every layer writes its keys before it attends to them. On 14 April chunked prefill arrived: a long prompt was admitted once and computed over several steps, and in between, its blocks could be read. Twelve days later, nano-vllm moved the publishing {{engines nano-vllm-checkpoint|after the computation}}, at the price that the eight readers paid above. vLLM still publishes {{engines vllm-checkpoint|before the step is computed}}, but only the blocks that this step fills. So the rule is to publish nothing that somebody can read before it is computed.
 
 <details><summary>Duplicates, and freeing while the GPU works</summary>
 
-vLLM and nano-vllm don't look for duplicates. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
+vLLM and nano-vllm don't look for duplicates. Of two equal blocks, {{engines vllm-no-dedup|both stay cached}} in vLLM, and {{engines nano-vllm-no-dedup|only the later one can be found}} in nano-vllm.
 
-SGLang plans the next step while the GPU is still computing this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU works in order, and that is enough. vLLM defers some frees ({{engines vllm-deferred-frees}}), and mini-sglang skips the second end of a request ({{engines mini-sglang-finished}}).
+SGLang plans the next step while the GPU is still computing this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As long as the GPU works in order, that does no harm. Where blocks can also be loaded from elsewhere, vLLM defers such frees ({{engines vllm-deferred-frees}}); mini-sglang skips the second end of a request ({{engines mini-sglang-finished}}).
 
 </details>
 
 ## Recap
 
-Between two steps every page has one owner: the pool, the cache, or one request. What has been computed may be published, while the request runs or when it ends. Then its row names the cache's pages, the duplicates go back to the pool, and the tail is freed when the request ends. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
+Between two steps every page has one owner: the pool, the cache, or one request. A request publishes only what has been computed. Then its row names the cache's pages, the duplicates go back to the pool, and the tail is freed when the request ends. To find a mistake that needs two requests in a bad order, try every order, and audit each step.
 
 **Check yourself**
 
@@ -580,7 +574,7 @@ Between two steps every page has one owner: the pool, the cache, or one request.
 1. Nothing has been computed into its pages yet, and if it is aborted, nothing ever will be.
 2. The last token of a prompt is always computed again, because the request needs its logits, and by then the cache already holds that token.
 3. Making room may evict, and without the lock it could evict the match itself.
-4. The least recently used one without a lock. A parent is never older than its children, so the oldest node is a leaf.
+4. The least recently used one without a lock. A parent is never older than its children, so that node is a leaf.
 
 </details>
 
