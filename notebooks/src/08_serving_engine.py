@@ -2,13 +2,13 @@
 """
 # 08 · Does the cache change a single answer?
 
-In this chapter a language model answers questions through the cache that you built. You will write the rest of your engine: three short functions, and the loop that joins everything. Then the model runs the same chat with your cache and without it, and you compare the answers.
+In this chapter a language model answers questions through the cache that you built. You write the rest of your engine, three short functions and the loop that joins everything. Then you compare the model's answers with your cache and without it.
 
 **After this chapter you will be able to** *read* keys and values through slots, *schedule* many requests in one loop, and *show* when a cache may change an answer.
 
 {{time}} **Needs** chapters 02, 04, 06 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
-Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (The set-up cell gave you `CacheManager`, `Scheduler`, `Engine` and `SlotAttention`, which call your pieces, and `next_chunk` and `preempt`, which you will read. Names from `minikv` are the package's.)
+Here is where we are going: a whole engine, stopped after two steps. Each bar is a request, and the numbers count its tokens. (`CacheManager`, `Scheduler`, `Engine` and `SlotAttention` come from the set-up cell and call your pieces. Names from `minikv` are the package's.)
 """
 
 # %%
@@ -43,9 +43,9 @@ draw(engine, **as_text)
 """
 ## The problem
 
-The manager of chapter 07 keeps perfect track of keys and values that nobody has computed. A language model (a *decoder*) computes them. Ours is small. Its tokens are bytes, and it was trained on the words of this course.
+So far, no keys or values have been computed. That is the job of a language model (a *decoder*). Ours is small: its tokens are bytes, and it was trained on this course's words.
 
-Here is the simplest way to ask it something: for each new token, put everything through the model again. A `Chunk(tokens, start, slots)` says what to compute: `tokens` are the new tokens, `start` is how many tokens come before them, and `slots` is the whole row, with a slot for each earlier token and then for each new one. The model answers with *logits*, a number for each token that may come next, and we take the token with the largest. (Choosing the next token is called *sampling*.)
+Here is the simplest way to ask it something: for each new token, put everything through the model again. A `Chunk(tokens, start, slots)` says what to compute: the new tokens, how many tokens come before them, and the whole row, with a slot for each earlier token and then for each new one. The model returns *logits*, its scores for the next token, and we *sample*: we take the token with the largest.
 """
 
 
@@ -70,19 +70,21 @@ print(f"{computed:,} tokens computed, for {len(prompt)} of prompt and 32 of answ
 
 # %% [markdown]
 """
-Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both need keys and values that never change, and yet this loop computes them all again for every token.
+Reading the prompt is prefill, and writing the answer, one token at a time, is **decode**. The keys and values of earlier tokens never change, and yet this loop computes them all again for every new token.
 
 ## Build it
 
 ### Step 1: attention through slots
 
-In each layer, every token makes three small vectors for each *head*: a query, a key and a value. Attention mixes the values of all the tokens up to this one, by how well its query fits their keys:
+If attention is new to you, you can skip pieces 8.1 and 8.2: nothing later depends on how they work.
+
+In each layer, every token makes three small vectors for each *head*: a query, a key and a value. Attention mixes the values of all tokens up to this one, weighted by how well its query matches their keys:
 
 1. A *score* for each token that it may see: query · key, divided by the square root of the head's size.
 2. *Shares*: the softmax of the scores, so they are positive and add up to 1.
 3. The result: each value times its share, added up.
 
-Only the *new* tokens of a step have queries. If a sequence has five tokens and the last two are new, this is what they see:
+Only the *new* tokens of a step have queries. Here the last two of five tokens are new, and dots are hidden, because no token looks at later ones:
 
 ```
                      token   0   1   2   3   4
@@ -90,11 +92,9 @@ new, at position 3           x   x   x   x   .
 new, at position 4           x   x   x   x   x
 ```
 
-A dot means hidden: no token looks at the tokens that come after it.
-
 #### 8.1 You write: `attention` (15 minutes)
 
-You get the queries of the new tokens, and the keys and values of *all* tokens, in order; the new tokens are the last ones. Return what each new token gets, as a torch tensor with the shape and dtype of `q`, which may be bf16. Each head attends by itself. Torch's `einsum` does all heads at once, `masked_fill` hides scores, and `softmax` can handle large ones.
+The new tokens are the last of `keys` and `values`. Return what each new token gets, as a torch tensor with the shape and dtype of `q`, which may be bf16. Each head attends by itself. Torch's `einsum` handles all heads at once, `masked_fill` hides scores, and `softmax` can handle large ones.
 """
 
 
@@ -113,7 +113,7 @@ attention = check("8.1 attention", attention)
 """
 #### 8.2 You write: `repeat_kv` (5 minutes)
 
-Our model has 6 query heads but only 2 KV heads: query heads 0, 1 and 2 read KV head 0, and 3, 4 and 5 read KV head 1. The cache stores each KV head once, and `attention` wants one for each query head. Return a tensor in which place `h` of the second dimension is the KV head that query head `h` reads. The query heads of a group are neighbors. (Torch has two functions with similar names, and only one does this.)
+Our model has 6 query heads but only 2 KV heads: query heads 0, 1 and 2 read KV head 0, and 3, 4 and 5 read KV head 1. The cache stores each KV head once, but `attention` needs one for each query head. Return a tensor whose head `h` is the KV head that query head `h` reads.
 """
 
 
@@ -138,7 +138,7 @@ source(SlotAttention)
 
 # %% [markdown]
 """
-What if a row is wrong? Four tokens are in slots 0, 1, 9 and 5, and the last two are new. We read through the correct row, through one with the first two slots swapped, and through one with slot 7, which nobody ever wrote to.
+What if a row is wrong? Four tokens are in slots 0, 1, 9 and 5, and the last two are new. We read through the correct row, through one with slot 7, to which nobody ever wrote, and through one with the first two slots swapped. Is the result of row [1, 0, 9, 5] the same?
 """
 
 # %%
@@ -158,7 +158,7 @@ fold("8.a", "yes" if same[1] else "no", f"right row, swapped, wrong slot: {same}
 """
 <details><summary>Why</summary>
 
-The wrong order goes unnoticed: on paper, a sum has no order. The wrong slot is worse: another result, and no error.
+The wrong order goes unnoticed, because on paper a sum has no order. The wrong slot is worse: it changes the result, and there is no error.
 
 </details>
 
@@ -174,9 +174,9 @@ source(next_chunk)
 
 # %% [markdown]
 """
-What matters is that its two slices differ. The *tokens* are only the new ones, but the *slots* begin with the first token of the sequence, because attention also reads what was computed before.
+Its two slices differ: the *tokens* are only the new ones, but the *slots* begin with the first token of the sequence, because attention also reads what was computed before.
 
-With `keep=True`, the loop at the top begins each chunk where the last one ended. `own` is the same model with your attention.
+With `keep=True`, the loop at the top begins each chunk where the last one ended. `own` is the same model with your attention. The prompt has 32 tokens, and so does the answer. How many tokens are computed?
 """
 
 # %%
@@ -191,17 +191,17 @@ fold("8.b", computed, f"the same 32 tokens as before: {found == answer}")
 """
 <details><summary>Why</summary>
 
-One fewer than the sum, because the last token is sampled, and its key and value are never computed.
+One fewer than the sum, because the last token is sampled, but its key and value are never computed.
 
 </details>
 
 ### Step 3: many at once
 
-A step of the model reads nearly all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
+A step of the model reads nearly all its weights, whether it computes one token or fifty, so an engine puts everybody's chunks into one step. In **continuous batching**, a finished request leaves after any step, and the next one takes its place.
 
-But one long prompt must not keep everybody waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one per step. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
+But one long prompt must not keep everybody else waiting. So a step has a *budget* of tokens, and a long prompt is read in pieces, one per step. That is **chunked prefill**. Its price is a longer **time to first token**, which we count in steps.
 
-How to divide the budget has large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds ({{engines sglang-32549|the report}}). The rule is "{{engines sglang-first}}", and after each chunk came the next one. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default. You do what vLLM does: **decoding requests first, and then prompts.**
+In July 2026 the operators of a chat service reported that in fifteen minutes, their SGLang server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 answers advanced only once every 24 seconds ({{engines sglang-32549|the report}}). SGLang's rule is "{{engines sglang-first}}". Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default. In your engine, **decoding requests come first, and then prompts.**
 
 #### 8.3 You write: `schedule` (10 minutes)
 
@@ -219,7 +219,7 @@ schedule = check("8.3 schedule", schedule)
 
 # %% [markdown]
 """
-Three requests decode, one has a prompt of 500 tokens, and the budget of a step is 64.
+Three requests decode, one has a prompt of 500 tokens, and the budget of a step is 64. How many steps does it take to read the prompt?
 """
 
 # %%
@@ -250,32 +250,29 @@ source(preempt)
 
 # %% [markdown]
 """
-Both lists are in order of arrival, so the youngest is the last of `running`, and goes before all of `waiting`. Because `finish` publishes (`abort` would not), the request later recomputes only what was evicted in the meantime.
+Both lists are in order of arrival, so the youngest is the last of `running` and goes before all of `waiting`. Because `finish` publishes (`abort` would not), the request later recomputes only what was evicted in the meantime.
 
 ### Step 5: the loop
 
 #### 8.4 You write: `run_step` (25 minutes)
 
-Only the loop is missing. Write one step of it, by these rules:
+Write one step of the loop, by these rules:
 
 - The model computes all scheduled chunks in *one* call. If there are none, the step does nothing.
 - Afterwards, every chunk counts as computed.
 - Where a chunk reaches the end of its sequence, its request samples a token and takes it. In the middle of a prompt, the logits mean nothing.
-- A request that is over publishes, has no sequence anymore, and no longer runs.
-- Any other request publishes after each chunk of prefill, so that others find its prompt, but not after each token of its answer.
+- A request that is over publishes, has no sequence anymore (`None`), and leaves `engine.scheduler.running`.
+- Any other request publishes after each chunk of its prompt, but not after each token of its answer.
 
 | call | what it does and returns |
 |---|---|
 | `engine.schedule()` | calls your `schedule`, and `preempt` if there is no room; returns a list of scheduled chunks |
 | `each.request`, `each.num_tokens`, `each.prefill` | of a scheduled chunk: whose it is, how long, and whether it is part of a prompt |
 | `each.samples` | whether it reaches the end of its sequence, counted from what is computed *now* |
-| `request.sequence` | what the manager of chapter 07 started for it |
-| `engine.forward(chunks)` | computes chunks as `next_chunk` makes them; returns a row of logits for each |
-| `engine.manager.advance(sequence, num_tokens)` | counts the next tokens of a sequence as computed |
-| `engine.manager.checkpoint(sequence)`, `engine.manager.finish(sequence)` | publish what is computed; `finish` also ends the sequence |
-| `request.sampler(row)` | returns the next token, an int |
-| `request.take(token, engine.scheduler.step)` | adds a token to the output; the request may be over then, and `request.is_over` says so |
-| `engine.scheduler.running` | the list of running requests |
+| `engine.forward(chunks)` | computes chunks made by `next_chunk`; returns a row of logits for each |
+| `engine.manager` | your manager, with `advance(sequence, num_tokens)`, `checkpoint(sequence)` and `finish(sequence)` |
+| `request.sequence`, `request.sampler(row)` | its sequence in the manager; its next token, an int |
+| `request.take(token, engine.scheduler.step)` | adds a token to the output; then `request.is_over` says whether it was the last |
 """
 
 
@@ -289,7 +286,7 @@ run_step = check("8.4 run_step", run_step)
 
 # %% [markdown]
 """
-Your engine is complete: `generate` calls your `run_step` until all prompts are answered. And with little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error when the slots in a row do not belong to one prefix.
+Your engine is complete: `generate` calls your `run_step` until all prompts are answered. What if there is little room? Three requests arrive with prompts of 5 tokens that share nothing, and each generates 12 tokens. `CanaryModel` replaces the model: it computes fingerprints, and raises an error if the slots in a row do not all belong to the same prefix. How many slots do the three need so that none is preempted?
 """
 
 # %%
@@ -320,11 +317,9 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 
 </details>
 
-Every answer is the same, but preemption costs work: some tokens are computed twice.
-
 ## The same in `minikv`
 
-The package's `Engine` can also guess tokens, and it repairs steps that failed. On a hundred random workloads, some of them short of room, your engine and the package's give every request the same tokens.
+The package's `Engine` can also guess tokens and repair failed steps. On a hundred random workloads, some short of room, both engines give every request the same tokens.
 """
 
 # %%
@@ -339,7 +334,7 @@ print(f"the same in 100 workloads; {preempted} requests were preempted on the wa
 """
 ### The chat, on your engine
 
-Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with the whole turn before it.
+Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with the whole turn before it. A step's budget is 128 tokens.
 """
 
 
@@ -372,54 +367,41 @@ for turn in cached:
 
 # %% [markdown]
 """
-Put your own question between the quotes. A model this small only repeats what it was taught, so a `Phrasebook` first finds the question it was trained on that is closest to yours.
+Now the question of this chapter: we run the same chat on an engine with `NoCache`, which never finds anything.
 """
 
 # %%
-from minikv.serving.phrasebook import Phrasebook
+from minikv import NoCache, plot
 
-question = "So what are slots?"
-meant = Phrasebook.read(asset("model/corpus.json")).nearest(question) or question
-(turn,) = engine_of(own, YOURS).generate([asked(meant)], 140)
-print(f"({meant}) {tokenizer.decode(turn.tokens).strip()}")
+without = talk(engine_of(own, PACKAGES, prefix_cache=NoCache(16)))
+same = [turn.tokens for turn in without] == [turn.tokens for turn in cached]
+waits = [turn.first_token_steps for turn in without]
+print(f"the same answers: {same}; steps to the first token: {waits}")
 
 # %% [markdown]
 """
-Now the question of this chapter. We run the same chat on an engine with `NoCache`, a cache that never finds anything.
+Not one token changes, because a cached slot holds what would have been computed again. (The end of the chapter says when that isn't true.) But without the cache, the wait grows with every turn. How many steps did each turn wait with your cache?
 """
 
 # %%
-guess("8.e", "does any token of the answers change, 'yes' or 'no'?", None)
+guess("8.e", "how many steps did each turn wait with your cache? [., ., ., .]", None)
 
 # %%
-from minikv import NoCache
-
-without = talk(engine_of(own, PACKAGES, prefix_cache=NoCache(16)))
-changed = [turn.tokens for turn in cached] != [turn.tokens for turn in without]
-total = sum(turn.prompt for turn in cached)
-found = sum(turn.cached for turn in cached)
+lines = {"no cache": waits, "yours": [turn.first_token_steps for turn in cached]}
+found, total = sum(turn.cached for turn in cached), sum(turn.prompt for turn in cached)
 words = f"{found} of {total} prompt tokens were cached: {found / total:.0%}"
-fold("8.e", "yes" if changed else "no", words)
+picture = plot("time to first token", {"turn": range(1, 5)}, lines, "steps")
+fold("8.e", lines["yours"], words, picture)
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-A cached slot holds what would have been computed again. The end of the chapter says when that is not quite true.
+In the first turn nothing is cached. In later turns only the new question and the last page before it are computed, which takes one step. The previous answer is cached, too: its keys and values were computed as it was generated, and `finish` published them.
 
 </details>
-"""
 
-# %%
-from minikv import plot
-
-both = {"no cache": without, "yours": cached}
-lines = {name: [turn.first_token_steps for turn in both[name]] for name in both}
-plot("time to first token", {"turn": range(1, 5)}, lines, "steps of 128 tokens")
-
-# %% [markdown]
-"""
-Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. The scoreboard runs the same chat on your engine and on the package's.
+The scoreboard runs the chat on both engines.
 """
 
 # %%
@@ -430,7 +412,7 @@ scoreboard(dict(zip(("your engine", "the package's"), engines)), talk)
 
 # %% [markdown]
 """
-The package looks up less, because its `checkpoint` continues where the last one ended. It joins a node with its only child, so it visits fewer.
+The package looks up less because its `checkpoint` continues where the last one ended, and visits fewer nodes because it joins a node with its only child.
 
 ### Prefill first, and who starves
 
@@ -465,11 +447,11 @@ plot("three answers while long prompts come", {"step": range(1, 33)}, lines, "to
 
 # %% [markdown]
 """
-With prefill first, one step in eight is left for the three. With your schedule, each of them gets a token in every step. SGLang can now limit this with {{engines sglang-decode-interval}}, and in mini-sglang, decode first is {{engines mini-sglang-todo}}.
+With prefill first, only one step in eight is left for the three. With your schedule, each of them gets a token in every step. SGLang can now limit this with {{engines sglang-decode-interval}}, which is off for most models.
 
 ## Play
 
-Below is the whole engine in a film, one frame per step. Three requests, `Hi`, `Help` and `Hey`, arrive together, each as `User: Hi`, a new line and `Assistant:`. With 12 tokens per step, r3 comes in after r1's prompt and a part of r2's have been read.
+Below is the whole engine in a film, one frame per step. Three requests, `Hi`, `Help` and `Hey`, arrive together, each as `User: Hi`, a new line and `Assistant:`. With 12 tokens per step, r3 comes in after r1's prompt and a part of r2's have been read. How many tokens of its prompt are then in the cache?
 """
 
 # %%
@@ -488,7 +470,7 @@ fold("8.f", requests[2].cached_tokens)
 """
 <details><summary>Why</summary>
 
-The first seven, `User: H`, come from r1. The eighth, `e`, comes from r2: it was in the chunk that r2 has just published, although r2 is still reading the rest of its prompt. (`film.why(19)` tells the life of slot 19.)
+The first seven, `User: H`, come from r1. The eighth, `e`, comes from r2, which has just published it although it is still reading its prompt.
 
 </details>
 """
@@ -498,11 +480,11 @@ film.player(still=3)
 
 # %% [markdown]
 """
-In which frame does r3 lose its slots again, and why r3?
+When does r3 lose its slots again, and why r3?
 
 <details><summary>Answers</summary>
 
-In frame 5. r1 needs a slot, none is free, and everything in the cache is locked, so the youngest request is preempted.
+Frame 5: r1 needs a slot, none is free or evictable, and r3 is the youngest.
 
 </details>
 
@@ -510,9 +492,9 @@ In frame 5. r1 needs a slot, none is free, and everything in the cache is locked
 
 #### 8.5 Design: an order without starvation
 
-Which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without a cached prefix may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token ({{engines sglang-31954|the report}}). So `Scheduler` has a limit.
+Which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without one may wait forever: on one SGLang server, about 5% of the requests accounted for about 75% of the total time to first token ({{engines sglang-31954|the report}}). So the package's `Scheduler` has a limit.
 
-Only one request runs at a time, and the others wait in order of arrival. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by later ones. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
+Write `let_in(cached, max_overtakes)`, which returns the order in which waiting requests are let in, one at a time, as indices. Requests are numbered by arrival, and request `i` has `cached[i]` tokens in the cache. The longest cached prefix goes first, and ties go to the earlier request, but later requests may overtake a request at most `max_overtakes` times.
 """
 
 
@@ -527,7 +509,7 @@ check("8.5 let_in", let_in)
 """
 <details><summary>Hint</summary>
 
-Count for each waiting request how often it was overtaken. One that was overtaken `max_overtakes` times goes before all others.
+Count how often each waiting request was overtaken. One that was overtaken `max_overtakes` times goes before all others.
 
 </details>
 
@@ -546,15 +528,13 @@ def let_in(cached, max_overtakes):
     return order
 ```
 
-`max` takes the first of several equal ones.
-
 </details>
 
 #### 8.6 Bug hunt: the wrong end of the line
 
-Here is an engine without a cache, in numbers: a request is a pair, the tokens of its prompt and of its answer. `careless_finished` returns the order in which the requests finish, but a preempted request waits at the *end* of the line. Find a number of slots and requests that finish in another order.
+Here is an engine without a cache, reduced to arithmetic: a request is a pair, the number of tokens in its prompt and in its answer. `careless_finished` returns the order in which the requests finish, but a preempted request waits at the *end* of the line. Find a number of slots and requests for which that changes the order.
 
-<details><summary>The rules of a step, which `serving` follows</summary>
+<details><summary>The rules of a step</summary>
 
 1. Every running request, the oldest first, takes a slot for the token that it generated last. While none is free, the youngest is preempted.
 2. Requests come in from the front of the line, if their tokens fit and leave a slot for each running request.
@@ -579,7 +559,7 @@ check("8.6 careless_finished", a_call_it_gets_wrong)
 """
 <details><summary>Hint</summary>
 
-Two requests must run until one of them finds no slot, and a third must wait that can come in before the preempted one.
+Two requests must run until one of them finds no slot. A third, small enough to come in before the preempted one, must be waiting.
 
 </details>
 
@@ -598,33 +578,29 @@ Not every answer is faster. A decoding request shares its steps with other reque
 
 ### When a cache may change an answer
 
-No token changed above. Is that a law? A model has two possible answers, `yes` and `no`, and each of four tokens has a value for both. The sum of the values, each times its share of attention, is 19/10 for both: on paper, a tie. Without a cache the four products are added in order. After a cached prefix, attention often adds up the cached part and the new part separately, and then adds the two sums.
+No token changed above, but that isn't a law, because every sum is rounded: in bf16, a 16-bit format, sums from 16 to 32 become the nearest multiple of 0.125. Suppose the score of `no` is 16.125, and that of `yes` is a sum: 16 from a cached token and 0.05 from each of four new ones, or 16.2 on paper. Without a cache, an engine adds the five in order; after a cached prefix, it may add up the four new ones first. What are the two results for `yes`?
 """
 
 # %%
-guess("8.g", "which is larger after a cached prefix, 'yes', 'no' or 'neither'?", None)
+guess("8.g", "what is yes: in order, and with the new ones first? [., .]", None)
 
 # %%
-# the shares of four tokens, times their values
-yes, no = (0.1 * 3, 0.2 * 1, 0.3 * 2, 0.4 * 2), (0.1 * 3, 0.2 * 3, 0.3 * 2, 0.4 * 1)
-cold, warm, lines = {}, {}, []
-for word, (a, b, c, d) in (("yes", yes), ("no", no)):
-    cold[word] = ((a + b) + c) + d  # from the first token to the last
-    warm[word] = (a + b) + (c + d)  # what was cached, and what is new, then both
-for how, logits in (("without a cache", cold), ("after a cached prefix", warm)):
-    largest = max(logits, key=logits.get)
-    lines.append(f"{how}: yes {logits['yes']!r}, no {logits['no']!r} -> {largest}")
-fold("8.g", largest, "\n".join(lines))
+yes = torch.tensor([16, 0.05, 0.05, 0.05, 0.05], dtype=torch.bfloat16)
+cold, warm = float(sum(yes)), float(yes[0] + sum(yes[1:]))
+first, second = ["yes" if score > 16.125 else "no" for score in (cold, warm)]
+fold("8.g", [cold, warm], f"without a cache {first!r} wins, with it {second!r}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Each sum is rounded, and the rounding depends on the order. Without a cache `yes` wins, and after a cached prefix `no` does.
+In order, 16 + 0.05 is rounded back to 16, four times, so `no` wins. Added up first, the four make 0.2, and 16 + 0.2 is rounded to 16.25, so `yes` wins.
 
 </details>
 
-So a cache may change a token when the two likeliest ones are tied to within rounding, the sums are computed in another order, and the larger one is taken, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, numbers between 16 and 32 are 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. Without any cache, another batch size does the same.
+So a cache may change a token when the two likeliest ones are equal up to rounding error and the sums are added in another order. Without any cache, another batch size can do the same. In 32 bits the differences are smaller, but not zero.
+
+vLLM allows one exception by design. DeepSeek-V4.1 also reads a sliding window of 128 tokens (chapter 12), which vLLM doesn't cache. After a hit it recomputes only the last window and reads nothing before it, so outputs are "not bit-identical to a cold run": {{engines vllm-bounded-replay}}.
 
 And the *model* must be the same. With new weights, or with an adapter, every slot holds another model's keys and values. That is what namespaces are for (chapter 03).
 
@@ -632,29 +608,23 @@ And the *model* must be the same. With new weights, or with an adapter, every sl
 
 {{engines 08|what goes first; prefill and decode in one step; no room}}
 
-<details><summary>The loop itself</summary>
-
-nano-vllm's {{engines nano-vllm-step}} is the loop that you wrote, with {{engines nano-vllm-prepare}} and {{engines nano-vllm-postprocess}}. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Chapter 11 shows how an engine guesses tokens, which yours can do too.
-
-</details>
-
 ## Recap
 
-A model with slots computes a prompt, the rest of one, or a single token in the same way. The scheduler fills each step with the tokens of decoding requests and pieces of prompts; when there is no room, the youngest request waits again. The cache changes how many tokens are computed, and it changes an answer only where two tokens are tied to within rounding.
+A model with slots computes a prompt, the rest of one, or a single token in the same way. The scheduler fills each step with decoding requests' tokens, then with pieces of prompts, and when there is no room, the youngest request waits again. The cache changes how many tokens are computed, but an answer only where two tokens are equal up to rounding error.
 
 **Check yourself**
 
 1. Why may a slot of a cached prefix be read only after that same prefix?
-2. What does chunked prefill cost a long prompt? Who gains, and in which engines does nobody?
-3. From chapter 04: why is the prefix locked *before* the manager looks for room?
-4. From chapter 07: a request publishes what it computed, and the tree had some of it already. What happens to its duplicate pages?
+2. What does chunked prefill cost a long prompt? Who gains, and in which engines does nobody gain?
+3. From chapter 06: when should evicted tokens be loaded back rather than computed again?
+4. From chapter 07: at a checkpoint, the tree already has some of the tokens. What happens to their duplicate pages?
 
 <details><summary>Answers</summary>
 
 1. Its key and value depend on all tokens before it, and the key also on its position.
-2. Its first token comes some steps later. Decoding requests gain if they get their tokens first. In an engine that runs prefill first, they wait for all the chunks.
-3. Making room may evict, and without the lock it could evict the prefix that was just found.
-4. From then on the request's row points to the pages in the tree, and the duplicates go back to the pool.
+2. Its first token comes some steps later. Decoding requests gain, but not if prefill goes first: then they wait for all the chunks.
+3. When moving their bytes takes less time than computing them.
+4. The request's row now names the tree's pages, and the duplicates go back to the pool.
 
 </details>
 
