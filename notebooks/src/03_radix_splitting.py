@@ -2,7 +2,7 @@
 """
 # 03 · How do prompts share a prefix?
 
-By the end of this chapter you will have written a **radix tree**: the data structure that SGLang uses to decide, in a fraction of a millisecond, how much of a 100,000-token prompt it has seen before. You will write eight short functions, about forty-five lines in all. They go into your own `my_minikv.py`, and at the end of this chapter the chat from chapter 00 runs through your tree.
+In this chapter you write a **radix tree**, the data structure that holds SGLang's prefix cache. You will write eight short functions, about forty-five lines in all, and then the chat from chapter 00 will run through your tree.
 
 **After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* what pages do to sharing.
 
@@ -12,7 +12,7 @@ Here is where we are going. Three prompts go into a tree, and then we look one u
 """
 
 # %%
-from minikv import FreeListPool, RadixCache, beside, draw, record
+from minikv import FreeListPool, RadixCache, asset, beside, draw, playground, record
 
 cache, pool = RadixCache(), FreeListPool(16)
 with record(cache, pool) as film:
@@ -27,13 +27,11 @@ film.player(still=8)
 """
 ## The problem
 
-In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were correct. Let's see what they cost. A help desk has answered a thousand prompts. Each one starts with the same instructions and ends with a different question.
+In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were correct, but what did they cost? Suppose a help desk has answered a thousand prompts, which start with the same instructions and then ask different questions.
 """
 
 # %%
 import json
-
-from minikv import asset
 
 DESK = json.loads(asset("chats.json").read_text("utf-8"))
 questions = [question for chat in DESK["chats"] for question, _ in chat]
@@ -42,9 +40,9 @@ prompts = [list((DESK["system"] + text).encode()) for text in asked]
 
 # %% [markdown]
 """
-You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`: later in this chapter, a token will be a whole page, a tuple.
+You need one helper, both here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`, because later in this chapter a token will be a whole page, a tuple.
 
-The set-up cell at the top of this notebook puts every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
+The set-up cell at the top has already defined every function of this chapter, in the package's version. As soon as yours passes its check, it runs instead.
 
 #### 3.1 You write: `common` (5 minutes)
 """
@@ -65,13 +63,13 @@ for count in (10, 100, 999):
 
 # %% [markdown]
 """
-Ten times as many prompts, ten times as many comparisons for *each* lookup. A busy server has cached a million prompts by lunchtime. We need a lookup whose cost depends on the prompt you ask about, and not on how much is cached.
+With ten times as many prompts, *each* lookup takes ten times as many comparisons. We need a lookup whose cost depends on the prompt, and not on how much is cached.
 
 ## Build it
 
 ### Step 1: one token per edge
 
-Start with the simplest structure that works. Put one token on each edge, and let prompts that start the same follow the same path. A node needs nothing but its children:
+Start with the simplest structure that works: put one token on each edge, and let prompts that start the same follow the same path. A node needs nothing but its children:
 """
 
 
@@ -85,7 +83,7 @@ class TrieNode:
 """
 #### 3.2 You write: `trie_add` (5 minutes)
 
-Start at the root and take one step down for each token. Make a node only where there isn't one yet. If you replace a node that is there, you lose everything below it.
+Start at the root and take one step down for each token. Make a node only where there isn't one yet, because replacing a node loses everything below it.
 """
 
 
@@ -105,13 +103,13 @@ draw(trie)
 
 # %% [markdown]
 """
-This is called a **trie** (say "try"). To look up a prompt, follow its tokens from the root until there is no edge to follow. The cost is the length of the prompt, no matter how many prompts are cached. Problem solved?
+This is called a **trie** (say "try"). To look up a prompt, follow its tokens from the root until there is no edge to follow. The cost depends on the length of the prompt, however many are cached. Problem solved?
 
-Count the boxes. A 20,000-token prompt needs 20,000 nodes, and each node is an object with a dictionary inside. Almost all of them have exactly one child. They don't branch; they just pass you along.
+Count the boxes. A 20,000-token prompt needs 20,000 nodes, and each node is an object with a dictionary inside. Almost all of them have exactly one child, so they never branch.
 
 ### Step 2: many tokens per edge
 
-So keep a node only where something happens: where a prompt ends, or where two prompts diverge. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children can begin with the same one.
+So keep a node only where something happens: where a prompt ends, or where two prompts diverge. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children begin with the same one.
 """
 
 
@@ -128,15 +126,15 @@ draw(root)
 
 # %% [markdown]
 """
-One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts diverge in the *middle* of the edge. There is no node there, so we make one.
+One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts diverge in the *middle* of the edge, where there is no node, so we make one.
 
 ### Step 3: split an edge
 
-A **split** takes one node and makes it two. The upper half is a new node. The lower half is the *old* node, now shorter.
+A **split** turns one node into two. The upper half is a new node, and the lower half is the *old* node, now shorter.
 
-Why that way around? Somebody may be holding on to the old node, because their prompt ends there. After the split their prompt must still end there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So: **the old node keeps its end.**
+Why that way around? A request may be holding on to the old node, because its prompt ends there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So **the old node keeps its end.**
 
-Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done. Here they are, by their attributes, before and after a cut:
+Here are the links between the nodes, by their attributes, before and after a cut:
 """
 
 # %%
@@ -150,6 +148,8 @@ beside(before, picture_of_links(parent=root, upper=split(node, 3), node=node))
 # %% [markdown]
 """
 #### 3.3 You write: `split` (10 minutes)
+
+Cut the edge of `node` after its first `at` tokens, cut its slots at the same place, and set all four links.
 """
 
 
@@ -163,14 +163,14 @@ split = check("3.3 split", split)
 
 # %% [markdown]
 """
-`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows you the smallest tree where it does. Stuck? Try `hint("3.3")`, and call it again for a stronger hint.
+`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows the smallest tree where it does. Stuck? Try `hint("3.3")`, and call it again for a stronger hint.
 
-Now cut the edge `1 2 3 4 5 6` twice. Its node is called `leaf`. First we call `split(leaf, 3)`, and then `split(leaf, 1)`.
+Now we cut an edge twice. Its node, `leaf`, holds `1 2 3 4 5 6`, and we call `split(leaf, 3)` and then `split(leaf, 1)`. Which tokens are left in `leaf` after both cuts?
 """
 
 # %%
 # put your list in place of None, then run the next cell
-guess("3.a", "which tokens are left in `leaf` after both cuts? [., .]", None)
+guess("3.a", "which tokens are left in `leaf` after both cuts? [., ., ...]", None)
 
 # %%
 root = Node([], [])
@@ -182,17 +182,17 @@ fold("3.a", leaf.tokens, draw(root, new=middle))
 """
 <details><summary>Why</summary>
 
-The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, and the second cut takes the `4` away. Look at the slots in the picture, too. None was copied and none was lost; they were divided between the nodes. Remember that: it is the first thing to check when a cache returns garbage.
+The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, and the second cut takes the `4` away; the beginnings are in two new nodes. The picture shows that no slot was copied or lost. That is the first thing to check when a cache returns garbage.
 
 </details>
 
 ### Step 4: walk down
 
-Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and you have a tool for that: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
+Follow a prompt from the root, edge by edge, as far as the tree agrees with it. If the prompt leaves the tree in the middle of an edge, split the edge there. Then a walk *always* ends exactly at a node, and the caller can hold on to that node.
 
 #### 3.4 You write: `walk` (10 minutes)
 
-Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Give `common` no more tokens than the node has, since a slice is a copy. Use a loop: Python stops a function that calls itself for each of thousands of nodes.
+Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Give `common` no more tokens than the node has, because a slice is a copy. Use a loop: a path can have thousands of nodes, too many for a function that calls itself.
 """
 
 
@@ -214,7 +214,7 @@ draw(root, matched=node)
 """
 ### Step 5: insert and match
 
-To **insert** a prompt, walk it. Whatever the walk did not find is new, and becomes one new leaf. Whatever it found is already in the tree and keeps the slots it has. Tell the caller how many tokens that was. The caller has a second set of slots for them and must free it, or those slots are lost for good.
+To **insert** a prompt, walk it. The tokens that the walk did not find become one new leaf. Those that it found are already in the tree and keep the slots they have. Tell the caller how many that is, because it has to free its own slots for them. Otherwise those slots are lost for good.
 
 #### 3.5 You write: `insert` (5 minutes)
 
@@ -232,7 +232,7 @@ insert = check("3.5 insert", insert)
 
 # %% [markdown]
 """
-To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree. Don't copy a list at each node.
+To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots, because the nodes' own lists belong to the tree. Don't build a new list at each node.
 
 #### 3.6 You write: `match` (5 minutes)
 
@@ -261,11 +261,11 @@ match = check("3.6 match", match)
 
 # %% [markdown]
 """
-That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4, then `1 2 3 7 8` with slots 5 to 9, and then we look up the second prompt.
+That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4, then `1 2 3 7 8` with slots 5 to 9, and then we look up the second prompt. Which slots does this match return?
 """
 
 # %%
-guess("3.b", "which slots does a match of the second prompt give? [., ., ...]", None)
+guess("3.b", "which slots does the match return? [., ., ...]", None)
 
 # %%
 root = Node([], [])
@@ -278,11 +278,11 @@ fold("3.b", slots, f"insert returned {there}", draw(root, matched=end))
 """
 <details><summary>Why</summary>
 
-The tree already had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time, and `insert` returned 3 to say so.
+The tree already had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time. They are not in the tree, and `insert` returned 3 to say so.
 
 </details>
 
-Now we insert nothing, and only *look up* `[1, 2, 9]`. Does the tree change?
+Now we insert nothing, and only *look up* `1 2 9`. The tree has three nodes below the root. How many does it have after the match?
 """
 
 
@@ -291,7 +291,7 @@ def count_nodes(node):
     return sum(1 + count_nodes(child) for child in node.children.values())
 
 
-guess("3.c", "the tree has 3 nodes below the root. How many after the match?", None)
+guess("3.c", "how many nodes are below the root after the match?", None)
 
 # %%
 end, slots = match(root, [1, 2, 9])
@@ -301,132 +301,13 @@ fold("3.c", count_nodes(root), draw(root, new=end))
 """
 <details><summary>Why</summary>
 
-It does. The lookup splits an edge, because a match has to end at a node. The docstring of mini-sglang's `match_prefix` says that it {{engines mini-sglang-docstring}}. A match never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know that.
-
-</details>
-
-### Step 6: answer a prompt
-
-`reply` answers one prompt with a language model, and it computes only what the tree doesn't have. The loop is that of `respond` in chapter 02:
-"""
-
-# %%
-source(answer_from)
-
-# %% [markdown]
-"""
-Here are the rows of two replies to the same prompt. A digit is a token:
-"""
-
-# %%
-answered_rows("3.7", ("12345", "67"), ("12345", "67"))
-
-# %% [markdown]
-"""
-You give `answer_from` the slots of the cached tokens as `row`, and that list stays as it is. The row that it returns has a slot for every token of the prompt and the answer except the last, `model.end`, which is never computed. You may call:
-
-| call | what it does and returns |
-|---|---|
-| `match(root, tokens)` | finds the cached prefix; returns a node and a new list of slots |
-| `answer_from(model, pool, prompt, row)` | takes slots and computes what comes after `row`; returns the answer and the whole row |
-| `insert(root, tokens, slots)` | caches tokens; returns a node and how many tokens were there already |
-| `pool.free(slots)` | frees slots; returns nothing |
-
-#### 3.7 You write: `reply` (10 minutes)
-
-Answer the prompt, cache everything that was computed, and return the answer, with `model.end`.
-
-- The last token of a prompt is always computed, so look up the others.
-- The tree may have more of the text than you looked up: that last token, and even the same answer. For those tokens it keeps its own slots.
-- In the end, each slot that you took is either in the tree or free again.
-"""
-
-
-# %%
-def reply(model, pool, root, prompt):
-    """Answer `prompt`, computing only what is not cached; return the answer."""
-    raise NotImplementedError  # delete this line; about 5 lines to write
-
-
-reply = check("3.7 reply", reply)
-
-# %% [markdown]
-"""
-Here is the chat from chapter 00 again. There, the package's engine answered. Here, each turn runs through *your* `reply`, your `Pool` of chapter 02 and your tree.
-"""
-
-# %%
-from minikv.course.live_chat import chat_through
-
-pool, root = Pool(600), Node([], [])
-chat = chat_through(reply, pool, root)
-chat
-
-# %% [markdown]
-"""
-The same answers, and the same counts as in chapter 00. The first turn has to compute its whole prompt. After that, each turn computes little more than its own question, because your tree finds the rest.
-
-## The same in `minikv`
-
-`RadixCache` is this tree, with its edges packed into bytes, so that comparing an edge is a single call into C. It also joins a node with its only child when nothing tells the two apart anymore, which changes no answer. On a thousand random prompts, your tree and the package's agree on every length and every slot.
-"""
-
-# %%
-import random
-
-chance, root, theirs = random.Random(3), Node([], []), RadixCache()
-for step in range(1000):
-    tokens = [chance.randrange(2) for _ in range(chance.randrange(1, 16))]
-    slots = list(range(16 * step, 16 * step + len(tokens)))
-    assert match(root, tokens)[1] == theirs.match_prefix(tokens).slots.tolist()
-    assert insert(root, tokens, slots)[1] == theirs.insert(tokens, slots).prefix_length
-print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
-
-# %% [markdown]
-"""
-### Pages, for free
-
-If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what your functions ask of a token: it must be comparable, and it must work as a key in a dictionary. A tuple of tokens can do both, so a whole page can be a "token".
-
-#### 3.8 You write: `pages_of` (5 minutes)
-
-Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out. Don't copy the remaining tokens for each page.
-"""
-
-
-# %%
-def pages_of(tokens, size):
-    """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
-    raise NotImplementedError  # delete this line; about 2 lines to write
-
-
-pages_of = check("3.8 pages_of", pages_of)
-
-# %% [markdown]
-"""
-Now we insert two prompts in pages of four tokens: `1 2 3 4 5 6` and `1 2 3 9 5 6 7 8`.
-"""
-
-# %%
-guess("3.d", "how many pages do these two prompts share?", None)
-
-# %%
-paged = Node([], [])
-insert(paged, pages_of([1, 2, 3, 4, 5, 6], 4), [0])
-_, there = insert(paged, pages_of([1, 2, 3, 9, 5, 6, 7, 8], 4), [1, 2])
-fold("3.d", there, draw(paged))
-
-# %% [markdown]
-"""
-<details><summary>Why</summary>
-
-They agree in three tokens and share nothing, because they differ inside their first page. The last two tokens of the first prompt aren't stored at all, because they don't fill a page. And you didn't change a single line of the tree. With pages of four, page 7 has slots 28 to 31, so one number per page says where everything is. `RadixCache(page_size=4)` does the same.
+The lookup splits an edge, because a match has to end at a node. (mini-sglang's lookup does so, too, although the docstring of `match_prefix` says that it {{engines mini-sglang-docstring}}.) A match never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know that.
 
 </details>
 
 ### What a lookup costs now
 
-Back to the problem from the beginning of the chapter. We insert the thousand help desk prompts and count the nodes that a lookup visits.
+Back to the problem. We insert the thousand help desk prompts and count the nodes that a lookup visits.
 """
 
 # %%
@@ -443,7 +324,7 @@ print(f"nodes: {count_nodes(desk):,} in the tree, {count_nodes(trie):,} in the t
 
 # %% [markdown]
 """
-A hundred times as many prompts, and a lookup hardly notices. The next cell measures the time on your machine. Its output differs from run to run, so it isn't stored.
+With a hundred times as many prompts, a lookup visits one more node. The next cell measures the time on your machine. Its output differs from run to run, so it isn't stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -455,7 +336,127 @@ print(f"a lookup in a list {in_list * 100:.2f} ms, in your tree {in_tree * 100:.
 
 # %% [markdown]
 """
-Some prompts must not share anything, even if their tokens are equal. A model can run with different small sets of extra weights (adapters), and then the same tokens have different keys and values. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps them apart: each namespace has its own root.
+### Step 6: answer a prompt
+
+Now a language model answers through your tree. Start from `respond`, the loop of chapter 02 (your own, if you wrote it):
+"""
+
+# %%
+source(respond)
+
+# %% [markdown]
+"""
+Only its two ends, the lookup and the `keep`, have to change. The loop between them is given, as `answer_from`. Here are the rows of two replies to the same prompt, where a digit is a token:
+"""
+
+# %%
+answered_rows("3.7", ("12345", "67"), ("12345", "67"))
+
+# %% [markdown]
+"""
+You may call:
+
+| call | what it does and returns |
+|---|---|
+| `match(root, tokens)` | finds the cached prefix; returns a node and a new list of slots |
+| `answer_from(model, pool, prompt, row)` | takes slots and computes what comes after `row`, the slots of the cached tokens; returns the answer and the whole row, a new list |
+| `insert(root, tokens, slots)` | caches tokens; returns a node and how many tokens were there already |
+| `pool.free(slots)` | frees slots; returns nothing |
+
+#### 3.7 You write: `reply` (10 minutes)
+
+Answer the prompt, cache everything that was computed, and return the answer, with `model.end`.
+
+- The last token of a prompt is always computed, so look up the others.
+- The last token of the answer, `model.end`, is never computed, so it has no slot.
+- The tree may have more than you looked up: that last token, and even the same answer. For those tokens it keeps its own slots.
+- In the end, each slot that was taken is either in the tree or free again.
+"""
+
+
+# %%
+def reply(model, pool, root, prompt):
+    """Answer `prompt`, computing only what is not cached; return the answer."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+reply = check("3.7 reply", reply)
+
+# %% [markdown]
+"""
+Here is the chat from chapter 00 again. This time, each turn runs through *your* `reply`, your `Pool` of chapter 02 and your tree.
+"""
+
+# %%
+from minikv.course.live_chat import chat_through
+
+pool, root = Pool(600), Node([], [])
+chat = chat_through(reply, pool, root)
+chat
+
+# %% [markdown]
+"""
+The answers and the counts are those of chapter 00. After the first turn, each turn computes little more than its own question, because your tree finds the rest.
+
+### Step 7: share whole pages
+
+If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function, but your functions only compare tokens and use them as keys of a dictionary. A tuple can do both, so a whole page can be a "token", with one number for its slots.
+
+#### 3.8 You write: `pages_of` (5 minutes)
+
+Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens, and tokens at the end that don't fill a page are left out. Don't copy the remaining tokens for each page.
+"""
+
+
+# %%
+def pages_of(tokens, size):
+    """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+pages_of = check("3.8 pages_of", pages_of)
+
+# %% [markdown]
+"""
+Now we insert two prompts in pages of four tokens: `1 2 3 4 5 6` and `1 2 3 9 5 6 7 8`. How many pages do they share?
+"""
+
+# %%
+guess("3.d", "how many pages do the two prompts share?", None)
+
+# %%
+paged = Node([], [])
+insert(paged, pages_of([1, 2, 3, 4, 5, 6], 4), [0])
+_, there = insert(paged, pages_of([1, 2, 3, 9, 5, 6, 7, 8], 4), [1, 2])
+fold("3.d", there, draw(paged))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+They agree in three tokens and share nothing, because they differ inside their first page. The last two tokens of the first prompt don't fill a page, so they aren't stored at all. And you didn't change a single line of the tree.
+
+</details>
+
+## The same in `minikv`
+
+`RadixCache` is this tree with its edges packed into bytes, so comparing an edge is a single call into C. It also joins a node with its only child when nothing distinguishes the two any longer, which changes no result. On a thousand random prompts, your tree and the package's agree on every length and every slot.
+"""
+
+# %%
+import random
+
+chance, root, theirs = random.Random(3), Node([], []), RadixCache()
+for step in range(1000):
+    tokens = [chance.randrange(2) for _ in range(chance.randrange(1, 16))]
+    slots = list(range(16 * step, 16 * step + len(tokens)))
+    assert match(root, tokens)[1] == theirs.match_prefix(tokens).slots.tolist()
+    assert insert(root, tokens, slots)[1] == theirs.insert(tokens, slots).prefix_length
+print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
+
+# %% [markdown]
+"""
+Some prompts must not share anything, even if their tokens are equal. With different adapters (small sets of extra weights), a model computes different keys and values for the same tokens. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps such prompts apart: each namespace has its own root.
 """
 
 # %%
@@ -468,12 +469,10 @@ draw(cache)
 """
 ## Play
 
-One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground tells you when you have done it. Then keep going: type prompts as numbers or as text, insert them, look them up. You can undo every step.
+One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground tells you when you have done it. Then insert and look up prompts of your own, as numbers or as text. You can undo every step.
 """
 
 # %%
-from minikv import playground
-
 playground(goal="cut an edge in one step")
 
 # %% [markdown]
@@ -482,7 +481,7 @@ playground(goal="cut an edge in one step")
 
 #### 3.9 Design: how many nodes?
 
-Write `radix_nodes(prompts)`. Insert these prompts into an empty radix tree: how many nodes does it have, not counting the root? You may build the tree and count. Can you also find the number without building it?
+Write `radix_nodes(prompts)`: if these prompts are inserted into an empty radix tree, how many nodes does it have, not counting the root? You may build the tree and count. Can you also find the number without building it?
 """
 
 
@@ -497,7 +496,7 @@ check("3.9 radix_nodes", radix_nodes)
 """
 <details><summary>Hint</summary>
 
-There is a node where a prompt ends and where two prompts diverge. Each such prefix makes one node, no matter how many prompts end or diverge there. The empty prefix is the root.
+There is a node wherever a prompt ends or two prompts diverge. Each such prefix makes one node, no matter how many prompts end or diverge there. The empty prefix is the root.
 
 </details>
 
@@ -514,9 +513,9 @@ def radix_nodes(prompts):
 
 #### 3.10 Bug hunt: the branch in the wrong place
 
-Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} That tree has this bug; see {{engines pymllm-swa-split}}.
+Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} In June 2026 that tree {{engines pymllm-swa-split|had this bug}}.
 
-Your function gets a cache that is built from the package's pieces, except for this `walk`. Write calls to its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
+Your function gets a cache built from the package's pieces, except for this `walk`. Write calls to its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -553,7 +552,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-The tree gives the *same* slot to everyone who matches it. Look up twice, and two requests have it:
+The tree gives the *same* slots to every request that matches them:
 """
 
 # %%
@@ -565,15 +564,15 @@ print("slots", cache.evict(3), "are evicted while both are reading")
 
 # %% [markdown]
 """
-(Slot 2 goes first, because Ben's match split the edge, and the end of a prompt is evicted before its beginning.) The rule from chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree doesn't know about them. It has to, before anything can be evicted safely. That is the next chapter: locks.
+The rule from chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and before anything can be evicted safely, the tree has to know about them. That is the next chapter: locks.
 
-Of today's pieces, `common`, `walk`, `insert`, `match` and `pages_of` keep running until chapter 08. `split` gets one more line in chapter 04. `trie_add` was here for comparison, and the loop of chapter 08 replaces `reply`.
+Your tree keeps running until chapter 08, where the engine replaces `reply`.
 
 ## In real engines
 
 {{engines 03|walk; split; comparing a run}}
 
-These engines also keep nodes whose contents have moved to host memory, send events to a router that wants to know what is cached where, and have trees for layers that keep only a window. vLLM doesn't use a tree at all: it gives each block of 16 tokens a hash of everything up to the block's end, and looks that hash up in a dictionary.
+The links to SGLang show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default. SGLang's tree also {{engines sglang-evicted|keeps nodes whose contents have moved to host memory}}, and {{engines sglang-events|reports what it stores}} to a router. vLLM doesn't use a tree at all: it gives each block of tokens a hash of everything up to the block's end, and {{engines vllm-blocks|looks that hash up}} in a dictionary.
 
 ## Recap
 
