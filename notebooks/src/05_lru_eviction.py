@@ -2,18 +2,18 @@
 """
 # 05 · What goes first?
 
-In this chapter you write the part of a cache that decides what to forget: six short functions, about thirty lines in all. Your engine in chapter 08 will evict with them. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million.
+In this chapter you write the part of a cache that decides what to forget: six short functions, about thirty lines in all. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million, and your engine in chapter 08 will evict with it.
 
 **After this chapter you will be able to** *explain* which nodes of a tree can be evicted, *build* an eviction whose cost does not grow with the cache, and *predict* which prompt goes first.
 
 {{time}} **Needs** chapters 02 to 04. **New words** victim, LRU, ring, logical clock.
 
-Here is where we are going. Three prompts are cached, one of them is locked, and the pool needs slots. Run the cell to step through the film. Before each *evict*, say which box will go.
+Here is where we are going. Three prompts are cached, one of them is locked, and the pool needs slots. Run the cell to step through it. Before each *evict*, say which box will go.
 """
 
 # %%
 import minikv
-from minikv import FreeListPool, record
+from minikv import FreeListPool, asset, draw, playground, plot, record
 
 cache, pool = minikv.RadixCache(), FreeListPool(12)
 with record(cache, pool) as film:
@@ -27,13 +27,13 @@ film.player(still=6)
 
 # %% [markdown]
 """
-The set-up cell has brought back your pieces of chapters 02 to 04, or the package's where yours are missing, and the classes `Pool`, `Node` and `RadixCache`, which call them.
+The set-up cell has defined `Pool`, `Node` and `RadixCache`, which call your pieces of chapters 02 to 04, or the package's where yours are missing.
 
 ## The problem
 
 Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows which prompts will come next, so you guess: what has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
 
-The obvious way is one list of all nodes. A node that is used moves to the end, and the first one is evicted. Let's try that on the trie from chapter 03. Each node is named by its prefix: `(7, 1, 2)` is a child of `(7, 1)`.
+The obvious way is one list of all nodes: a node that is used moves to the end, and the first one is evicted. Let's try that on the trie from chapter 03. Each node is named by its prefix, so `(7, 1, 2)` is a child of `(7, 1)`.
 """
 
 # %%
@@ -54,7 +54,7 @@ def trie_after(prompts, room):
 
 # %% [markdown]
 """
-Fifty prompts of four tokens arrive. No two of them begin with the same token, and there is room for ten nodes. At the end ten nodes are left, and each of them holds a slot. A walk from the root finds a node only if every node above it is still there.
+Fifty prompts of four tokens arrive. No two of them begin with the same token, and there is room for ten nodes. At the end ten nodes are left, and each of them holds a slot. A walk from the root finds a node only if every node above it is still there. How many of the ten can a walk still reach?
 """
 
 # %%
@@ -64,30 +64,27 @@ guess("5.a", "how many of the ten nodes can a walk still reach?", None)
 # %%
 nodes = trie_after([(i, 1, 2, 3) for i in range(50)], room=10)
 reached = [n for n in nodes if all(n[:end] in nodes for end in (1, 2, 3))]
-lost = [node for node in nodes if node not in reached]
-fold("5.a", len(reached), f"kept, but out of reach: {lost}")
+fold("5.a", len(reached), f"kept, but out of reach: {sorted({*nodes} - {*reached})}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end. When the oldest node goes, it is the *beginning* of a prompt that goes. The rest still holds its slots, but no walk will ever find it again.
+A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end, and it goes first. The rest still holds its slots, but no walk will ever find it again.
 
 </details>
 
-Call such a node, which is kept but out of reach, a ghost.
+Call such a node, kept but out of reach, a *ghost*. An early cache of AstrAI would leave ghosts: it kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, leaf or not. An evicted node even stayed linked to its parent, so a lookup that reached it {{engines astrai-keyerror|would end in a `KeyError`}}.
 
-The first cache of AstrAI, which you met in chapter 02, produced ghosts. It kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, with or without children. An evicted node even stayed linked to its parent, and {{engines astrai-keyerror|a request that walked into it crashed}}.
-
-So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and the more it holds, the longer it takes to search all nodes. We want to look at *one*.
+So the first rule is: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and searching all its nodes takes longer the more it holds. We want to look at *one*.
 
 ## Build it
 
 ### Step 1: keep the order
 
-You could store the time of its last use in each node. Seconds make a poor clock: two uses can get the same reading. A counter that goes up by one with each use is better. That is a **logical clock**; SGLang has {{engines sglang-clock}}. But then the victim is the leaf with the smallest number, and you are searching again.
+You could store the time of its last use in each node. Two uses can get the same wall-clock time, so a counter that goes up by one with each use is better: a **logical clock**, as {{engines sglang-clock|in SGLang}}. But then the victim is the leaf with the smallest number, and you search again.
 
-So don't store the time. Store the *order*. All nodes that may be evicted form a circle, the **ring**, from the least to the most recently used. Each node knows its two neighbors, `older` and `newer`. The ring object itself sits between the newest node and the oldest, and closes the circle.
+So store the *order* instead. All nodes that may be evicted form a circle, the **ring**, from the least to the most recently used. Each node knows its two neighbors, `older` and `newer`. The ring object itself sits between the newest node and the oldest, and closes the circle.
 """
 
 # %%
@@ -95,19 +92,7 @@ source(Ring)
 
 # %% [markdown]
 """
-`first_wrong` calls a function of step 4. And here is everything about a node that this chapter uses:
-
-| attribute | what it is |
-|---|---|
-| `tokens`, `slots` | two lists of the same length: the tokens on the node's edge, and a slot for each |
-| `parent` | the node above it; `None` for the root, which has no tokens |
-| `children` | a dictionary from the first token of a child to that child |
-| `locks` | how many locks pass through it; the node is locked if this is above 0 |
-| `older`, `newer` | its neighbors in the ring; the node itself if it is in no ring |
-
-If a page holds several tokens, one "token" of the tree stands for a whole page, and `slots` holds page numbers.
-
-Two helpers follow a ring: `way_around(ring, start, way)` returns a list of the names that it meets, and `picture_of_ring(ring)` draws both ways.
+`first_wrong` calls a function of step 4. A node has the attributes that you know: `tokens` and `slots`, two lists; `parent`, which is `None` for the root; `children`, a dictionary with the first token of each child as its key; and `locks`. Two are new: `older` and `newer` are its neighbors in the ring, or the node itself if it is in no ring. Here is a ring of three nodes, drawn both ways:
 """
 
 # %%
@@ -120,11 +105,11 @@ picture_of_ring(ring)
 
 # %% [markdown]
 """
-In this ring, node `[1]` is the least recently used and `[3]` the most. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back at the ring. If you follow `older`, you go the other way around. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions.
+Node `[1]` is the least recently used and `[3]` the most. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back at the ring. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions.
 
 #### 5.1 You write: `link` (5 minutes)
 
-Put `node`, which is in no ring yet, at the newest end, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it. In an empty ring, the newest "node" is the ring itself.
+Put `node`, which is in no ring yet, at the newest end, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it.
 """
 
 
@@ -168,11 +153,11 @@ unlink = check("5.2 unlink", unlink)
 
 # %% [markdown]
 """
-What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
+What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring. If you follow `newer` once around from the ring, how many nodes do you meet?
 """
 
 # %%
-guess("5.b", "how many nodes do you meet along `newer` now?", None)
+guess("5.b", "how many nodes do you meet along `newer`?", None)
 
 # %%
 ring, nodes = Ring(), [Node([1], [0]), Node([2], [1]), Node([3], [2])]
@@ -185,7 +170,7 @@ fold("5.b", len(met), " then ".join(met), picture_of_ring(ring))
 """
 <details><summary>Why</summary>
 
-A node has one `newer`. The second `link` makes that of `[2]` point at the ring, so nothing leads to `[3]` any more. It can never be evicted, and its slots are lost. So a node that moves to the newest end is unlinked first. That changes six links, in a ring of three nodes as in a ring of a million.
+A node has one `newer`. The second `link` makes that of `[2]` point at the ring, so nothing leads to `[3]` anymore. It can never be evicted, and its slots are lost. So a node that moves to the newest end is unlinked first. That changes six links, whether the ring has three nodes or a million.
 
 </details>
 
@@ -193,11 +178,11 @@ A node has one `newer`. The second `link` makes that of `[2]` point at the ring,
 
 A request that uses a prompt uses its whole path, because attention reads all of it. So every node from the end of the prompt up to the root moves to the newest end of the ring. In which order?
 
-Think of the ghosts. A parent must not be evicted before its child, so the parent must be on the newer side of its child. Start at the bottom, then: move the node, then its parent, and so on. This small choice has a large effect. If on every path the parent is newer than its child, the oldest node in the ring cannot have a child in the ring. It cannot have a locked child either: a lock covers the whole path up to the root, so the node itself would be locked too. The oldest node in the ring has no child at all. **It is a leaf, and you did not have to search for it.**
+A parent must not be evicted before its child, so it must be on the newer side of its child. Start at the bottom, then: move the node, then its parent, and so on. If on every path the parent is newer than its child, the oldest node in the ring cannot have a child in the ring. It cannot have a locked child either, because a lock on the child would have locked it, too. So the oldest node in the ring has no child at all. **It is a leaf, and you did not have to search for it.**
 
 #### 5.3 You write: `touch` (5 minutes)
 
-Go up from `node`, and move each node to the newest end of the ring. Two kinds of nodes stay out of the ring: locked nodes, because they may not be evicted, and the root, because it holds nothing. A new node is in no ring yet; `touch` brings it in.
+Go up from `node`, and move each node to the newest end of the ring. Two kinds of nodes stay out of the ring: locked nodes, because they may not be evicted, and the root, because it holds nothing. A new node is in no ring yet, and `touch` brings it in.
 """
 
 
@@ -211,12 +196,10 @@ touch = check("5.3 touch", touch)
 
 # %% [markdown]
 """
-`RadixCache` calls your functions. It touches the path of every match, of every insert, and of every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. In the next picture, each node is labeled with its place in the ring, counted from the oldest. (`in_order(ring)` lists the nodes in that order.)
+`RadixCache` touches the path of every match, every insert, and every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. The next picture labels each node with its place in the ring, counted from the oldest. (`in_order(ring)` lists the nodes in that order.)
 """
 
 # %%
-from minikv import draw
-
 cache = RadixCache()
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 ben = cache.insert([5, 6], [4, 5])
@@ -227,15 +210,15 @@ draw(cache, label=lambda node: f"{node}, place {turn.get(tuple(node), 'none')}")
 
 # %% [markdown]
 """
-Ben's `[5 6]` is locked and has no place. `[3 4]` is the least recently used. The last prompt moved its own two nodes, `[7 8]` and then `[1 2]`. Both leaves go before `[1 2]` does, and once they are gone, `[1 2]` *is* a leaf.
+Ben's `[5, 6]` is locked and has no place. The last prompt moved its own two nodes, `[7, 8]` and then `[1, 2]`. Its two children go first, and once they are gone, `[1, 2]` *is* a leaf.
 
 ### Step 3: evict
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring and its parent's `children`, where its first token is the key, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and extend it in place.
+Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`: a "token" of the tree can be a whole page. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring and its parent's `children`, where its first token is the key, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and extend it in place.
 
-If everything that is left is locked, the ring is empty. Then return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
+If everything that is left is locked, the ring is empty. Then return what you have. (In that case, AstrAI's early cache {{engines astrai-endless|would loop forever}}.)
 """
 
 
@@ -251,9 +234,7 @@ evict = check("5.4 evict", evict)
 """
 ### Step 4: check the order
 
-Your `evict` relies on a rule that you cannot see in the tree: every node comes *after* its children in the ring. One `touch` in the wrong order breaks it, and no error tells you. So write the test yourself. From now on, the `check()` of your cache calls it.
-
-This walk around the ring is given. It ends where it began, because there is no `None` at the end of a circle.
+Your `evict` relies on a rule that you cannot see in the tree: every node comes *after* its children in the ring. One `touch` in the wrong order breaks it, and no error tells you. So write a test, which the `check()` of your cache will call from now on. The walk around the ring is given:
 """
 
 # %%
@@ -263,7 +244,7 @@ source(in_order)
 """
 #### 5.5 You write: `out_of_order` (10 minutes)
 
-Go through the nodes of the ring from the oldest to the newest. Return the first one that has a child which you have not met yet. A child that is not in the ring at all counts as not met. If every node is in order, return `None`.
+Go through the nodes of the ring from the oldest to the newest. Return the first one with a child that you have not met yet, whether that child comes later or is not in the ring at all. If every node is in order, return `None`.
 """
 
 
@@ -288,15 +269,15 @@ print(f"{len(evicted)} slots were evicted, and the order was wrong {wrong} times
 
 # %% [markdown]
 """
-The order was right after each of a thousand random prompts, so every victim was a leaf, and there are no ghosts.
+The order was correct after each of a thousand random prompts, so every victim was a leaf, and there are no ghosts.
 
 ### Step 5: make room
 
-`evict` only returns pages. They still have to go to the pool. And if evicting everything would not be enough, the request has to be refused.
+`evict` only returns pages, and they still have to go to the pool. If even evicting everything is not enough, the request has to be refused.
 
 #### 5.6 You write: `make_room` (10 minutes)
 
-A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
+A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` when an answer outgrows its pages.
 
 | you may call | what it gives |
 |---|---|
@@ -318,7 +299,7 @@ make_room = check("5.6 make_room", make_room)
 
 # %% [markdown]
 """
-A pool has nine pages of one token. Five of them hold the cached prompt `2 4 6 8 9`, two hold `1 3`, which was cached later, and two are free. A request needs four pages.
+A pool has nine pages of one token. Five of them hold the cached prompt `[2, 4, 6, 8, 9]`, two hold `[1, 3]`, which was cached later, and two are free. How many pages are free after `make_room(cache, pool, 4)`?
 """
 
 # %%
@@ -335,13 +316,13 @@ fold("5.c", pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Only two pages were missing, but the oldest leaf had five, and a leaf is evicted whole.
+Only two pages were missing, but the oldest leaf has five, and a leaf is evicted whole.
 
 </details>
 
 ## The same in `minikv`
 
-The package's `RadixCache` has such a ring too. It also merges a node with its only child when the policy treats them alike, so its leaves may be longer than yours. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
+The package's `RadixCache` has such a ring too. It also merges a node with its only child when the policy treats them alike. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
 """
 
 # %%
@@ -366,29 +347,39 @@ print(f"{len(freed['yours'])} slots were freed, in the same order: {same}")
 
 # %% [markdown]
 """
-All three forget the same tokens in the same order. The picture shows how long it takes to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
+All three forget the same tokens in the same order. How long do the other two take to evict one leaf? (The textbook was not tried on a million.)
 """
 
 # %%
 import json
 
-from minikv import asset, plot
-
 growth = json.loads(asset("growth.json").read_text("utf-8"))
-took = {name: growth["evict"][name] for name in ("textbook", "minikv")}
-print("measured", growth["date"], "on", growth["machine"])
-leaves = {"leaves": growth["evict"]["leaves"]}
-plot("evicting one leaf", leaves, took, "microseconds", log="xy")
+took = growth["evict"]
+print(f"measured {growth['date']} on {growth['machine']}; minikv: {took['minikv']} µs")
+plot("evict one leaf", {"leaves": took.pop("leaves")}, took, "microseconds", log="xy")
+
+# %% [markdown]
+"""
+And yours? This runs on your machine, so its output isn't stored.
+"""
+
+# %% tags=["nbval-ignore-output", "measured"]
+from timeit import timeit
+
+for size in (1000, 100_000):
+    tree = RadixCache()
+    handles = [tree.insert([token], [token]) for token in range(size)]
+    print(f"{size:,} leaves: {timeit(lambda: evict(tree, 1), number=100) * 1e4:.1f} µs")
 
 # %% [markdown]
 """
 ## Play
 
-First puzzle: Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2 3 4 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed.
+First puzzle: Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2, 3, 4, 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed. Which slots does `evict(4)` free?
 """
 
 # %%
-guess("5.d", "which slots does evict(4) free? Write a list", None)
+guess("5.d", "which slots does evict(4) free? [., ., ...]", None)
 
 # %%
 cache, pool = RadixCache(), Pool(10)
@@ -404,17 +395,17 @@ fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
 """
 <details><summary>Why</summary>
 
-The part that Ben matched has just been used. Anna's tail `[6]` was not used, and it keeps its old place in the ring. One slot was not enough, so the stranger's whole prompt followed.
+The part that Ben matched has just been used. Anna's tail `[6]` was not used, so it keeps its old place in the ring. One slot was not enough, so the stranger's whole prompt followed.
 
-It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it records the use, and so evicts what Ben has just asked for. mini-sglang {{engines mini-sglang-124|did the same}} until May 2026. SGLang's Python core errs in the other direction: its split {{engines sglang-split-time}}, so the tail that nobody asked for outlives the stranger's prompt.
+It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it records the use, and would evict what Ben has just asked for. mini-sglang {{engines mini-sglang-124|did the same}} until May 2026. SGLang errs in the other direction: its split {{engines sglang-split-time|counts as a use of the lower half, too}}, so the tail that nobody asked for outlives the stranger's prompt. (That is its core in Python. The core in Rust, the default in 0.5.23, did the same when we ran it.)
 
 </details>
 
-Second puzzle: Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed.
+Second puzzle: Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed. Which slots does `evict(2)` free?
 """
 
 # %%
-guess("5.e", "which slots does evict(2) free? Write a list", None)
+guess("5.e", "which slots does evict(2) free? [., ., ...]", None)
 
 # %%
 cache = RadixCache()
@@ -433,15 +424,13 @@ Anna's token is the oldest in the ring. A lock that is given back counts as a us
 
 </details>
 
-Here is the film of Anna's prompt, and then a playground. Insert prompts until it is full. Can you keep the first one that you inserted, without a lock?
+Here is the film of Anna's prompt, and then a playground. Insert prompts until it is full. Can you keep the first one, without a lock?
 """
 
 # %%
 film.player(still=6)
 
 # %%
-from minikv import playground
-
 playground()
 
 # %% [markdown]
@@ -450,7 +439,7 @@ playground()
 
 #### 5.7 Design: two rings
 
-Prompts that are used only once are LRU's weak spot: each is the newest for a while and pushes out something that is used again and again. A remedy: pages that were used only once go before pages that were used again; within each group, the least recently used goes first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new.
+Prompts that are used only once are LRU's weak spot: each pushes out something that is used again and again. A remedy is to evict pages that were used only once before pages that were used again, and within each group, the least recently used first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new.
 """
 
 
@@ -500,7 +489,7 @@ class TwoRings:
 
 #### 5.8 Bug hunt: the way back
 
-Your function is given a cache whose `unlock` walks down from the root instead of up to it. Write calls to its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) Below, `expose` puts a node back into the ring. `check` compares the slots that each `evict` returns with those of a correct cache.
+Your function is given a cache whose `unlock` walks down from the root instead of up to it; `expose` puts a node back into the ring. Write calls to its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) `check` compares the slots that each `evict` returns with those of a correct cache.
 """
 
 # %%
@@ -539,15 +528,15 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-Eviction became cheap because every *use* now pays for it: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant to keep, the order that your `out_of_order` tests.
+Eviction became cheap because every *use* now pays for it: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant to keep: the order that your `out_of_order` tests.
 
-LRU is still only a guess, and chapter 13 compares it with others. For now we know *which* slots go, and chapter 06 is about the bytes in them.
+LRU is still only a guess, and chapter 13 compares it with others. Now we know *which* slots go; chapter 06 is about the bytes in them.
 
 ## In real engines
 
-{{engines 05|the ring; deepest first; a finish is a use}}
+{{engines 05|the ring; deepest first; finishing counts as a use}}
 
-vLLM and nano-vllm have no tree. They free the blocks of a request from the end, so there too the end of a prompt goes first. Blocks without a hash can never be hit and should go before all others; vLLM {{engines vllm-42656|kept them as long as cached ones}} until May 2026. SGLang's servers no longer build the tree of `radix_cache.py`: {{engines sglang-default-tree}} builds one tree for all kinds of layers, and its core is written {{engines sglang-rust}}.
+vLLM and nano-vllm have no tree, but they free the blocks of a request from the end, so there, too, the end of a prompt goes first. SGLang's servers no longer build the tree of `radix_cache.py`, but {{engines sglang-default-tree|one tree for all kinds of layers}}. The links show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default.
 
 ## Recap
 
