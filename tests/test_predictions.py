@@ -24,7 +24,6 @@ from chapters import NOTEBOOKS, load
 
 # Answers that may stand above their guess, each with the reason.
 MAY_STAND = {
-    "13.h": "ten is how many prompts a round has, in code that has nothing to do with the agents",
     "14.b": "the picture names all four blocks: the question is which of them goes first",
     "10.d": "the heading says that two blocks have one key, which is where the question begins",
 }
