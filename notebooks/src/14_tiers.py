@@ -2,15 +2,15 @@
 """
 # 14 · Where does evicted KV go?
 
-So far, what your cache evicts is lost. But a server has far more host memory than GPU memory, and the bytes could wait there. In this chapter you write five functions, about thirty-five lines. They decide what is copied out, what is loaded back, and when neither is worth it.
+So far, what your cache evicts is lost. But a server has far more host memory than GPU memory, and the bytes could wait there. In this chapter you write five functions, about thirty-five lines, that decide what is copied out, what is loaded back, and when neither is worth it.
 
 **After this chapter you will be able to** *say* when loading beats computing, *keep* two memories consistent while bytes move between them, and *choose* a write policy by what it costs.
 
 {{time}} **Needs** chapters 02, 04, 05, 06, 10 and 13. **New words** tier, demotion, write policy, write-back, write-through.
 
-**In this notebook already** `Pool` from chapter 02 and `load_or_compute` from chapter 06, yours or the package's, and the classes `Block` and `Tiers`, which call your pieces.
+**In this notebook already** `Pool` from chapter 02 and `load_or_compute` from 06, yours or the package's, and the classes `Block` and `Tiers`, which call your pieces.
 
-Here is where you are going. 24 coding agents share one GPU for an hour. From left to right they get more host memory. The line shows how many hours of computing are left. You will write what makes it fall.
+Here is where we are going. Coding agents share one GPU for two hours. Without host memory, it takes longer than that to compute their prompts. Your code will bring it down to a fifth of the two hours.
 """
 
 # %%
@@ -37,32 +37,42 @@ def seconds(new, cached):
 
 
 # %%
-agents, chat = traffic("agents"), traffic("chat")
-
-
-def hours(host_pages, device_pages=960, **more):
-    tiers, total = Tiers(device_pages, host_pages, **more), 0
-    for request in agents:
-        found, loaded, computed = tiers.serve(request.blocks.tolist())
-        total += seconds(computed, found + loaded)
-    return total / 3600, tiers
+TWO_HOURS, PAGES = 2 * 3_600_000, 960  # milliseconds; blocks on the GPU
+agents = [each for each in traffic("agents") if each.timestamp < TWO_HOURS]
+agents = [each for each in agents if len(each.blocks) <= PAGES]
 
 
 # %%
-room = [0, 1024, 2048, 4096, 8192, 16384]  # blocks of 64 MiB
-line = [hours(pages)[0] for pages in room]
+def through(trace, tiers):
+    """For each request: blocks copied while it waits, loaded, seconds to compute."""
+    rows = []
+    for request in trace:
+        before = tiers.stalled
+        found, loaded, new = tiers.serve(request.blocks.tolist())
+        rows.append((tiers.stalled - before, loaded, seconds(new, found + loaded)))
+    return rows
+
+
+def hours(rows):
+    return sum(compute for _, _, compute in rows) / 3600
+
+
+# %%
+room = [0, 1024, 2048, 4096, 8192]  # blocks of 64 MiB
+line = [hours(through(agents, Tiers(PAGES, pages))) for pages in room]
 gigabytes = {"host memory, in GiB": [pages // 16 for pages in room]}
-plot("24 coding agents, Llama 3.1 8B", gigabytes, {"computing": line}, "hours")
+lines = {"computing": line, "the two hours": [2] * len(room)}
+plot("22 coding agents, Llama 3.1 8B", gigabytes, lines, "hours")
 
 # %% [markdown]
 """
 ## The problem
 
-The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, and 60 GiB of GPU memory hold 960 blocks. Your cache of chapter 05 serves the agents of chapter 13. What does it compute that it had computed before?
+The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, and 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that would not fit. (Some are longer than this model's 131,072 tokens; only its costs count here.) How much does your cache of chapter 05 compute again?
 """
 
 # %%
-done = replay(agents, RadixCache(evict_by="page"), 960)
+done = replay(agents, RadixCache(evict_by="page"), PAGES)
 distinct = len({block for request in agents for block in request.blocks.tolist()})
 computed = done.blocks - done.hits
 print(f"{computed:,} blocks computed, {distinct:,} different ones")
@@ -70,38 +80,51 @@ print(f"computed again: {1 - distinct / computed:.0%}")
 
 # %% [markdown]
 """
-Nine of ten blocks were computed before, evicted, and asked for again. Each of them could have been copied to the host instead, and copied back. A place where keys and values are kept is called a **tier**. The GPU's memory is the first tier, host memory the second.
+These blocks had been evicted. They could have been copied to the host instead, and copied back. A place where keys and values are kept is called a **tier**: the GPU's memory is the first one, host memory the second.
 
 ## Build it
 
 ### Step 1: is it worth loading?
 
-Chapter 06 compared two times. Loading takes bytes ÷ link, and computing takes FLOPs ÷ speed. For short prompts attention costs little, and then both grow in step with the tokens. So the *number* of tokens cancels out: a link is either fast enough or not.
+In chapter 06, loading takes bytes ÷ link, and computing takes FLOPs ÷ speed. For short prompts attention costs little, so both grow in step with the tokens. The *number* of tokens cancels out, and a link is either fast enough or not.
+"""
 
-A token of this model has 131,072 bytes and takes 16.06 × 10⁹ FLOPs. The GPU computes 400 × 10¹² FLOPs per second.
+
+# %%
+def link_needed(token_bytes, token_flops):
+    """The GB per second at which loading a token takes as long as computing it."""
+    return token_bytes / (token_flops / SPEED) / 1e9
+
+
+print(f"Llama 3.1 8B: {link_needed(TOKEN_BYTES, TOKEN_FLOPS):.1f} GB per second")
+
+# %% [markdown]
+"""
+Llama 3.1 70B has the same KV heads in each layer, but 80 layers instead of 32, and 70.6 × 10⁹ parameters instead of 8.03 × 10⁹. How many GB per second must a link deliver for this model, on GPUs that compute as many FLOPs per second?
 """
 
 # %%
 # put a number in place of None, then run the next cell
-guess("14.a", "how many GB per second must a link bring? (one decimal)", None)
+guess("14.a", "how many GB per second for the 70B? (one decimal)", None)
 
 # %%
-needed = TOKEN_BYTES / (TOKEN_FLOPS / SPEED) / 1e9
-fold("14.a", round(needed, 1), "with one GB = 10⁹ bytes")
+layers = KVShape.from_config("llama-3.1-70b").num_layers / llama.num_layers
+answer = link_needed(TOKEN_BYTES * layers, 2 * 70.6e9)
+fold("14.a", round(answer, 1), f"{layers:.1f} times the bytes per token")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-A token takes 16.06 × 10⁹ ÷ (400 × 10¹²) seconds to compute, 40 microseconds. In that time 131,072 bytes have to arrive.
+A token has 2.5 times the bytes but takes 8.8 times the FLOPs, so for the larger model a slower link is enough.
 
 </details>
 
-Most of the time, the beginning of a prompt is still on the GPU, and only its end has left. Each token of the end looks back at the beginning too, and computing it takes longer than chapter 06 assumed.
+Usually only the end of a prompt has left the GPU. Its tokens look back at the beginning as well, so they take longer to compute.
 
 #### 14.1 You write: `worth_loading` (5 minutes)
 
-Return `True` if loading `num_tokens` tokens is faster than computing them, and `False` if not. Before them, `cached` tokens are on the device already. Each new token makes a pair with each cached token, and a pair takes 2 × `attention_flops` FLOPs. You may call your `load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed)` from chapter 06, which returns `"load"` or `"compute"` for a prompt with nothing before it.
+Return `True` if loading `num_tokens` tokens is faster than computing them, and `False` if not. Before them, `cached` tokens are on the device. Each new token makes a pair with each cached token, and a pair takes 2 × `attention_flops` FLOPs. You may call your `load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed)` from chapter 06, which returns `"load"` or `"compute"` for a prompt with nothing before it.
 """
 
 
@@ -116,17 +139,14 @@ def worth_loading(
 worth_loading = check("14.1 worth_loading", worth_loading)
 
 # %%
-LINKS = {"host, PCIe 5": 50e9, "NVMe disk": 7e9, "25 Gbit network": 3e9}
-cases = (1000, 0), (32000, 0), (1000, 8000), (1000, 32000)
-print(f"{'tokens, after':18}" + "".join(f"{f'{n}, {m}':>13}" for n, m in cases))
-for name, rate in LINKS.items():
-    said = [worth_loading(n, m, TOKEN_BYTES, rate, *MODEL) for n, m in cases]
-    words = ["compute", "load"]
-    print(f"{name:18}" + "".join(f"{words[yes]:>13}" for yes in said))
+for cached in (0, 8_000, 32_000):
+    rates = 50e9, 3e9
+    worth = [worth_loading(1000, cached, TOKEN_BYTES, rate, *MODEL) for rate in rates]
+    print(f"1,000 tokens after {cached:6,}: host memory {worth[0]}, network {worth[1]}")
 
 # %% [markdown]
 """
-Host memory and a disk are always worth it here. The network is too slow for a short prompt, and fast enough for the end of a long one.
+From host memory, at 50 GB per second, loading is always worth it here. Over a network of 3 GB per second, a short end needs a long beginning.
 
 ### Step 2: two places for a block
 
@@ -152,15 +172,9 @@ draw(tiers)
 """
 `D` means that a block has a page on the device, `H` that it has one in host memory. The end of `abcd` had to make room for `xy`, so it is in host memory only. Its beginning is in both.
 
-Why the beginning? On the device, only leaves are evicted, so if a block is there, so are all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then whatever the device evicts, host memory can give a whole prefix. {{engines sglang-31902}} broke that rule: a block was put below one that had no host copy, and the engine crashed later, in its eviction.
+Why the beginning? On the device, only leaves are evicted, so if a block is there, so are all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then whatever the device evicts, host memory can give a whole prefix. SGLang's write-through has the same rule. In {{engines sglang-31902}}, a block from storage was put below one without a host copy.
 
-<details><summary>The other version of the rule</summary>
-
-It says the same only about blocks that are *nowhere but* in host memory. A block in both tiers may have a parent that is only on the device, because the device gives the beginning. That needs fewer copies. In return, each eviction has to look at the parent, too: before the parent leaves the device, it needs a host copy. SGLang's developers discussed {{engines sglang-28614}}. Engines disagree because both work, and they cost different things: bytes, or care.
-
-</details>
-
-Host memory fills up as well. Which block leaves it first? The least recently used one, unless it has to stay. In this picture, `a` is the least recently used one in host memory, then come `ab`, `x` and `xy`.
+When host memory is full, the least recently used block leaves it, unless it has to stay. In this picture, `a` is the least recently used one, then come `ab`, `x` and `xy`. Which block leaves first?
 """
 
 # %%
@@ -173,12 +187,8 @@ draw(tiers)
 guess("14.b", "which block leaves host memory first? Write its key, like 'xy'", None)
 
 # %%
-leaving = [
-    block.key
-    for block in tiers.in_host
-    if all(child.host is None for child in block.children.values())
-]
-fold("14.b", leaving[0], "in order of use: " + " ".join(b.key for b in tiers.in_host))
+order = "in order of use: " + " ".join(block.key for block in tiers.in_host)
+fold("14.b", host_victim(tiers.in_host).key, order)
 
 # %% [markdown]
 """
@@ -190,7 +200,7 @@ fold("14.b", leaving[0], "in order of use: " + " ".join(b.key for b in tiers.in_
 
 #### 14.2 You write: `host_victim` (10 minutes)
 
-`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay; look at no block after it. A block has to stay while one of its children is in host memory, or while it has `host_locks`: then somebody is reading or writing its host page. `block.children` is a dictionary from keys to blocks. Do not change anything.
+`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay; look at no block after it. A block has to stay while one of its children is in host memory, or while it has `host_locks`, because its host page is being read or written. `block.children` is a dictionary from keys to blocks. Change nothing.
 """
 
 
@@ -208,16 +218,16 @@ host_victim = check("14.2 host_victim", host_victim)
 
 When the device needs room, its victim is copied to host memory before its page is freed. That is a **demotion**. The invariant asks for more: all blocks before it must be in host memory, too.
 
-#### 14.3 You write: `copy_out` (15 minutes)
+#### 14.3 You write: `copy_out` (20 minutes)
 
-`path` is a list of blocks from the first block of a prompt on, all of them on the device or in host memory. Copy those that host memory lacks, and return how many you have copied. If host memory runs out, keep what you have, as long as it is a prefix.
+`path` is a list of blocks from the first block of a prompt on, each on the device or in host memory. Copy those that host memory lacks, and return how many you have copied. If host memory runs out, keep what you have, as long as it is a prefix. You may call:
 
-| call | what it does |
-|---|---|
-| `tiers.host_page()` | returns a free host page, and evicts the block that your `host_victim` finds, if it has to; `None` if none can be had |
-| `tiers.copy(block, page)` | copies a block from the device to this host page, and sets `block.host` |
+| call | what it does | returns |
+|---|---|---|
+| `tiers.host_page()` | takes a host page; if none is free, evicts the block that your `host_victim` finds | the page, or `None` if there is none |
+| `tiers.copy(block, page)` | copies a block from the device to this host page, and sets `block.host` | nothing |
 
-Think of chapter 04: what if the victim is a block of this very path? Add 1 to `host_locks` of all blocks of the path first, and take it away in the end.
+Think of chapter 04: what if the victim is on this path? Add 1 to the `host_locks` of all its blocks first, and subtract it at the end.
 """
 
 
@@ -230,24 +240,24 @@ def copy_out(tiers, path):
 copy_out = check("14.3 copy_out", copy_out)
 
 # %%
-_, tiers = hours(4096)
-gigabytes = tiers.stalled * BLOCK * TOKEN_BYTES / 1e9
-print(f"{tiers.stalled:,} blocks copied while a request waits: {gigabytes:,.0f} GB")
-print(f"at 50 GB/s that is {gigabytes / 50:.0f} seconds of waiting in an hour")
+copied, loaded, compute = max(through(agents, Tiers(PAGES, 8192)))  # 512 GiB
+wait = copied * BLOCK * TOKEN_BYTES / 50e9
+print(f"one request waits for {copied} blocks to be copied: {wait:.2f} s at 50 GB/s")
+print(f"then it loads {loaded} blocks and computes for {compute:.2f} s")
 
 # %% [markdown]
 """
-That is the price of a demotion: the page is needed *now*, and its bytes have to leave first. The request **stalls**.
+That is the price of a demotion: the pages are needed *now*, and their bytes have to leave first. The request *stalls*. This one needs only 30 pages, but they hold the end of another agent's prompt, and the invariant requires all of that prompt in host memory.
 
 ### Step 4: when to copy
 
 So copy earlier. A **write policy** says when a block is copied out:
 
-- *write_back*: when the device evicts it, as in step 3.
-- *write_through*: as soon as it has been computed. An eviction then frees the page at once.
-- *write_through_selective*: as soon as a second request has used it. What nobody asks for again is never copied.
+- *write_back* (**write-back**): when the device evicts it, as in step 3.
+- *write_through* (**write-through**): as soon as it has been computed. An eviction then frees the page at once.
+- *write_through_selective*: as soon as a second request has used it.
 
-The names come from processors, which have the same choice: **write-back** waits, and **write-through** does not. The third sounds best. Let's try it on two prompts that take turns, `abc` and `xyz`, three times each. The device has room for three blocks, and host memory for eight.
+Try the third on two prompts that take turns, `abc` and `xyz`, three times each. The device has room for three blocks, and host memory for eight. How many blocks do all six requests load?
 """
 
 # %%
@@ -269,44 +279,42 @@ fold("14.c", served("write_through_selective"), str(loads))
 """
 <details><summary>Why</summary>
 
-None. Each prompt evicts the other before its second use. Nothing was copied, so nothing is left of it, not even its count. It starts from zero each time.
+Each prompt evicts the other before its second use. It was never copied, so nothing is left of it, not even its count, which starts from zero each time.
 
 </details>
 
-Now the real traffic: the agents with 256 GiB of host memory, and the chat of chapter 13 with room for 2,764 blocks on the device, as there, and 20,000 in host memory.
+Now the agents with 512 GiB of host memory, and the chat of chapter 13 with room for 2,764 blocks on the device and 20,000 in host memory:
 """
 
-
 # %%
-def through(requests, tiers):
-    for request in requests:
-        tiers.serve(request.blocks.tolist())
-    return tiers
-
-
-# %%
-TRACES = ("agents", agents, (960, 4096)), ("chat", chat, (2764, 20000))
-print(f"{'':31}{'copied':>9}{'stalled':>9}{'loaded':>9}")
-for name, requests, pages in TRACES:
+traces = ("agents", agents, (PAGES, 8192)), ("chat", traffic("chat"), (2764, 20000))
+print(f"{'':31}{'copied':>9}{'longest wait':>14}{'computing':>11}")
+for name, requests, pages in traces:
     for write in "write_back", "write_through", "write_through_selective":
-        tiers = through(requests, Tiers(*pages, write=write))
-        counts = tiers.copied, tiers.stalled
-        copies = "".join(f"{n * BLOCK * TOKEN_BYTES / 1e12:6.2f} TB" for n in counts)
-        print(f"{name:7}{write:24}{copies}{tiers.loaded / sum(tiers.totals):9.1%}")
+        tiers = Tiers(*pages, write=write)
+        rows = through(requests, tiers)
+        copied, wait = (n * BLOCK * TOKEN_BYTES for n in (tiers.copied, max(rows)[0]))
+        counts = f"{copied / 1e12:6.2f} TB{wait / 50e9:12.2f} s{hours(rows):9.2f} h"
+        print(f"{name:7}{write:24}{counts}")
 
 # %% [markdown]
 """
-write_back copies the least that is needed for the same hits, and all of it while somebody waits. write_through copies a little more, and nobody waits. The selective policy copies half as much for the agents, whose next turn comes soon, and loads a quarter less. For the chat it is useless: most of it is evicted before its second use.
+*write_through* copies a little more than *write_back*, and no request waits for it. The selective policy copies less, but the agents then compute three times as long. For the chat it is nearly useless, because most of it is evicted before its second use.
 
 ### Step 5: load it back
 
-A request finds some blocks on the device, and after them some in host memory only. Before it can load them, it needs device pages. That may demote other blocks, which need host pages. And the host's victim may be a block that is about to be loaded.
+A request finds some blocks on the device, and after them some in host memory only. To load these it needs device pages. That may demote other blocks, which need host pages. And the host's victim may be a block that is about to be loaded.
 
 #### 14.4 You write: `load_back` (15 minutes)
 
-Start to load the blocks of `path` whose `device` is `None`, and return them as a new list, in order. `tiers.take(count)` returns up to `count` device pages, and makes room as far as it can. `tiers.start(block, page)` starts a load. With fewer pages than blocks, load the first ones.
+Start to load the blocks of `path` whose `device` is `None`, and return them as a new list, in order. With fewer pages than blocks, load the first ones. You may call:
 
-The bytes arrive later. Until then nobody may give the host page away: each block that is being loaded has 1 more in `host_locks`, which is taken away when its bytes have arrived. (`Tiers.arrive` does that.) A block that got no page keeps no lock.
+| call | what it does | returns |
+|---|---|---|
+| `tiers.take(count)` | makes room on the device as far as it can, which may evict from both memories | a list of up to `count` device pages |
+| `tiers.start(block, page)` | starts to load a block into this page, and sets `block.device` | nothing |
+
+The bytes arrive later, and until then the host page must stay. So each block that is being loaded has 1 more in `host_locks`, which `Tiers` takes away when they arrive. A block that got no page keeps no lock.
 """
 
 
@@ -320,23 +328,43 @@ load_back = check("14.4 load_back", load_back)
 
 # %% [markdown]
 """
-How long does a request wait for a load? A layer needs only its own keys and values. So the first layer can compute while the second one is loading (chapter 06). Take five layers. Each takes 2 ms to load and 3 ms to compute. One after the other, that would be 25 ms.
+Let the device and the host have four pages each. `abcd` comes in, then `wxyz`, then `abcd` again. How many different blocks do the two memories hold now?
 """
 
 # %%
-guess("14.d", "how many ms does it take if each layer starts as soon as it can?", None)
+guess("14.d", "how many different blocks do the two memories hold?", None)
 
 # %%
-at_once = 2 + 5 * 3
-loads = "  ".join(f"{end - 2}-{end}" for end in range(2, 11, 2))
-computes = "  ".join(f"{end - 3}-{end}" for end in range(5, at_once + 1, 3))
-fold("14.d", at_once, f"load     {loads}", f"compute  {computes}")
+tiers = Tiers(device_pages=4, host_pages=4)
+for prompt in ("abcd", "wxyz", "abcd"):
+    tiers.serve(prefixes(prompt))
+fold("14.d", len(tiers.blocks), draw(tiers))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-You wait only for the first load. All others are done while an earlier layer computes.
+While `abcd` is loaded, its host pages are locked. So `wxyz`, which has to leave the device, finds no room there and is lost. `abcd` is now in both.
+
+</details>
+
+A layer needs only its own keys and values, so it can compute while the next one is loading (chapter 06). Take five layers, each of which takes 3 ms to load and 2 ms to compute: 25 ms, one after the other. How many ms is it if each layer starts as soon as it can?
+"""
+
+# %%
+guess("14.e", "how many ms does it take if each layer starts as soon as it can?", None)
+
+# %%
+at_once = overlapped([3] * 5, [2] * 5)
+loads = "  ".join(f"{end - 3}-{end}" for end in range(3, 16, 3))
+computes = "  ".join(f"{end - 2}-{end}" for end in range(5, at_once + 1, 3))
+fold("14.e", at_once, f"load     {loads}", f"compute  {computes}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The link never waits, so all loads are done after 15 ms. Then only the last layer is left to compute.
 
 </details>
 
@@ -361,7 +389,7 @@ for load, compute in (32, 64), (64, 64), (128, 64):
 
 # %% [markdown]
 """
-So the total is close to the *larger* of the two, and not to their sum. What if loading takes longer, as in the last line? Then the GPU waits, and it could compute some of these tokens in the meantime. Load the first part, compute the rest, and let the two meet: that is 14.6.
+So the total is close to the *larger* of the two. Where loading takes longer, the GPU could compute some of these tokens meanwhile (14.6).
 
 ### All together
 """
@@ -371,67 +399,51 @@ source(Tiers.serve, Tiers.take)
 
 # %% [markdown]
 """
-`use` sets the order of use, and `arrive` ends a load. The attribute `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. The lines show the hours of computing and loading together. One loads everything that it finds. The other asks your `worth_loading` first.
+`use` sets the order of use, `arrive` ends a load, and `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. One line loads everything that it finds, the other asks your `worth_loading` first, and in both, loading and computing overlap.
 """
 
 
 # %%
-def loading(tiers, rate):
-    """The hours that all loads take."""
-    return tiers.loaded * BLOCK * TOKEN_BYTES / rate / 3600
+def total(rows, rate):
+    """The hours of all requests, if they load over this link."""
+    spent = 0
+    for _, loaded, compute in rows:
+        load = loaded * BLOCK * TOKEN_BYTES / rate
+        spent += overlapped([load / 32] * 32, [compute / 32] * 32)
+    return spent / 3600
 
 
 def asking(rate):
     def worth(new, cached):
         return worth_loading(new * BLOCK, cached * BLOCK, TOKEN_BYTES, rate, *MODEL)
 
-    computing, tiers = hours(8192, worth=worth)
-    return computing + loading(tiers, rate)
+    return total(through(agents, Tiers(PAGES, 8192, "write_through", worth)), rate)
 
 
 # %%
 rates = [0.25, 0.5, 1, 2, 4, 8]  # GB per second
-computing, tiers = hours(8192)
+rows = through(agents, Tiers(PAGES, 8192, "write_through"))
 lines = {
-    "load always": [computing + loading(tiers, rate * 1e9) for rate in rates],
+    "load always": [total(rows, rate * 1e9) for rate in rates],
     "ask worth_loading": [asking(rate * 1e9) for rate in rates],
-    "no host memory": [hours(0)[0]] * len(rates),
+    "no host memory": [hours(through(agents, Tiers(PAGES, 0)))] * len(rates),
 }
 speeds = {"link, in GB per second": rates}
-plot("24 agents, 512 GiB of host memory", speeds, lines, "hours", log="x")
+plot("22 agents, 512 GiB of host memory", speeds, lines, "hours", log="x")
 
 # %% [markdown]
 """
-Where *load always* crosses *no host memory* is the break-even of this traffic. It is far below the 3.3 GB per second of a short prompt, because these prompts are long. To the left of it, only the line that asks is safe.
+The break-even of this traffic is where *load always* crosses *no host memory*, far below the 3.3 GB per second of a short prompt, because these prompts are long. To the left of it, only the line that asks is safe.
 
 ## The same in `minikv`
 
-`TieredCache` does the same with whole trees: one for the device, one for host memory, each with its own order and its own locks. It moves no bytes. It says what must be moved, and a `CacheManager` has its stores do it. Here three tokens are copied to host memory, and two come back. A move first reserves its pages; they are used only after the bytes arrive.
-"""
-
-# %%
-from minikv import FreeListPool, TieredCache, record
-
-cache, pool = TieredCache(host_pages=4, evict_by="page"), FreeListPool(4)
-with record(cache, pool) as film:
-    cache.insert([1, 2, 3], pool.alloc(3))
-    evicted = cache.evict(2)
-    cache.settle(cache.next_move())
-    pool.free(evicted)
-    found, slots = cache.acquire([1, 2, 3]), pool.alloc(2)
-    cache.settle(cache.load(found, slots))
-    cache.insert([1, 2, 3], [*found.slots, *slots])
-film.player(still=4)
-
-# %% [markdown]
-"""
-Does it find as much as yours?
+`TieredCache` has two trees, one for the device and one for host memory, each with its own order and its own locks. It says what must be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
 """
 
 # %%
 import random
 
-from minikv import BreakEven, CacheManager
+from minikv import CacheManager, TieredCache
 
 # %%
 yours, cache = Tiers(20, 30), TieredCache(host_pages=30, evict_by="page")
@@ -448,18 +460,7 @@ print(f"{same} of 2000 requests find and load the same")
 
 # %% [markdown]
 """
-Where they differ, the two keep different orders of use in host memory. `BreakEven` is your `worth_loading`:
-"""
-
-# %%
-even = BreakEven(TOKEN_BYTES, 3e9, TOKEN_FLOPS, SPEED, attention_flops=ATTENTION)
-sizes = [(n, m) for n in range(0, 9000, 100) for m in range(0, 9000, 100)]
-yours = [worth_loading(n, m, TOKEN_BYTES, 3e9, *MODEL) for n, m in sizes]
-print(yours == [even.worth_loading(n, m) for n, m in sizes], len(sizes), "cases")
-
-# %% [markdown]
-"""
-Now an engine runs on both tiers, and your `worth_loading` decides about each load. In place of a model there is a canary (chapter 04): it complains as soon as a page is read that holds the wrong bytes, even after a trip to host memory and back.
+They differ once, because they keep different orders of use in host memory. Now an engine runs on both tiers, and your `worth_loading` decides about each load. In place of a model there is a canary (chapter 04): it complains as soon as a page is read that holds the wrong bytes.
 """
 
 # %%
@@ -494,7 +495,7 @@ With host memory, far more tokens are cached, and the answers are the same.
 
 ## Play
 
-Four device pages, four host pages, write_back. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere. The rows show what each page of the two memories holds.
+There are four device pages and four host pages, and the policy is *write_back*. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere.
 """
 
 # %%
@@ -512,7 +513,7 @@ play(steps)
 
 #### 14.6 Design: meet in the middle
 
-Some blocks are in host memory, and the link is slow. While the first ones are being loaded, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that it takes to load block `i`, and to compute it. Write `blocks_to_load(loads, computes)`. It returns how many of the first blocks to load, so that both are done as soon as possible. Of several such numbers, return the smallest.
+While the first blocks of a prompt are being loaded over a slow link, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that it takes to load block `i` and to compute it. Write `blocks_to_load(loads, computes)`, which returns how many of the first blocks to load for both to be done as soon as possible. Of several such numbers, return the smallest.
 """
 
 
@@ -545,7 +546,7 @@ def blocks_to_load(loads, computes):
 
 #### 14.7 Bug hunt: a load without a lock
 
-This `load_back` locks nothing, as in SGLang until {{engines sglang-27444}}. Your function is given tiers with four device pages and four host pages. Write calls of `serve(keys)` with which it loads a block whose bytes are gone.
+This `load_back` locks no host page, like SGLang's until {{engines sglang-27444}}. Your function is given tiers with four device pages and four host pages. Write calls of `serve(keys)` with which it loads a block whose bytes are gone.
 """
 
 # %%
@@ -582,44 +583,19 @@ def calls_that_expose_it(tiers):
 
 ## What it cost
 
-Many blocks are in both tiers, so the two together hold less than their sum. Bytes that nobody will ask for cross the link. And one rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and nobody gives away a page while bytes are on their way to it or from it.
+Many blocks are in both tiers, as in 14.d, and some bytes cross the link although nobody will ask for them again. And one rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and no page is given away while bytes are on their way to it or from it.
 
 ## In real engines
 
 {{engines 14|`worth_loading`; `host_victim`; `load_back`}}
 
-vLLM's blocks have no parent, so it keeps no invariant: a block without its beginning waits in host memory until it is the oldest. While a request stores its blocks, {{engines vllm-offload-protected}}, for the reason of your `copy_out`.
+vLLM's blocks have no parent, so it keeps no invariant: a block without its beginning waits in host memory until it is the oldest. While a request stores its blocks, {{engines vllm-offload-protected}}, for the same reason as in your `copy_out`.
 
-**A loop that never counts.** SGLang's first host eviction looked like this. It was asked for 8 pages, and 100 could go.
-"""
+**A loop that never counts.** An early host eviction in SGLang ran until it had freed enough, but it never counted: {{engines sglang-4987}}. Whenever host memory was full, it would throw everything away, and no answer would change.
 
+**A page reused while it loads.** That is your hunt. In {{engines sglang-27631}}, the load's own search for room took its host pages, and the load failed on `None`.
 
-# %%
-def evict_host(leaves, num_tokens):
-    num_evicted, gone = 0, []
-    while num_evicted < num_tokens and leaves:
-        gone.append(leaves.pop(0))
-    return gone
-
-
-# %%
-guess("14.e", "how many pages too many does evict_host(leaves, 8) evict?", None)
-
-# %%
-evicted = len(evict_host(list(range(100)), 8))
-fold("14.e", evicted - 8, f"{evicted} pages are gone")
-
-# %% [markdown]
-"""
-<details><summary>Why</summary>
-
-`num_evicted` stays 0, so only an empty list ends the loop: {{engines sglang-4987}}. Each time that host memory was full, all of it was thrown away, and no test failed, because no answer changed.
-
-</details>
-
-**A page reused while it loads.** That is your hunt, {{engines sglang-27444}}. A load only *began*, and the lock on the device said nothing about the host page. {{engines sglang-27631}} met the same mistake earlier in the call, and failed on `None`.
-
-**A write-through that never fires.** A request whose prefill came in chunks did not count as a hit, so that it would not count once per chunk. But long prompts always come in chunks: {{engines sglang-33714}}. Here are the agents, when no request of more than 16 new blocks is copied out:
+**A write-through that never fires.** A request whose prefill comes in chunks does not count as a hit, because otherwise each chunk would count. But at first a long prompt always comes in chunks: {{engines sglang-33714}}. Here are the agents if no request with more than 16 new blocks is copied out:
 """
 
 
@@ -631,15 +607,14 @@ class Uncounted(Tiers):
 
 
 for kind in Tiers, Uncounted:
-    tiers = through(agents, kind(960, 8192, write="write_through"))
-    share = tiers.loaded / sum(tiers.totals)
-    print(f"{kind.__name__:10}{share:6.1%} of the blocks loaded")
+    rows = through(agents, kind(PAGES, 8192, write="write_through"))
+    print(f"{kind.__name__:10}{hours(rows):5.2f} hours of computing")
 
 # %% [markdown]
 """
 ## Recap
 
-Evicted keys and values can wait in host memory, and loading them back is worth it where the link brings a token sooner than the GPU computes it. A block may be in host memory only if its parent is there, so a copy begins at the top and a victim has no child there. Pages are locked from before the room is made until the bytes have arrived, and a load that goes layer by layer costs little more than the longer of loading and computing.
+Evicted keys and values can wait in host memory, and loading them is worth it where the link delivers a token sooner than the GPU computes it. A block may be in host memory only if its parent is there, and host pages are locked from before the room is made until the bytes have arrived. Copying early keeps requests from waiting, and so does loading layer by layer.
 
 **Check yourself**
 
@@ -650,10 +625,10 @@ Evicted keys and values can wait in host memory, and loading them back is worth 
 
 <details><summary>Answers</summary>
 
-1. Both times grow in step with the tokens, so only bytes per token, FLOPs per token and the two speeds count.
+1. Both times grow in step with the tokens, so their number cancels out.
 2. Yes, if it has no lock. The child needs nothing from host memory.
-3. `admit`. Making room evicts, and without the lock it could evict the very thing that it makes room for.
-4. A conversation is evicted before its next turn, so nearly nothing is used twice while it is on the device.
+3. `admit`. Making room evicts, and without the lock it could evict what it makes room for.
+4. A conversation is evicted before its next turn, so nearly nothing is used twice on the device.
 
 </details>
 
