@@ -74,9 +74,9 @@ class Entry:
         return self.engine if own else f"{self.engine}@{self.revision[:7]}"
 
     def __str__(self) -> str:
-        """As a link in the text, to its thread where it has one; a bug with its state and number."""
+        """As a link in the text: by its words; a bug with its state, and by its number where it has one."""
         if self.kind != "bug":
-            return f"[{self.cell}]({self.thread or self.link})"
+            return f"[{self.cell}]({self.link})"
         number = re.fullmatch(r".*/(pull|issues)/(\d+)", self.thread)
         name = f"{self.engine}#{number[2]}" if number else self.cell or engines()[self.engine].title
         return f"[{name}]({self.thread or self.link}) ({self.state})"

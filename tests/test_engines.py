@@ -110,7 +110,6 @@ def test_a_place_becomes_a_table_an_introduction_a_fact_or_a_bug_with_its_state(
     assert engines.fill("{{engines astrai}}") == engines.engines()["astrai"].about
     assert engines.fill("it {{engines vllm-reverse}}.").startswith("it [frees them in reverse](https://github.com/")
     assert engines.fill("{{engines mini-sglang-124}}").endswith("/pull/124) (fixed in May 2026)")
-    assert engines.fill("{{engines sglang-28614}}").endswith("/pull/28614)")  # a fact that a thread shows
     assert engines.fill("{{engines\nmini-sglang-124}}") == engines.fill("{{engines mini-sglang-124}}")
     assert engines.fill("no place: {engines 04}") == "no place: {engines 04}"
 
