@@ -40,19 +40,20 @@ An arrow leads from a chapter to the next one that needs it.
 
 ## A fast track
 
-If you serve models, you may want to understand an engine without building one. Then give each of these chapters 20 minutes: read the problem and the steps of the two pieces below, write these two (the package's version runs for all others), and read the recap.
+If you serve models, you may want to understand an engine without building all of it. Then read each of these chapters up to the second of its two pieces below, which takes about 20 minutes, and its recap. Write these two, and leave the others to the package.
 
 | chapter | write | what you take with you |
 |---|---|---|
 | 00 | nothing: guess 0.a and 0.c | one changed character early in a prompt, and what it costs |
-| 01 | 1.1 `bytes_per_token`, 1.2 `read_config` | how many tokens of your own model fit |
-| 03 | 3.1 `common`, 3.3 `split` | what two prompts share, and where they diverge |
-| 04 | 4.1 `lock`, 4.5 `pages_needed` | why a running request can't lose its prefix |
-| 05 | 5.3 `touch`, 5.6 `make_room` | what is evicted first, and what is not |
-| 08 | 8.3 `schedule`, and the bug hunt 8.6 | who waits for long prompts, and where a preempted request goes |
+| 01 | 1.1 `bytes_per_token`, 1.3 `pages_that_fit` | how many tokens fit in a GPU |
+| 02 | 2.1 `alloc`, 2.3 `free` | why a slot has one owner |
+| 03 | 3.3 `split`, 3.4 `walk` | what two prompts share, and where they diverge |
+| 04 | 4.1 `lock`, 4.2 `unlock` | why a running request can't lose its prefix |
+| 05 | 5.3 `touch`, 5.4 `evict` | what is evicted first, and what is not |
+| 08 | 8.3 `schedule`, 8.4 `run_step` | who waits for a long prompt, and how long |
 | 10 | 10.1 `block_keys`, 10.2 `longest_hit` | why hits come in whole blocks |
-| 13 | 13.2 `next_uses`, 13.4 `aged_key` | whether more memory or a better policy would help |
-| 14 | 14.1 `worth_loading`, 14.5 `overlapped` | when host memory pays |
+| 13 | 13.1 `reuse_distances`, 13.2 `next_uses` | how much memory traffic needs, and what a better policy could save |
+| 14 | 14.1 `worth_loading`, 14.2 `host_victim` | when host memory pays |
 
 `minikv-tools` asks the same questions of your own logs.
 
