@@ -42,7 +42,7 @@ An arrow leads from a chapter to the next one that needs it.
 
 If you serve models, you may want to understand an engine without building all of it. Then read each of these chapters up to the second of its two pieces below, which takes about 20 minutes, and its recap. Write these two, and leave the others to the package.
 
-| chapter | write | what you take with you |
+| chapter | write | what you take away |
 |---|---|---|
 | 00 | nothing: guess 0.a and 0.c | one changed character early in a prompt, and what it costs |
 | 01 | 1.1 `bytes_per_token`, 1.3 `pages_that_fit` | how many tokens fit in a GPU |
@@ -52,10 +52,10 @@ If you serve models, you may want to understand an engine without building all o
 | 05 | 5.3 `touch`, 5.4 `evict` | what is evicted first, and what is not |
 | 08 | 8.3 `schedule`, 8.4 `run_step` | who waits for a long prompt, and how long |
 | 10 | 10.1 `block_keys`, 10.2 `longest_hit` | why hits come in whole blocks |
-| 13 | 13.1 `reuse_distances`, 13.2 `next_uses` | how much memory traffic needs, and what a better policy could save |
+| 12 | 12.1 `valid_length`, 12.2 `hold` | what sliding windows change |
 | 14 | 14.1 `worth_loading`, 14.2 `host_victim` | when host memory pays |
 
-`minikv-tools` asks the same questions of your own logs.
+The separate package `minikv-tools` answers such questions for your own logs.
 
 ## Glossary
 
