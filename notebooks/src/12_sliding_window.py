@@ -2,7 +2,7 @@
 """
 # 12 · What if a layer forgets?
 
-Some layers of a model look back a few hundred tokens and no further. Their keys and values become useless soon after they are computed, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines in all.
+In many models, some layers look back only a fixed number of tokens. Their keys and values soon become useless, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines in all.
 
 **After this chapter you will be able to** *decide* where a prompt can continue when part of it has been forgotten, *protect* only what will be read, and *bring back* what another request has computed again.
 
@@ -10,7 +10,7 @@ Some layers of a model look back a few hundred tokens and no further. Their keys
 
 **In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
 
-Here is where we are going, with a window of two tokens. Run the cell and step through the film; its code can wait. Each token has a slot, and below it a window slot. Watch the window slots: tokens stay in the tree after their window is gone.
+Here is where we are going, with a window of two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, a window slot, which may be empty. In the tree, *window: the last 2* means that only a node's last two tokens have one; without this note, all of them do. Watch tokens stay in the tree after their window is gone.
 """
 
 # %%
@@ -32,46 +32,56 @@ film.player(still=9)
 """
 ## The problem
 
-In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends only to the last few, its **sliding window**. A model may have layers of both kinds.
-
-Take a model with 32 layers, 24 of which have a window of 1,024 tokens. A prompt has 32,000 tokens. Suppose each layer keeps only the keys and values that will be read by tokens after the prompt.
+In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends only to the last few, its **sliding window**. Many models have layers of both kinds:
 """
 
 # %%
-# put a whole number in place of None, then run the next cell
-guess("12.a", "what percentage of all keys and values is kept?", None)
+from minikv import KVLayers
 
+MODELS = "gemma-3-12b gpt-oss-120b llama-4-scout".split()
+for name in MODELS:
+    full, short = KVLayers.from_config(name).groups
+    print(f"{name}: {full.layers} full, {short.layers} with {short.window:,} tokens")
+
+# %% [markdown]
+"""
+A prompt has 32,000 tokens, and each layer keeps only what later tokens may read. Which of the three models keeps the smallest share of its keys and values?
+"""
 
 # %%
-def layers_times_tokens(full, windowed, window, tokens):
-    return full * tokens + windowed * min(window, tokens)
+# put one of the three names, in quotes, in place of None, then run the next cell
+guess("12.a", "'gemma-3-12b', 'gpt-oss-120b' or 'llama-4-scout'?", None)
 
-
-everything = layers_times_tokens(32, 0, 0, 32_000)
-kept = layers_times_tokens(8, 24, 1024, 32_000)
-fold("12.a", round(100 * kept / everything))
+# %%
+shares = {}
+for name in MODELS:
+    full, short = KVLayers.from_config(name).groups
+    kept = full.layers * 32_000 + short.layers * short.window
+    shares[name] = kept / (full.layers + short.layers) / 32_000
+lines = [f"{name:14} keeps at most {share:.0%}" for name, share in shares.items()]
+fold("12.a", min(shares, key=shares.get), "\n".join(lines))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The eight full layers keep all of their keys and values, which is a quarter of everything. The 24 others keep 1,024 tokens out of 32,000: 3 percent of the other three quarters.
+The full layers decide, because they keep everything. In Gemma they are 8 of 48 layers, and the windows add little. gpt-oss has the shortest windows, but half of its layers are full, so it keeps the most. (Llama 4's windowed layers look back to the beginning of a chunk.)
 
 </details>
 
-Nearly three quarters of the memory could serve other requests. But your tree has *one* slot per token, for all layers together, and a cached prefix that has lost some of its keys and values looks like any other prefix. Suppose we free them anyway. Then a request matches the first 30,000 tokens, and its windowed layers read the last 1,024 of these. They read somebody else's keys and values.
+So Gemma could free four fifths of its keys and values. But your tree has *one* slot per token, for all layers together, and a cached prefix that has lost some of its keys and values looks like any other. Suppose we free them anyway, and a request matches the first 30,000 tokens. Then its windowed layers read the last 1,024 of these, which are somebody else's keys and values by now.
 
 ## Build it
 
 ### Step 1: two slots per token
 
-We give each token two slots. One is its slot in the tree, as before, for the full layers. The other is a **window slot** in a second, smaller pool, for the windowed layers. A dictionary maps the first slot to the second:
+We give each token two slots. One is its slot in the tree, for the full layers. The other is a **window slot** in a second, smaller pool, for the windowed layers. A dictionary maps the first slot to the second:
 
     window_of = {slot: window slot}
 
 A token with a window slot is *live*. To free its window, take its slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers have none.
 
-Here is a prompt of ten tokens in the cache. Each column is a token: its slot in the tree, and below it its window slot, if it has one.
+Here is a cached prompt of ten tokens. Each column is a token, with its slot in the tree and, below it, its window slot.
 """
 
 # %%
@@ -88,7 +98,7 @@ columns(range(10), {6: 0, 7: 1, 8: 2, 9: 3})
 
 # %% [markdown]
 """
-Where can a request continue? Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it. (In the cell after the guess, `window_start=6` says that tokens 0 to 5 have no window.)
+From which prefix can a request continue? Tokens 0 to 5 are tombstones, and the window is 3, so the next token reads the three tokens before it. A new prompt has the tokens 0 to 7. How many of them can be used?
 """
 
 # %%
@@ -108,7 +118,7 @@ None. The next token would read tokens 5, 6 and 7 in its window, and token 5 is 
 
 </details>
 
-A prefix is *valid* if a request can continue from it. So a longer prefix can be valid while a shorter one is not. And a prefix without a dead token is valid however short it is: its window begins at the root.
+A prefix is *valid* if a request can continue from it. So a longer prefix can be valid while a shorter one is not. A prefix without a dead token is always valid, because its window begins at the root.
 
 #### 12.1 You write: `valid_length` (15 minutes)
 
@@ -146,7 +156,7 @@ Slots 0 and 1 have kept their windows too, so a match that cannot use a longer p
 
 ### Step 2: hold what will be read
 
-A lock protects a whole path (chapter 04). For the windows, that would be a waste. Anna and Ben have each sent a prompt of 1,000 tokens. The first 990 tokens are the same, and the window is 4.
+A lock protects a whole path (chapter 04). For the windows, that would be a waste. Anna and Ben have each sent a prompt of 1,000 tokens. The first 990 tokens are the same, and the window is 4. How many window slots must be protected for both of them?
 """
 
 # %%
@@ -191,13 +201,13 @@ print("slot 2 has", pins[2], "pins")
 
 # %% [markdown]
 """
-Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}} a lock skipped a tombstone. Then the window came back, and the unlock, which looked again, released another request's lock.
+Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}}, a lock skipped a tombstone. Then the window came back, and the unlock, which looked again, released another request's lock.
 
 ### Step 3: what can be spared?
 
-A request needs window slots, and too few are free. Which tokens lose theirs? Take the edges in the order of chapter 05: the least recently used edge goes first. Within an edge, which end goes first? The *beginning*, because it is the furthest from the next token. (In the tree it is the other way around: there the end of a path goes first.)
+A request needs window slots, and too few are free. Which tokens lose theirs? As in chapter 05, the least recently used edge goes first. Within an edge, the *beginning* goes first, because it is the furthest from the next token. (In the tree, the end of a path goes first.)
 
-And a leaf must keep its last window. Without it, no request could continue from the leaf, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that. Your function looks at each edge alone.)
+But a leaf must keep its last window, or no request could continue from it, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that; your function looks at each edge alone.)
 
 #### 12.3 You write: `spare` (10 minutes)
 
@@ -222,9 +232,7 @@ print(*spare(edges, window_of, {3: 1}, 2))
 """
 ### Step 4: bring it back
 
-Suppose a prompt ends among tombstones. The match cannot be used, so the tokens are computed again, in new slots. Then the prompt is inserted. The tree already has these tokens and keeps its own slots. But the duplicates have something that the tree's slots lack: a window.
-
-Nothing has to be copied. The window slot changes hands: from now on it belongs to the *tree's* slot.
+Suppose a prompt ends among tombstones. The match cannot be used, so the tokens are computed again, in new slots, and the prompt is inserted. The tree already has these tokens and keeps its own slots. But the duplicates have something that the tree's slots lack: a window. Nothing has to be copied: the window slot changes hands, and from now on it belongs to the *tree's* slot.
 
 #### 12.4 You write: `heal` (10 minutes)
 
@@ -248,11 +256,9 @@ beside(before, columns([10, 11, 12, 20, 21], window_of))
 
 # %% [markdown]
 """
-Windows 1 and 2 have changed hands, and no key was copied.
-
 ### All together
 
-This class combines your four functions with your tree and two of your pools. Read `serve`: it is the life of a request, in the order of chapter 04. After the insert, `twice` holds those of the request's own slots that the tree did not need, and `kept` the tree's slots for the same tokens.
+This class combines your four functions with your tree and two of your pools. Read `serve`, which follows a request from start to finish. After the insert, `twice` holds those of the request's own slots that the tree did not need, and `kept` the tree's slots for the same tokens.
 """
 
 # %%
@@ -280,7 +286,7 @@ for reader in range(10):
 """
 Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts diverge have just gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
 
-Now all twenty turns are over, and nearly half of the cached tokens have lost their window. Each reader wants to continue after the second turn.
+After these twenty turns, nearly half of the cached tokens have lost their window. Each reader wants to continue after the second turn. How many of the 10 readers have lost part of their conversation?
 """
 
 # %%
@@ -299,7 +305,7 @@ fold("12.d", lost, f"{cached} tokens are cached, and {live} of them have a windo
 """
 <details><summary>Why</summary>
 
-None. There are 400 window slots, and each belongs to one token, so about half of the tokens in the tree are tombstones. But these are in the middle of the paths, where no prompt ends, so no conversation has lost anything.
+None. Nearly half of the tokens in the tree are tombstones, but these are in the middle of the paths, where no prompt ends.
 
 </details>
 
@@ -307,7 +313,7 @@ None. There are 400 window slots, and each belongs to one token, so about half o
 
 `SlidingWindowCache` has no dictionary of windows. On each edge, the dead tokens come first, then the live ones, and the tokens that locks need are at the end. So two positions per node are enough, and neither a lock nor a freed window ever cuts an edge.
 
-Does its match end where your `valid_length` says? Take a thousand random paths. Some of their tokens have a window, and `match_of` builds the same path in the package: each `insert` adds one live token, and the tokens that it adds before that one are dead.
+Does its match end where your `valid_length` says, on a thousand random paths? `match_of` builds the same path in the package: each `insert` adds some dead tokens and then a live one.
 """
 
 # %%
@@ -334,7 +340,7 @@ print("equal on 1000 paths")
 
 # %% [markdown]
 """
-`WindowedManager` handles both kinds of slots. It takes window slots when a request starts, and gives them back as the request advances. Does anything read them after that? A canary (chapter 04) watches both stores.
+`WindowedManager` takes window slots when a request starts, and gives them back as the request advances. Does anything read them after that? A canary (chapter 04) watches both stores.
 """
 
 # %%
@@ -350,7 +356,7 @@ print("the same answers from the cache:", first == second)
 
 # %% [markdown]
 """
-The next cell needs PyTorch. It gives three of the five layers of the course's small model a window of 16 tokens, and two stores.
+The next cell needs PyTorch. It gives three of the five layers of the course's small model a window of 16 tokens, and uses two stores.
 """
 
 # %%
@@ -368,7 +374,7 @@ store
 """
 ## Play
 
-Two conversations share a beginning, and the window is 2. Step through the film. Each `evict` asks for one window slot. Before each one, say which tokens will lose their window. Why does the second `evict` also free two slots of the tree?
+Two conversations share a beginning, and the window is 2. In the film, each `evict` asks for one window slot. Before each one, say which tokens will lose their window. Why does the second `evict` also free two slots of the tree?
 """
 
 # %%
@@ -476,30 +482,21 @@ def calls_that_expose_it(tree):
 
 Each node has one more small object, and a lock walks over the nodes of its window a second time. In a tree with tombstones, a match walks down twice: first to find out where it is valid, then to take it.
 
-There is also a new invariant at risk: every window slot belongs to exactly one token, or it is free. `make_room` and `heal` move window slots between tokens, and each of them could leave one with two owners, or with none.
+There is also a new invariant at risk: every window slot belongs to exactly one token, or it is free. `make_room` and `heal` move window slots between tokens, and could leave one with two owners, or with none.
 
-You have now seen all five designs of a cache. [Which one do I choose?](which_design.ipynb) compares them.
+You have now met all six designs that [Which one do I choose?](which_design.ipynb) compares.
 
 ## In real engines
 
 {{engines 12|`valid_length`; `hold`; `heal`}}
 
-SGLang had a tree like ours. Today the window is a component of its single tree ({{engines sglang-components}}), next to one for full layers. vLLM has no tree. It looks up the last blocks of a prefix from right to left, as your `valid_length` does, and {{engines vllm-window-margin}}: a token reads itself too, so one token fewer than the window is enough.
+In SGLang, the window is a component of its one tree ({{engines sglang-components}}), next to one for full layers. vLLM looks up the last blocks of a prefix from right to left, as your `valid_length` does. It {{engines vllm-window-margin}} than the window, because a token also reads itself.
 
-{{engines pymllm}} This chapter started from its tree. Its worst mistake is the one you hunted in chapter 03. An insert drops the node that a split returns ({{engines pymllm-swa-split|`_insert_swa`}}), so the new branch is attached to the wrong half, and a later match returns another prompt's keys and values.
-
-<details><summary>Four smaller slips in pymllm</summary>
-
-- If a whole prompt has lost its window, {{engines pymllm-off-by-one}} stores it as live.
-- When a leaf goes, {{engines pymllm-one-level}}, but the tombstones above that stay.
-- A match {{engines pymllm-tail}}. So the tail that was not matched also counts as just used, and something else is evicted in its place.
-- The hash of a page {{engines pymllm-hash}}, so it depends on the order in which hashes are asked for.
-
-</details>
+{{engines pymllm}} This chapter started from its tree, which has the bug you hunted in chapter 03: an insert drops the node that a split returns ({{engines pymllm-swa-split|`_insert_swa`}}), so the new branch would be attached to the wrong half, and a later match would return another prompt's keys and values.
 
 ## Recap
 
-A layer with a sliding window reads only the last tokens, so a cached prefix can lose some of its keys and values and stay useful, as long as its last window is there. A lock holds only that window, and its receipt says exactly what to give back. The tokens furthest from the next one lose their windows first, a leaf keeps its last window, and a duplicate heals a tombstone by handing over its window slot.
+A layer with a sliding window reads only the last tokens, so a cached prefix stays useful as long as its last window is there. A lock holds only that window, and its receipt says exactly what to give back. The tokens furthest from the next one lose their windows first, a leaf keeps its last window, and a duplicate heals a tombstone by handing over its window slot.
 
 **Check yourself**
 

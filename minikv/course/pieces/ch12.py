@@ -68,7 +68,7 @@ _BROKEN = ("." + "x" * 59) * 10
 PIECES = (
     Piece(
         "12.1", "valid_length", play_valid_length,
-        cases=[("xxxx", 2), ("..xxxx", 2), ("." * DEEP, 4)],
+        cases=[("..xxxx", 2), ("." * DEEP, 4)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("steps for a long path", [("x" * DEEP, 4), (_BROKEN, 60), ("." * 500, 4), ("xxxx", 4, 1000)],
                   "start at the end, ask the map once about each slot, stop at `window` live ones in a row, and copy "
@@ -76,12 +76,12 @@ PIECES = (
     ),
     Piece(
         "12.2", "hold", play_hold,
-        cases=[(2, [[0, 1, 2, 3]])],
+        cases=[],
         strategy=st.tuples(_WINDOW, _HELD),
     ),
     Piece(
         "12.3", "spare", play_spare,
-        cases=[([("xxx", False)], 1), ([("pxx", True)], 1)],
+        cases=[([("pxx", True)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
     ),
     Piece(
@@ -152,7 +152,7 @@ def _praise(careless: CallsMade) -> str:
 EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
-        cases=[([8], 4)],
+        cases=[],
         strategy=st.tuples(st.lists(up_to(20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
