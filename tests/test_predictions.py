@@ -25,7 +25,6 @@ from chapters import NOTEBOOKS, load
 # Answers that may stand above their guess, each with the reason.
 MAY_STAND = {
     "14.b": "the picture names all four blocks: the question is which of them goes first",
-    "10.d": "the heading says that two blocks have one key, which is where the question begins",
 }
 WITHOUT_WHY: set[str] = set()  # to get one: a miss says 'Open "Why" below'
 

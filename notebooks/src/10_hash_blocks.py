@@ -4,13 +4,13 @@
 
 In this chapter you write the heart of vLLM's prefix cache: four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also attack its hash.
 
-**After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and against a neighbor with a stopwatch.
+**After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and timing attacks.
 
 {{time}} **Needs** chapters 02 to 05, and for one film the manager of 07. **New words** block hash, collision, salt, side channel.
 
 **In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. Below the pool is all that this cache has: a dictionary and a queue. The lines on the left are only there for you: nothing here is a tree. Step through the film, and watch what is evicted at the end.
+Here is where we are going. Three prompts arrive in blocks of two tokens. Below the pool are the only two parts of this cache: a dictionary and a queue. (The lines on the left are there for you; the cache has no tree.) Step through the film, and watch which block is evicted at the end.
 """
 
 # %%
@@ -29,7 +29,7 @@ film.player()
 """
 ## The problem
 
-Your radix tree of chapters 03 to 05 finds any prefix. But each time a prompt ends or leaves the tree in the middle of an edge, that edge is cut, and its locks, its age and its handles have to stay correct. Let's send two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
+Your radix tree of chapters 03 to 05 finds any prefix. But whenever a prompt ends or diverges in the middle of an edge, the edge is cut, and its locks, its age and its handles have to stay correct. Let's send two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the tree's shape.
 """
 
 # %%
@@ -57,7 +57,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose ten servers have a tree each. Which of them has the prefix of the next prompt? A node means nothing in another process.
+One lookup in ten cut an edge, although a lookup should only read. And if ten servers have a tree each, which of them has the prefix of the next prompt? A node means nothing in another process.
 
 There is another way. {{engines vllm}}
 
@@ -65,9 +65,9 @@ There is another way. {{engines vllm}}
 
 ### Step 1: a name for every block
 
-Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should say which keys and values are in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*. So the name must cover the whole prefix.
+Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should identify the keys and values in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*, so the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (What attention stores is always called *keys and values* here.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: a block's name is a hash of the name of the block before it and its own tokens. This is the **block hash**, and we call it the block's *key*. (What attention stores is always called *keys and values* here.) The next function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
 """
 
 # %%
@@ -77,7 +77,7 @@ source(sha_key)
 """
 #### 10.1 You write: `block_keys` (5 minutes)
 
-Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type, even 0. Don't copy the remaining tokens each time.
+Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it, and the parent of the first block is the `seed`. A key may be of any type, and it may be 0. Don't copy the remaining tokens each time.
 """
 
 
@@ -95,7 +95,9 @@ for tokens in ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9], [5, 6]):
 
 # %% [markdown]
 """
-The first two prompts share two blocks, and so they share two keys. The third prompt has the tokens `5 6` too, but nothing comes before them, so their key is different.
+The first two prompts share two blocks, so they share two keys. The third prompt has the tokens `5 6` too, but nothing comes before them, so their key differs.
+
+Now take two prompts of eight tokens that differ only in the first token. How many of their four keys are equal?
 """
 
 # %%
@@ -103,14 +105,17 @@ The first two prompts share two blocks, and so they share two keys. The third pr
 guess("10.a", "only the first of 8 tokens differs. How many of 4 keys are equal?", None)
 
 # %%
+from minikv.course.pictures.cells import word_rows
+
 a, b = (block_keys([first, *range(7)], 2, b"", sha_key) for first in (1, 9))
-fold("10.a", sum(x == y for x, y in zip(a, b)), draw(cache))
+rows = [(f"first token {n}", [key.hex()[:6] for key in k]) for n, k in ((1, a), (9, b))]
+fold("10.a", sum(x == y for x, y in zip(a, b)), word_rows(rows))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-None. The first keys differ, so every later key is made from a different parent. That is what we want: token 8 attends to token 1, so its keys and values differ too. The picture shows the cache of the film. It looks like a tree because each block remembers the block before it, but no lookup follows these lines.
+None. Three of the four blocks hold the same tokens in both prompts. But the first keys differ, so every later key is made from a different parent. That is what we want: later tokens attend to the first one, so their keys and values differ too.
 
 </details>
 
@@ -120,7 +125,7 @@ Keep all cached blocks in one dictionary that maps a key to its block. To look u
 
 #### 10.2 You write: `longest_hit` (5 minutes)
 
-`table` is the dictionary, and `keys` is the list of a prompt's keys. Return a list of the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in the table? Attention needs *all* earlier tokens. Blocks after a hole are of no use.
+`table` is the dictionary, and `keys` is the list of a prompt's keys. Return a list of the blocks of the first keys, up to the first key that is not in the table, and look up no key after it. Even if a later key is in the table, its block is of no use, because attention needs *all* earlier tokens.
 """
 
 
@@ -142,7 +147,7 @@ print("hits without the second block:", longest_hit(table, keys))
 """
 ### Step 3: one queue
 
-Now the other half: which block goes when room is needed? vLLM puts *all* unused blocks into one queue, whether they are cached or not, and takes the first one. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a doubly linked list, like your ring of chapter 05, it takes four assignments.
+Now the other half: which block goes when room is needed? vLLM puts all unused blocks, cached or not, {{engines vllm-one-queue|into one queue}} and takes the first one, so the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque`, that means a search; in a doubly linked list, like your ring of chapter 05, it takes four assignments.
 
 Start reading at the end, with `open_request`. It looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
 """
@@ -152,17 +157,13 @@ source(PoolBlock, FreeQueue, BlockPool, open_request)
 
 # %% [markdown]
 """
-When a request ends, its blocks go back to the queue. In which order? Cached blocks go to the end, because they were just used. A block without a key, such as the half-full block at the end of a prompt, can never be hit. It goes to the front and is taken first. And what about the blocks of one request among themselves?
+When a request ends, its blocks go back to the queue. Cached blocks go to the end, because they were just used. A block without a key, such as the half-full block at the end of a prompt, can never be hit, so it goes to the front and is taken first. But in which order do the cached blocks of one request go in?
 
-A prompt has three blocks: A, then B, then C. We put them into the queue in that order, and take *one* block.
+A prompt has three blocks: A, then B, then C. We put them into the queue in that order, and then *one* block is taken. How many of the three are still hits?
 """
 
 # %%
-guess(
-    "10.b",
-    "A goes in first, then B, then C. One is taken. How many are still hits?",
-    None,
-)
+guess("10.b", "A goes in, then B, then C. One is taken. How many are still hits?", None)
 
 
 # %%
@@ -183,7 +184,7 @@ fold("10.b", hits_after_one_is_taken(list), f"in the opposite order: {other}")
 """
 <details><summary>Why</summary>
 
-A is taken, and without A nobody can use B and C. They stay in memory, but no lookup will ever reach them. In the opposite order C is taken, and A and B are still useful. In chapter 05 this was the rule that only a leaf may be evicted. Here nothing checks for leaves, so the order of the queue has to guarantee it.
+None. A is taken, and without A nobody can use B and C: they stay in memory, but no lookup reaches them. In the opposite order C is taken, and A and B are still useful. Chapter 05 had a rule for this: only a leaf may be evicted. Here the order of the queue has to guarantee it.
 
 </details>
 
@@ -198,7 +199,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, but no lo
 | `pool.queue.add_first(block)` | puts a block at the front of the queue |
 | `pool.queue.add_last(block)` | puts a block at the end of the queue |
 
-Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing. Don't search the queue.
+Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use, raise a `ValueError` and change nothing. Don't search the queue.
 
 *Test it first* (optional, 10 minutes): `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
 """
@@ -235,13 +236,11 @@ beside(before, draw(pool))
 
 # %% [markdown]
 """
-Above: after the first request. Below: during the second; page 3 has no key yet. Page 2, half full, was at the front, so it was taken first. Pages 0 and 1 were hits and left from the end.
-
-Two requests may compute the same block at the same time. Then `publish` gives the key to the first block; the second gets none, so it is taken soon after its request ends. In vLLM {{engines vllm-no-dedup}} cached.
+The pictures show the pool after the first request and during the second. Page 2, half full, was at the front, so it was taken first. Pages 0 and 1 were hits and left from the end.
 
 ### Step 4: whose prompt is it?
 
-Anna and Ben are customers of the same server. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. Such a leak is called a **side channel**. In the next cell, `is_fast` plays the stopwatch.
+Anna and Ben are customers of the same server. Ben cannot read Anna's prompts, but a hit is answered sooner, and Ben has a stopwatch. Such a leak is called a **side channel**. In the next cell, `is_fast` acts as the stopwatch.
 """
 
 
@@ -258,9 +257,9 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. In vLLM this was {{engines vllm-17045}}.
+After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. {{engines vllm-17045|vLLM's requests can carry one}} since 2025.
 
-An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. Be careful: both are strings that a client chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
+An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. (So do new weights: see 10.7.) Be careful: a client chooses both strings, and an adapter called X must not be mistaken for the salt X. In vLLM it was: {{engines vllm-44701}}.
 
 #### 10.4 You write: `seed_of` (15 minutes)
 
@@ -287,7 +286,7 @@ for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
 """
 ## The same in `minikv`
 
-`HashBlockCache` is this design with the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace plays the role of the seed, and `extra_keys(lora=..., salt=...)` makes a namespace from an adapter and a salt. No block is ever split, so none has to be joined again. On a thousand random prompts your functions, the package's cache and the radix tree find the same tokens.
+`HashBlockCache` is this design with the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace plays the role of the seed, and `extra_keys(lora=..., salt=...)` makes one from an adapter and a salt. On a thousand random prompts your functions, the package's cache and the radix tree find the same tokens.
 """
 
 # %%
@@ -306,7 +305,7 @@ print("equal; tokens cached:", 4 * len(own.table), tree.total_size, blocks.total
 
 # %% [markdown]
 """
-Its queue holds only the cached blocks, since the pool of pages is separate. The order of the queue follows a rule that you can check. The least recently used block comes first. If two blocks were last used at the same time, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}. But it never looks at that number. It relies on its callers to free blocks in reverse.
+In its queue, the least recently used block comes first. Of two blocks that were used at the same time, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}, but relies on its callers, which {{engines vllm-reverse|free blocks in reverse}}.
 """
 
 # %%
@@ -316,7 +315,7 @@ print("the order follows the rule:", queue == rule)
 
 # %% [markdown]
 """
-The rule has a pleasant consequence: the end of a prompt goes first, so a cached prefix never has a hole. A hash for `HashBlockCache` is a function like `sha_key`. It receives two byte strings, the key of the block before and the packed tokens of the block. We pass in one that counts its calls, and look up a prompt of 1,000 blocks. Its first 500 blocks are cached.
+So the end of a prompt goes first, and a cached prefix never has a hole. Next, we give `HashBlockCache` a hash that counts its calls. (It is like `sha_key`, but gets the tokens packed.)
 """
 
 # %%
@@ -329,6 +328,11 @@ def counting_key(parent, tokens):
 
 
 counting_key.made = 0
+
+# %% [markdown]
+"""
+The cache looks up a prompt of 1,000 blocks, of which the first 500 are cached. How many keys does it make?
+"""
 
 # %%
 guess("10.c", "500 of the 1,000 blocks are hits. How many keys are made?", None)
@@ -345,13 +349,13 @@ fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
 """
 <details><summary>Why</summary>
 
-It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. `open_request` makes all keys of a prompt first, but it also needs the others, to publish the new blocks. Each block costs a hash, a lookup and a place in the queue. The radix tree compares all 8,000 tokens of one edge at once.
+It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. Your `block_keys` makes all keys at once, but `open_request` also needs the others, to publish the new blocks.
 
 </details>
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash.
+A dictionary finds a block by its key alone. If two prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. In early 2025, vLLM still made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash.
 
 <details><summary>How we found them</summary>
 
@@ -371,30 +375,29 @@ print(block_keys(ANNA, 4, 0, weak_key) == block_keys(BEN, 4, 0, weak_key))
 
 # %% [markdown]
 """
-Ben's prompt is his four tokens and a question, and it is cached. Now Anna asks the same question after her own four tokens.
+Ben's prompt is his four tokens and a question of five tokens, and it is cached. Now Anna asks the same question after her own four tokens. So her prompt has nine tokens. For how many of them does she read Ben's keys and values?
 """
 
 # %%
-guess(
-    "10.d", "Anna's first block has Ben's key. How many of her blocks are hits?", None
-)
+guess("10.d", "for how many of the 9 tokens does Anna read Ben's pages?", None)
 
 # %%
 pool = BlockPool(8)
 question = [7, 7, 7, 7, 7]
 pool.give_back(open_request(pool, BEN + question, 4, 0, weak_key)[0])
 pages, hits = open_request(pool, ANNA + question, 4, 0, weak_key)
-fold("10.d", hits, f"she reads pages {[block.page for block in pages[:hits]]}: Ben's")
+shown = f"she reads pages {[block.page for block in pages[:hits]]}: Ben's"
+fold("10.d", 4 * hits, shown)
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Both of her full blocks. The first keys are equal, so the chain continues from the same parent, and the second keys are equal too. One collision poisons everything after it. Anna gets an answer to a prompt that she never sent.
+Eight: the four that collide, and four of the question. The first keys are equal, so the chain continues from the same parent, and the second keys are equal too. (The ninth token does not fill a block.) One collision poisons everything after it, and Anna gets an answer to a prompt that she never sent.
 
 </details>
 
-There are three ways to prevent this. Use a hash for which nobody can build a collision, such as SHA-256. Start the chain with a secret seed, so nobody can prepare a collision in advance. Or compare the tokens of each hit, as nano-vllm does, and as `HashBlockCache` does with any hash except SHA-256. `verify=` turns this comparison on or off. With the next hash, all blocks at the same depth have the same key.
+There are three ways to prevent this. Use a hash for which nobody can build a collision. Start the chain with a secret seed, so nobody can prepare a collision. Or compare the tokens of each hit, as {{engines nano-vllm-compare|nano-vllm does}}. `HashBlockCache` does so with any hash except SHA-256, unless `verify=` says otherwise. With the next hash, all blocks at the same depth have the same key.
 """
 
 
@@ -413,7 +416,7 @@ for verify in (False, True):
 """
 ## Play
 
-Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point to the blocks that will go. Which blocks are the least recently used, and which of those is the deepest?
+Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point to the blocks that will go.
 """
 
 # %%
@@ -433,7 +436,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. Only whole blocks hit. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
+Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. The prompts arrive one after another, nothing is evicted, only whole blocks hit, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the help desk's prompts. Which size would you choose?
 """
 
 
@@ -469,7 +472,7 @@ def hit_tokens(prompts, size):
 
 #### 10.6 Bug hunt: fix it in one line
 
-Suppose `take` is lazy: it sets a block's key to `None`, but leaves the old entry in the table. Then the table may lead to a block that holds something else by now. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. This lookup for a lazy pool does not notice. Change one line of it.
+Suppose `take` is lazy: it sets a block's key to `None`, but leaves the old entry in the table. Then the table may lead to a block that holds something else by now. nano-vllm had a bug of this kind: {{engines nano-vllm-163}}. The lookup below does not notice. Change one line of it.
 """
 
 
@@ -510,9 +513,53 @@ def lazy_hit(table, keys):
 
 </details>
 
+#### 10.7 Design: new weights
+
+In reinforcement learning, a server gets new weights again and again while it runs. The tokens of a prompt stay the same, so its block keys do too:
+"""
+
+# %%
+pool, prompt = BlockPool(64), list(b"The PIN is: 7351. Thank you!")
+pool.give_back(open_request(pool, prompt, 4)[0])
+# here the server gets new weights
+stale = open_request(pool, prompt, 4)[1]
+f"{stale} blocks hold keys and values of the old weights, and are hits"
+
+# %% [markdown]
+"""
+By default, SGLang {{engines sglang-flush-weights}} after an update, and vLLM {{engines vllm-clear-weights}} when it pauses for one. With the version of the weights in the seed, nothing needs to be cleared, because new requests never hit the old blocks. Write `versioned(seed, version)`, which returns a seed with a version in it, as bytes. `seed` may be any bytes, and `version` counts the updates from 0. Equal pairs must give equal bytes, and different pairs different bytes. In 10.4, a separator between the parts was not enough. Is it enough here?
+"""
+
+
+# %%
+def versioned(seed, version):
+    raise NotImplementedError  # delete this line; one line to write
+
+
+check("10.7 versioned", versioned)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+A number has only digits. What shows where it begins?
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def versioned(seed, version):
+    return seed + b"@%d" % version
+```
+
+It is enough, because a number never contains an `@`: whatever is in the seed, the version begins after the last one. (A request that is running during the update keeps the seed that it started with.)
+
+</details>
+
 ## What it cost
 
-A tree keeps a node only where prompts end or diverge. A dictionary keeps an entry with a 32-byte key for every block, whatever the prompts look like.
+A tree keeps a node only where prompts end or diverge. A dictionary keeps an entry with a 32-byte key for every block.
 """
 
 # %%
@@ -529,7 +576,7 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-With pages of 4, the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64, the numbers are nearly equal, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures the time of a lookup on your machine, so its output is not stored.
+With pages of 4, the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64, the numbers are close, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures lookups on your machine, so its output is not stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -546,23 +593,17 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-There is also a new invariant at risk: all blocks before a cached block must be cached too. The tree could not break it, because a child is attached to its parent. Here it depends on the order in which blocks are given back, and every user of the queue has to respect that order.
+There is also a new invariant at risk: all blocks before a cached block must be cached too. The tree could not break it, because a child is attached to its parent. Here every caller has to give blocks back in the right order.
 
 ## In real engines
 
-{{engines 10|the hash; a collision; out of the middle of the queue}}
+{{engines 10|the hash; a collision; `seed_of`}}
 
-vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. It takes the salt and {{engines vllm-salt}}.
-
-<details><summary>Two docstrings in vLLM</summary>
-
-Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before. There is no such cache: each turn of a conversation is hashed from its beginning. Another docstring says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true. The links are two fields of every block, and they take memory even while the block is in use.
-
-</details>
+vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. In models with recurrent layers, it {{engines vllm-partial}} since 2026.
 
 ## Recap
 
-A block's key is a hash of its tokens and of the key before it, so one dictionary finds any prefix, and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays correct only if the end of a prompt is given back first. A key that can be forged gives away keys and values, and a key that everybody can make gives away what others have asked, so the hash must be strong and the seed must be secret.
+A block's key is a hash of its tokens and of the key before it, so one dictionary finds any prefix, and the key means the same on every machine. The queue of unused blocks is the order of eviction, so the end of a prompt must be given back first. The hash must be strong, because a forged key gives away keys and values, and the seed must be secret, because a key that everybody can make gives away what others have asked.
 
 **Check yourself**
 
@@ -580,5 +621,5 @@ A block's key is a hash of its tokens and of the key before it, so one dictionar
 
 </details>
 
-**Read on**: [vLLM's prefix caching design](https://docs.vllm.ai/en/latest/design/prefix_caching.html) · [CVE-2025-25183](https://github.com/vllm-project/vllm/security/advisories/GHSA-rm76-4mrf-v9r8)
+**Read on**: [vLLM's prefix caching design](https://docs.vllm.ai/en/latest/design/prefix_caching.html) · [CVE-2025-25183](https://github.com/vllm-project/vllm/security/advisories/GHSA-rm76-4mrf-v9r8) · [a salt for each version of the weights, in prime-rl](https://github.com/PrimeIntellect-ai/prime-rl/pull/2266)
 """
