@@ -50,7 +50,7 @@ class AttentionShell:
 
 
 class SlotAttention(AttentionShell):
-    """The attention of one step, chunk by chunk: each reads its whole past through its slots."""
+    """The attention of one step: each chunk reads its whole past through its slots."""
 
     def __call__(self, layer, q, k, v):
         parts = []
@@ -132,7 +132,7 @@ def attention(q, keys, values):
 
 # %% 8.2 repeat_kv
 def repeat_kv(kv, num_heads):
-    """Return the KV head of each of the `num_heads` query heads, a group side by side.
+    """Return the KV head that each of the `num_heads` query heads reads, in order.
 
     `kv` is (tokens, kv_heads, dim), and the result is (tokens, num_heads, dim).
     """
@@ -142,7 +142,7 @@ def repeat_kv(kv, num_heads):
 
 # %% 8.3 schedule
 def schedule(left, budget):
-    """How many of the `left` tokens of each request the next step computes."""
+    """Return how many of the `left` tokens of each request the next step computes."""
     counts = [0] * len(left)
     decoding = [i for i in range(len(left)) if left[i] == 1]
     reading = [i for i in range(len(left)) if left[i] > 1]
@@ -154,7 +154,7 @@ def schedule(left, budget):
 
 # %% 8.4 run_step
 def run_step(engine):
-    """Run one step: schedule, compute, sample, and enter the results."""
+    """Run one step: schedule, compute, sample, and record the results."""
     scheduled = engine.schedule()
     if not scheduled:
         return

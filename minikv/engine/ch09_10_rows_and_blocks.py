@@ -230,7 +230,7 @@ def open_request(pool, tokens, size, seed=b"", key_of=sha_key):
 
 # %% 10.1 block_keys
 def block_keys(tokens, size, seed, key_of):
-    """Return a key for each whole block of `tokens`, made from the key before it."""
+    """Return a key for each full block of `tokens`, made from the key before it."""
     keys, parent = [], seed
     for end in range(size, len(tokens) + 1, size):
         parent = key_of(parent, tokens[end - size : end])
@@ -240,7 +240,7 @@ def block_keys(tokens, size, seed, key_of):
 
 # %% 10.2 longest_hit
 def longest_hit(table, keys):
-    """Return the blocks of the first keys, up to the first one not in `table`."""
+    """Return the blocks of `keys`, up to the first key that is not in `table`."""
     hits = []
     for key in keys:
         if key not in table:

@@ -98,7 +98,7 @@ def fork_branch(cache, branch):
 
 # %% 11.2 drop_pages
 def drop_pages(cache, pages):
-    """A branch releases `pages`; free the ones that no branch has any more."""
+    """Release `pages` of one branch; free those that no branch has anymore."""
     unused = []
     for page in pages:
         cache.refs[page] -= 1

@@ -2,15 +2,15 @@
 """
 # 09 · What is the simplest index that works?
 
-Your radix tree took three chapters. Here is an index in four short functions: a **token trie**, with one token per node. Its nodes name *rows* of memory, which change hands, and a version shows which nodes are out of date, so nobody has to search for them.
+Your radix tree took three chapters. This one builds an index from four short functions: a **token trie**, with one token per node. Its nodes name *rows* of memory, which are reused, and a version shows which nodes are out of date.
 
-**After this chapter you will be able to** *build* an index that fits on one screen, *use* a version to tell whether memory still holds what it held, and *explain* what the radix tree buys.
+**After this chapter you will be able to** *build* an index that fits on one screen, *use* a version to tell whether memory has been reused, and *explain* what a radix tree does better.
 
 {{time}} **Needs** chapters 02 to 05. **New words** token trie, stale, pin.
 
 **In this notebook already** `lock`, `unlock`, `touch` and `evict` from chapters 04 and 05 (yours if they have passed, otherwise the package's), and `RowTrie`, the class around your functions.
 
-Here is where we are going. Each node is one token and names a row. Ben has finished in row 1, so it is free, but its contents can still be used.
+Here is where we are going. Each node has one token and names a row. Ben has finished, so row 1 is free, but its contents can still be used.
 """
 
 # %%
@@ -27,9 +27,9 @@ draw(trie)
 """
 ## The problem
 
-The simplest engine has no pages. Each request fills one row of memory, so attention reads one contiguous piece. An early cache of AstrAI, from 2026-04-08 to 2026-05-08, had {{engines astrai-rows|a row for each request}}; since then, the project has moved to {{engines astrai-now|pages and a radix tree}}.
+The simplest engine has no pages. Each request fills one row, here a stretch of memory, so attention reads one contiguous piece. From April 8 to May 8, 2026, an early cache of AstrAI had {{engines astrai-rows|a row for each request}}; the project has since moved to {{engines astrai-now|pages and a radix tree}}.
 
-A finished request leaves its keys and values in its row. Which later requests can use them? Let's try a dictionary of finished conversations on the help desk of chapter 03.
+A finished request leaves its keys and values in its row. Which later requests can use them? Let's try a set of finished prompts on the help desk from chapter 03.
 """
 
 # %%
@@ -61,7 +61,7 @@ It finds nothing, because no two prompts are *equal*. We need an index that find
 
 ### Step 1: one token, one node
 
-In a trie (chapter 03), each token has a node, and `node.children` maps every token that can come next to its node. The root comes before the first token.
+In a trie (chapter 03), each token has a node, and `node.children` maps each possible next token to its node. The root comes before the first token.
 """
 
 # %%
@@ -69,13 +69,13 @@ source(TokenNode)
 
 # %% [markdown]
 """
-The attributes `tokens`, `slots`, `locks`, `older` and `newer` are for the functions of chapters 04 and 05.
+The attributes `tokens`, `slots`, `locks`, `older` and `newer` are used by the functions from chapters 04 and 05.
 
 #### 9.1 You write: `trie_find` (5 minutes)
 
-Return a list of nodes, without the root, and create none. Use a loop, because a prompt may exceed Python's recursion limit.
+Return a list of nodes, without the root, and create none. Use a loop, because a long prompt would exceed Python's recursion limit.
 
-*Test it first* (optional, 5 minutes): empty, missing, long prompts?
+*Test it first* (optional, 5 minutes): try empty, unknown and long prompts.
 """
 
 
@@ -103,21 +103,19 @@ trie_find = check("9.1 trie_find", trie_find)
 """
 ### Step 2: a row with a version
 
-Each node names the row that holds the prefix ending there. But rows are handed out again, and hundreds of nodes may still name a row that a stranger has overwritten. Who tells them?
-
-Nobody does. The pool counts how often each row has been handed out, and a node stores its row with this count, the row's *version*. When the row is handed out again, its version goes up, and every node that stores an older one is **stale** at once, without a search.
+Each node names the row that holds the prefix ending there. But rows are handed out again, and hundreds of nodes may still name a row that another request has overwritten. So the pool counts how often each row has been handed out, and a node stores its row with this count, the row's *version*. When the row is handed out again, its version goes up, and every node that stores an older one is **stale** at once.
 
 | call | what it returns |
 |---|---|
 | `pool.version(row)` | how often the row has been handed out |
 | `pool.is_free(row)` | `True` if no request is running in the row |
-| `pool.alloc(1)` | an array with the number of one free row; raises `OutOfPages` if there is none |
+| `pool.alloc(1)` | an array with the number of the lowest free row; raises `OutOfPages` if there is none |
 | `pool.occupy(row, renew=True)` | nothing: it takes this free row and raises its version |
 | `TokenNode(token, parent)` | a new node with the row `None`, not yet in `parent.children` |
 
 #### 9.2 You write: `is_current` (5 minutes)
 
-Is what the node says still true? A new node has the row `None` and is not current. And if its row is *free*, has anybody overwritten it?
+A node is *current* if its row still holds its prefix; a new node, with the row `None`, is not. If the row is *free*, has anybody overwritten it?
 """
 
 
@@ -147,7 +145,7 @@ trie_insert = check("9.3 trie_insert", trie_insert)
 
 # %% [markdown]
 """
-Anna's prompt `1 2 3` is in row 0, and Ben's prompt `1 2 7` is in row 1. Anna finishes first, then Ben, and then a stranger gets row 0. To look up a prompt, `find` walks down with your `trie_find` and then back up to the deepest node that is current. How many tokens does `find([1, 2, 7, 9])` still find?
+Anna's prompt `1 2 3` is in row 0, and Ben's prompt `1 2 7` is in row 1. Anna finishes first, then Ben, and then another request gets row 0. To look up a prompt, `find` walks down with your `trie_find` and then back up to the deepest node that is current. How many tokens does `find([1, 2, 7, 9])` still find?
 """
 
 # %%
@@ -157,7 +155,7 @@ guess("9.a", "how many tokens does find([1, 2, 7, 9]) still find?", None)
 trie = RowTrie(2)
 anna, ben = trie.start([1, 2, 3]), trie.start([1, 2, 7])
 trie.finish(anna), trie.finish(ben)
-trie.pool.occupy(0, renew=True)  # a stranger: row 0 has version 2 now
+trie.pool.occupy(0, renew=True)  # another request: row 0 has version 2 now
 trie.rows[0] = [8, 8, 8]
 fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 
@@ -165,7 +163,7 @@ fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 """
 <details><summary>Why</summary>
 
-All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale, but node `7` names row 1, and row 1 holds the *whole* prefix.
+Three, all of `1 2 7`. The nodes `1` and `2` name row 0 and are stale, but node `7` names row 1, and row 1 holds the *whole* prefix.
 
 </details>
 
@@ -188,7 +186,7 @@ None. Row 1 does begin with `1 2`, but both nodes on this path are stale, and `f
 
 ### Step 3: take over a row, or copy
 
-Here is the class around your functions. A `RowRequest` keeps the four values it gets.
+Here is the whole class. A `RowRequest` keeps the values it is given.
 """
 
 # %%
@@ -196,13 +194,13 @@ source(RowTrie)
 
 # %% [markdown]
 """
-`start` begins a request: it finds the prefix, and `take_row` chooses a row. If the row with the prefix is free, the request takes it over, and nothing is copied. Otherwise it gets a fresh row and a copy of the prefix. A running request must also **pin** its path: `start` locks it, so none of its nodes can be evicted.
+`start` begins a request: it finds the prefix, and `take_row` chooses a row. If the row with the prefix is free, the request takes it over, and nothing is copied. Otherwise it gets a fresh row and a copy of the prefix. A running request must also **pin** its path: `start` locks the path, so none of its nodes can be evicted.
 
-Taking a row over is dangerous. Anna's prompt `1 2 3 4 5` is cached in row 0, which is free. Ben asks for `1 2 8 9`, takes over row 0, and writes `8 9` after the prefix. In this case the early cache mentioned above {{engines astrai-occupy-version|did not raise the version}}. How many of Anna's tokens would a trie with that rule still find?
+Anna's prompt `1 2 3 4 5` is cached in row 0, which is free. Ben asks for `1 2 8 9`, takes over row 0, and writes `8 9` after the prefix. In such a case, the early cache above {{engines astrai-occupy-version|did not raise the version}}. With that rule, how many of Anna's tokens would the trie still find?
 """
 
 # %%
-guess("9.c", "how many of Anna's tokens does the trie still find?", None)
+guess("9.c", "how many of Anna's tokens would the trie still find?", None)
 
 # %%
 trie = RowTrie(1)
@@ -223,7 +221,7 @@ All five. The nodes `3`, `4` and `5` store row 0 with version 1, and row 0 *has*
 
 `path` is the list of nodes that `find` returned, and it may be empty. Its last node names the row with the prefix. Let an `OutOfPages` from `alloc` pass through.
 
-To take over a free row, call `pool.occupy(row, renew=True)`. This makes every node that named the row stale, even those of the prefix, which is still there. So give each node of `path` that is not current the row and its new version. A node that is current in another row keeps it.
+To take over a free row, call `pool.occupy(row, renew=True)`. This makes every node that named the row stale, even those of the prefix, which is still there. So give each node of `path` that is not current the row and its new version. A node that is current in another row keeps that row.
 """
 
 
@@ -240,27 +238,27 @@ take_row = check("9.4 take_row", take_row)
 
 # %% [markdown]
 """
-Now Ben takes over Anna's row with your `take_row`. How many of Anna's tokens does the trie find now?
+Now Ben takes over Anna's row with your `take_row` and finishes, and then Anna takes it back for `1 2 3 4 5 6` and finishes too. How many tokens of this prompt and of Ben's does the trie find now?
 """
 
 # %%
-guess("9.d", "how many of Anna's tokens does the trie find now?", None)
+guess("9.d", "how many tokens of each does it find? [Anna's, Ben's]", None)
 
 # %%
-trie = RowTrie(1)
-trie.finish(trie.start([1, 2, 3, 4, 5]))
-ben = trie.start([1, 2, 8, 9])
-fold("9.d", len(trie.find([1, 2, 3, 4, 5])), draw(trie))
+trie, anna, ben = RowTrie(1), [1, 2, 3, 4, 5, 6], [1, 2, 8, 9]
+for prompt in (anna[:5], ben, anna):
+    trie.finish(trie.start(prompt))
+fold("9.d", [len(trie.find(prompt)) for prompt in (anna, ben)], draw(trie))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Two. The new version made all five nodes stale, and `take_row` renewed only those that Ben had found. Losing the others is the price of letting Ben start without a copy.
+Six and two. The new version makes all nodes stale, `take_row` renews `1` and `2`, and `trie_insert` the rest of the path. Losing all others is the price of starting without a copy.
 
 </details>
 
-Now there are three rows, and three prompts that share their first two tokens. Anna has finished in row 0. Ben starts, then Cleo, and both keep running. In which rows do they run?
+Now three prompts share their first two tokens, and there are three rows. Anna has finished in row 0. Ben starts, then Cleo, and both keep running. In which rows do they run?
 """
 
 # %%
@@ -280,7 +278,7 @@ Ben takes over row 0 and copies nothing. Cleo's prefix is in row 0 too, but Ben 
 
 </details>
 
-Here is the help desk again, with four rows and one request at a time. Each `start` raises one version, where a search would go through the whole trie.
+Here is the help desk again, with four rows and one request at a time. Each `start` raises one version; a search would go through the whole trie.
 """
 
 # %%
@@ -297,7 +295,7 @@ print(f"a search for stale nodes would visit {trie.evictable} nodes")
 """
 ## The same in `minikv`
 
-The package's `TokenTrie` has one *slot* per node, and no rows. It follows the contract of `RadixCache`, so it runs in the same manager and engine, and it finds the same slots:
+The package's `TokenTrie` has one *slot* per node, and no rows. It follows the contract of `RadixCache`, so it runs in the same manager and engine, and finds the same slots:
 """
 
 # %%
@@ -321,7 +319,7 @@ print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
 """
 ## Play
 
-Anna's prompt is cached in row 0. Before each step, say which row is taken and which nodes will be stale.
+Anna's prompt is cached in row 0. Before each step, say which row is taken and which nodes become stale.
 """
 
 # %%
@@ -344,7 +342,7 @@ play(steps)
 
 #### 9.5 Design: which row?
 
-Your pool takes the lowest free row, which may hold the longest conversation of all. Write `pick_row(used, named)`, which returns a better one: the lowest free row that no node names, or else the free row that was given back first, or `None` if none is free. `used[row]` is the time when the row was given back, or `None` while a request is running in it, and `named[row]` counts the current nodes that name it.
+The pool takes the lowest free row, which may hold the longest conversation. Write `pick_row(used, named)`, which returns a better one: the lowest free row that no current node names, or else the free row that was given back first, or `None` if none is free. `used[row]` is the time when the row was given back, or `None` while a request is running in it, and `named[row]` counts the current nodes that name it.
 """
 
 
@@ -378,7 +376,7 @@ def pick_row(used, named):
 
 #### 9.6 Bug hunt: a row that keeps its version
 
-This `take_row` forgets one thing. Your function receives a `RowTrie` with two rows that uses it. Write calls of `start` and `finish` after which a request reads what another one wrote. `check` compares each prefix that `start` finds with the row.
+This `take_row` forgets one thing. Your function receives a two-row `RowTrie` that uses it. Write calls of `start` and `finish` after which a request reads what another one wrote. `check` compares each prefix that `start` finds with the row.
 """
 
 # %%
@@ -435,17 +433,17 @@ for make in (minikv.RadixCache, TokenTrie):
 
 # %% [markdown]
 """
-Rows have a price, too: each is as long as the longest possible conversation, and two running requests share nothing. The invariant to keep is *an equal version means equal content*.
+Rows have a price, too: each is as long as the longest possible conversation, and running requests share nothing. The invariant to keep is *equal versions mean equal contents*.
 
 ## In real engines
 
 {{engines 09|what a node holds; a request's memory}}
 
-None of them has one node per token or a contiguous row for each request.
+None of these engines has one node per token or a contiguous row for each request.
 
 ## Recap
 
-A token trie needs no splits, and it pays with one node per token. Each node stores a row and its version, so handing the row out again makes its nodes stale without a search. Every way to take a row must raise its version, and taking one over renews only the nodes of the prefix.
+A token trie needs no splits, but it has one node per token. Each node stores a row and its version, so handing the row out again makes its nodes stale without a search. Taking a row must raise its version, and taking one over renews only the nodes of the prefix.
 
 **Check yourself**
 
@@ -458,8 +456,8 @@ A token trie needs no splits, and it pays with one node per token. Each node sto
 
 1. Prompts can only diverge at a node, so there is no edge to split.
 2. The request overwrites what came after the prefix, which other nodes still name.
-3. Otherwise the oldest node would be a parent, whose children would be lost.
-4. A node above it can be evicted, and then no walk reaches the prefix.
+3. Otherwise a parent would be older than its children, which would be lost with it.
+4. The nodes above it could be evicted, so no walk would reach it.
 
 </details>
 

@@ -2,15 +2,15 @@
 """
 # 10 · Can a dictionary replace the tree?
 
-In this chapter you write the heart of vLLM's prefix cache: four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also attack its hash.
+In this chapter you write the heart of vLLM's prefix cache: four functions, about twenty lines in all. The cache has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page is evicted next. You will also attack its hash.
 
 **After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and timing attacks.
 
-{{time}} **Needs** chapters 02 to 05, and for one film the manager of 07. **New words** block hash, collision, salt, side channel.
+{{time}} **Needs** chapters 02 to 05, and for one film the manager from 07. **New words** block hash, collision, salt, side channel.
 
 **In this notebook already** `sha_key`, `BlockPool` and `open_request`. The last two call functions that you will write.
 
-Here is where we are going. Three prompts arrive in blocks of two tokens. Below the pool are the only two parts of this cache: a dictionary and a queue. (The lines on the left are there for you; the cache has no tree.) Step through the film, and watch which block is evicted at the end.
+Here is where we are going. Three prompts arrive in blocks of two tokens. Below the pool are the only two parts of this cache: a dictionary and a queue. (The tree is drawn only for you; the cache has none.) Step through the film, and watch which block is evicted at the end.
 """
 
 # %%
@@ -29,7 +29,7 @@ film.player()
 """
 ## The problem
 
-Your radix tree of chapters 03 to 05 finds any prefix. But whenever a prompt ends or diverges in the middle of an edge, the edge is cut, and its locks, its age and its handles have to stay correct. Let's send two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the tree's shape.
+Your radix tree from chapters 03 to 05 finds any prefix. But whenever a prompt ends or diverges in the middle of an edge, the edge is cut, and its locks, its age and its handles have to stay correct. Let's send 200 questions to the help desk from chapter 03, and count how often merely *looking up* a prompt changes the tree's shape.
 """
 
 # %%
@@ -57,7 +57,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. And if ten servers have a tree each, which of them has the prefix of the next prompt? A node means nothing in another process.
+One lookup in ten cut an edge, although a lookup should only read. And if each of ten servers has its own tree, which one has the prefix of the next prompt? A node means nothing in another process.
 
 There is another way. {{engines vllm}}
 
@@ -65,9 +65,9 @@ There is another way. {{engines vllm}}
 
 ### Step 1: a name for every block
 
-Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should identify the keys and values in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*, so the name must cover the whole prefix.
+Cut the prompt into **blocks** of a fixed number of tokens, the pages from chapter 02. A full block never changes again, so we can name it once. The name should identify the keys and values in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*, so the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: a block's name is a hash of the name of the block before it and its own tokens. This is the **block hash**, and we call it the block's *key*. (What attention stores is always called *keys and values* here.) The next function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result. (`pack(tokens).data` is the tokens as bytes, four for each.)
+Hashing the whole prefix for every block would read the beginning again and again, so make a chain: a block's name is a hash of its own tokens and the name of the block before it. This is the **block hash**, and we call it the block's *key*. (Attention's own keys are always called *keys and values* here.) The next function makes a key with SHA-256, a hash function for which nobody knows two inputs with the same result. (`pack(tokens).data` holds the tokens as bytes, four per token.)
 """
 
 # %%
@@ -77,13 +77,13 @@ source(sha_key)
 """
 #### 10.1 You write: `block_keys` (5 minutes)
 
-Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it, and the parent of the first block is the `seed`. A key may be of any type, and it may be 0. Don't copy the remaining tokens each time.
+Return a list with one key for each full block of the prompt. Call `key_of(parent, tokens)` to make a key; `key_of` may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it, and the parent of the first block is the `seed`. A key may be of any type, and it may be 0. Don't copy the remaining tokens for each block.
 """
 
 
 # %%
 def block_keys(tokens, size, seed, key_of):
-    """Return a key for each whole block of `tokens`, made from the key before it."""
+    """Return a key for each full block of `tokens`, made from the key before it."""
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
@@ -95,43 +95,43 @@ for tokens in ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9], [5, 6]):
 
 # %% [markdown]
 """
-The first two prompts share two blocks, so they share two keys. The third prompt has the tokens `5 6` too, but nothing comes before them, so their key differs.
+The first two prompts share two blocks, so they share two keys. The third prompt has the tokens `5 6` too, but nothing comes before them, so the key differs.
 
-Now take two prompts of eight tokens that differ only in the first token. How many of their four keys are equal?
+Now take two prompts of eight tokens that differ only in the fourth token. How many of their four keys are equal?
 """
 
 # %%
 # put your number in place of None, then run the next cell
-guess("10.a", "only the first of 8 tokens differs. How many of 4 keys are equal?", None)
+guess("10.a", "only token 4 of 8 differs. How many of the 4 keys are equal?", None)
 
 # %%
 from minikv.course.pictures.cells import word_rows
 
-a, b = (block_keys([first, *range(7)], 2, b"", sha_key) for first in (1, 9))
-rows = [(f"first token {n}", [key.hex()[:6] for key in k]) for n, k in ((1, a), (9, b))]
+a, b = (block_keys([1, 2, 3, n, *range(4)], 2, b"", sha_key) for n in (1, 9))
+rows = [(f"token 4 is {n}", [key.hex()[:6] for key in k]) for n, k in ((1, a), (9, b))]
 fold("10.a", sum(x == y for x, y in zip(a, b)), word_rows(rows))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-None. Three of the four blocks hold the same tokens in both prompts. But the first keys differ, so every later key is made from a different parent. That is what we want: later tokens attend to the first one, so their keys and values differ too.
+One. Three of the four blocks hold the same tokens in both prompts. But the second keys differ, so every later key is made from a different parent. That is what we want: later tokens attend to the fourth one, so their keys and values differ too.
 
 </details>
 
 ### Step 2: one dictionary
 
-Keep all cached blocks in one dictionary that maps a key to its block. To look up a prompt, make its keys and look for them in order. The blocks that you find are *hits*.
+Keep all cached blocks in one dictionary that maps a key to its block. To look up a prompt, look for its keys in order. The blocks that you find are *hits*.
 
 #### 10.2 You write: `longest_hit` (5 minutes)
 
-`table` is the dictionary, and `keys` is the list of a prompt's keys. Return a list of the blocks of the first keys, up to the first key that is not in the table, and look up no key after it. Even if a later key is in the table, its block is of no use, because attention needs *all* earlier tokens.
+`table` is the dictionary, and `keys` is the list of a prompt's keys. Return a list of the blocks of these keys, up to the first key that is not in the table, and look up no key after it. Even if a later key is in the table, its block is useless, because attention needs *all* earlier tokens.
 """
 
 
 # %%
 def longest_hit(table, keys):
-    """Return the blocks of the first keys, up to the first one not in `table`."""
+    """Return the blocks of `keys`, up to the first key that is not in `table`."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -147,9 +147,9 @@ print("hits without the second block:", longest_hit(table, keys))
 """
 ### Step 3: one queue
 
-Now the other half: which block goes when room is needed? vLLM puts all unused blocks, cached or not, {{engines vllm-one-queue|into one queue}} and takes the first one, so the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque`, that means a search; in a doubly linked list, like your ring of chapter 05, it takes four assignments.
+Now the other half: which block is evicted when room is needed? vLLM puts all unused blocks, cached or not, {{engines vllm-one-queue|into one queue}} and takes the first one, so the order of the queue is the order of eviction. A hit may have to leave the middle of the queue. In a `deque`, that means a search; in a doubly linked list, like your ring from chapter 05, it takes four assignments.
 
-Start reading at the end, with `open_request`. It looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
+Start reading the next cell at the end, with `open_request`. It looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
 """
 
 # %%
@@ -159,7 +159,7 @@ source(PoolBlock, FreeQueue, BlockPool, open_request)
 """
 When a request ends, its blocks go back to the queue. Cached blocks go to the end, because they were just used. A block without a key, such as the half-full block at the end of a prompt, can never be hit, so it goes to the front and is taken first. But in which order do the cached blocks of one request go in?
 
-A prompt has three blocks: A, then B, then C. We put them into the queue in that order, and then *one* block is taken. How many of the three are still hits?
+A prompt has three blocks: A, then B, then C. They join an empty queue in that order, and then *one* block is taken. How many of the three are still hits?
 """
 
 # %%
@@ -190,7 +190,7 @@ None. A is taken, and without A nobody can use B and C: they stay in memory, but
 
 #### 10.3 You write: `give_back` (15 minutes)
 
-`blocks` are the blocks of a request that has ended, in the order of its prompt. These are the names you need:
+`blocks` are the blocks of a request that has ended, in the order of its prompt. You need these names:
 
 | name | what it is |
 |---|---|
@@ -199,7 +199,7 @@ None. A is taken, and without A nobody can use B and C: they stay in memory, but
 | `pool.queue.add_first(block)` | puts a block at the front of the queue |
 | `pool.queue.add_last(block)` | puts a block at the end of the queue |
 
-Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the *later* in the prompt has to come first. (Blocks without a key may be in any order.) If any of the blocks is not in use, raise a `ValueError` and change nothing. Don't search the queue.
+Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. Of two cached blocks, the one *later* in the prompt must come first. (Blocks without a key may be in any order.) If any of the blocks is not in use, raise a `ValueError` and change nothing. Don't search the queue.
 
 *Test it first* (optional, 10 minutes): `list(pool.queue)` lists the queue from the front, and one request uses the three blocks.
 """
@@ -211,7 +211,7 @@ def test_give_back(give_back):
     pool = BlockPool(4)
     blocks = pool.take(3)
     blocks[0].key, blocks[1].key = "a", "b"  # cached; the third is not
-    raise NotImplementedError  # instead: call `give_back`, `assert` what is true
+    raise NotImplementedError  # instead, call `give_back` and `assert` what is true
 
 
 catch("10.3 give_back", test_give_back)
@@ -236,11 +236,11 @@ beside(before, draw(pool))
 
 # %% [markdown]
 """
-The pictures show the pool after the first request and during the second. Page 2, half full, was at the front, so it was taken first. Pages 0 and 1 were hits and left from the end.
+The pictures show the pool after the first request and during the second. Page 2, half full, was at the front, so it was taken first. Pages 0 and 1 were hits and left the end of the queue.
 
 ### Step 4: whose prompt is it?
 
-Anna and Ben are customers of the same server. Ben cannot read Anna's prompts, but a hit is answered sooner, and Ben has a stopwatch. Such a leak is called a **side channel**. In the next cell, `is_fast` acts as the stopwatch.
+Anna and Ben use the same server. Ben cannot read Anna's prompts, but a prompt that hits is answered faster, and Ben has a stopwatch. Such a leak is called a **side channel**. In the next cell, `is_fast` acts as the stopwatch.
 """
 
 
@@ -257,13 +257,13 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. {{engines vllm-17045|vLLM's requests can carry one}} since 2025.
+After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the client sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. In vLLM, requests {{engines vllm-17045|can carry one}}.
 
-An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. (So do new weights: see 10.7.) Be careful: a client chooses both strings, and an adapter called X must not be mistaken for the salt X. In vLLM it was: {{engines vllm-44701}}.
+An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. (So do new weights: see 10.7.) Be careful: a client chooses both strings, and an adapter called X must not be mistaken for the salt X. In vLLM, it could be: {{engines vllm-44701}}.
 
 #### 10.4 You write: `seed_of` (15 minutes)
 
-Return bytes. Equal pairs of adapter and salt must give equal bytes. Different pairs must give different bytes, *whatever* is in the two strings: letters from any alphabet, capitals, spaces, a million letters, even half of a character (JSON can carry `"\ud800"`, and `.encode()` refuses it). If you hash, use SHA-256. Each of the two may be `None`, which is not the same as an empty string or the string `"None"`.
+Return bytes. Equal pairs of adapter and salt must give equal bytes, and different pairs different bytes, *whatever* is in the two strings: letters from any alphabet, capitals, spaces, a million letters, even half of a character (JSON can carry `"\ud800"`, which `.encode()` refuses). If you hash, use SHA-256. Each of the two may be `None`, which is not the same as an empty string or the string `"None"`.
 """
 
 
@@ -286,7 +286,7 @@ for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
 """
 ## The same in `minikv`
 
-`HashBlockCache` is this design with the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace plays the role of the seed, and `extra_keys(lora=..., salt=...)` makes one from an adapter and a salt. On a thousand random prompts your functions, the package's cache and the radix tree find the same tokens.
+`HashBlockCache` is this design with the radix tree's methods: `match_prefix`, `insert`, `lock`, `evict`. A namespace plays the role of the seed, and `extra_keys(lora=..., salt=...)` makes one from an adapter and a salt. On 1,000 random prompts, your functions, the package's cache and the radix tree find the same tokens.
 """
 
 # %%
@@ -305,7 +305,7 @@ print("equal; tokens cached:", 4 * len(own.table), tree.total_size, blocks.total
 
 # %% [markdown]
 """
-In its queue, the least recently used block comes first. Of two blocks that were used at the same time, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}, but relies on its callers, which {{engines vllm-reverse|free blocks in reverse}}.
+In the queue of `HashBlockCache`, the least recently used block comes first. Of two blocks that were used at the same time, the one whose key covers more tokens comes first, because it is deeper in its prompt. vLLM's queue promises {{engines vllm-more-hashed|the same order}}, but relies on its callers, which {{engines vllm-reverse|free blocks in reverse}}.
 """
 
 # %%
@@ -315,7 +315,7 @@ print("the order follows the rule:", queue == rule)
 
 # %% [markdown]
 """
-So the end of a prompt goes first, and a cached prefix never has a hole. Next, we give `HashBlockCache` a hash that counts its calls. (It is like `sha_key`, but gets the tokens packed.)
+So the end of a prompt is evicted first, and a cached prefix never has a hole. The cache makes each key only when it looks up that block. Next, we give it a hash function that counts its calls. (It is like `sha_key`, but gets packed tokens.)
 """
 
 # %%
@@ -349,11 +349,11 @@ fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
 """
 <details><summary>Why</summary>
 
-It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. Your `block_keys` makes all keys at once, but `open_request` also needs the others, to publish the new blocks.
+It makes a key for each of the 500 hits and for the first miss, and stops. No later block can be a hit, because a cached prefix has no hole. Your `block_keys` makes all keys at once, but `open_request` also needs the others, to publish the new blocks.
 
 </details>
 
-### When two blocks have one key
+### When two blocks have the same key
 
 A dictionary finds a block by its key alone. If two prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. In early 2025, vLLM still made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash.
 
@@ -375,7 +375,7 @@ print(block_keys(ANNA, 4, 0, weak_key) == block_keys(BEN, 4, 0, weak_key))
 
 # %% [markdown]
 """
-Ben's prompt is his four tokens and a question of five tokens, and it is cached. Now Anna asks the same question after her own four tokens. So her prompt has nine tokens. For how many of them does she read Ben's keys and values?
+Ben's prompt is his four tokens and a question of five tokens, and it is cached. Now Anna asks the same question after her own four tokens, so her prompt has nine tokens. For how many of them does she read Ben's keys and values?
 """
 
 # %%
@@ -397,7 +397,7 @@ Eight: the four that collide, and four of the question. The first keys are equal
 
 </details>
 
-There are three ways to prevent this. Use a hash for which nobody can build a collision. Start the chain with a secret seed, so nobody can prepare a collision. Or compare the tokens of each hit, as {{engines nano-vllm-compare|nano-vllm does}}. `HashBlockCache` does so with any hash except SHA-256, unless `verify=` says otherwise. With the next hash, all blocks at the same depth have the same key.
+There are three ways to prevent this: use a hash function for which nobody can build a collision; start the chain with a secret seed, so nobody can prepare one; or compare the tokens of each hit, as {{engines nano-vllm-compare|nano-vllm does}}. `HashBlockCache` compares them unless the hash is SHA-256 or `verify=` says otherwise. With the next hash function, all blocks at the same depth have the same key.
 """
 
 
@@ -416,7 +416,7 @@ for verify in (False, True):
 """
 ## Play
 
-Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point to the blocks that will go.
+Here are five prompts, and room for six blocks of two tokens. Before prompts 4 and 5 begin, point to the blocks that will be evicted.
 """
 
 # %%
@@ -436,7 +436,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. The prompts arrive one after another, nothing is evicted, only whole blocks hit, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the help desk's prompts. Which size would you choose?
+Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. The prompts arrive one after another, nothing is evicted, only full blocks can be hits, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the help desk's prompts. Which size would you choose?
 """
 
 
@@ -472,7 +472,7 @@ def hit_tokens(prompts, size):
 
 #### 10.6 Bug hunt: fix it in one line
 
-Suppose `take` is lazy: it sets a block's key to `None`, but leaves the old entry in the table. Then the table may lead to a block that holds something else by now. nano-vllm had a bug of this kind: {{engines nano-vllm-163}}. The lookup below does not notice. Change one line of it.
+Suppose `take` is lazy: it sets a block's key to `None`, but leaves the old entry in the table. Then the table may lead to a block that now holds something else. nano-vllm had a bug of this kind: {{engines nano-vllm-163}}. The lookup below does not notice. Change one line so that it does.
 """
 
 
@@ -523,11 +523,11 @@ pool, prompt = BlockPool(64), list(b"The PIN is: 7351. Thank you!")
 pool.give_back(open_request(pool, prompt, 4)[0])
 # here the server gets new weights
 stale = open_request(pool, prompt, 4)[1]
-f"{stale} blocks hold keys and values of the old weights, and are hits"
+f"{stale} hits, all on keys and values of the old weights"
 
 # %% [markdown]
 """
-By default, SGLang {{engines sglang-flush-weights}} after an update, and vLLM {{engines vllm-clear-weights}} when it pauses for one. With the version of the weights in the seed, nothing needs to be cleared, because new requests never hit the old blocks. Write `versioned(seed, version)`, which returns a seed with a version in it, as bytes. `seed` may be any bytes, and `version` counts the updates from 0. Equal pairs must give equal bytes, and different pairs different bytes. In 10.4, a separator between the parts was not enough. Is it enough here?
+By default, SGLang {{engines sglang-flush-weights}} after an update, and vLLM {{engines vllm-clear-weights}} when it pauses for one. With the version of the weights in the seed, nothing needs to be cleared, because new requests never hit the old blocks. Write `versioned(seed, version)`, which returns a seed with the version in it, as bytes. `seed` may be any bytes, and `version` counts the updates from 0. Equal pairs must give equal bytes, and different pairs different bytes. In 10.4, a separator between the parts was not enough. Is it enough here?
 """
 
 
@@ -553,7 +553,7 @@ def versioned(seed, version):
     return seed + b"@%d" % version
 ```
 
-It is enough, because a number never contains an `@`: whatever is in the seed, the version begins after the last one. (A request that is running during the update keeps the seed that it started with.)
+It is enough, because a number never contains an `@`: whatever is in the seed, the version begins after the last one. (A request that runs during the update keeps the seed that it started with.)
 
 </details>
 
@@ -576,7 +576,7 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-With pages of 4, the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64, the numbers are close, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures lookups on your machine, so its output is not stored.
+With pages of 4, the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64, the two numbers are close, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures lookups on your machine, so its output is not stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -599,11 +599,11 @@ There is also a new invariant at risk: all blocks before a cached block must be 
 
 {{engines 10|the hash; a collision; `seed_of`}}
 
-vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. In models with recurrent layers, it {{engines vllm-partial}} since 2026.
+vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. Since 2026, vLLM {{engines vllm-partial}} in models with recurrent layers.
 
 ## Recap
 
-A block's key is a hash of its tokens and of the key before it, so one dictionary finds any prefix, and the key means the same on every machine. The queue of unused blocks is the order of eviction, so the end of a prompt must be given back first. The hash must be strong, because a forged key gives away keys and values, and the seed must be secret, because a key that everybody can make gives away what others have asked.
+A block's key is a hash of its tokens and of the key before it, so one dictionary finds any prefix, and the key means the same on every machine. The queue of unused blocks sets the order of eviction, so the end of a prompt must be given back first. The hash must be strong, because a forged key gives away keys and values, and the seed must be secret, because a key that anybody can make reveals what others have asked.
 
 **Check yourself**
 
@@ -617,7 +617,7 @@ A block's key is a hash of its tokens and of the key before it, so one dictionar
 1. It takes three pages. Two of them are full and have a key.
 2. It can never be hit, so nothing is lost when it is taken.
 3. Each key is made from the key before it, so the salt affects all of them.
-4. It may find the room in the match itself, and evict it.
+4. It may evict its own match to make room.
 
 </details>
 

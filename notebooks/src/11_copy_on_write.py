@@ -2,15 +2,15 @@
 """
 # 11 · What if two answers start the same and then diverge?
 
-By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt can have four answers, a search can follow several branches at once, and a wrong guess can be taken back, all with hardly any copying.
+In this chapter you write **copy on write** in four functions, about thirty lines in all. With it, one prompt can have four answers, a search can follow several branches at once, and a wrong guess can be taken back, all with hardly any copying.
 
 **After this chapter you will be able to** *share* pages that are still being written, *tell* which writes need a copy and which do not, and *take back* tokens without losing a page.
 
 {{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, beam search, speculative decoding, draft.
 
-**In this notebook already** `Pool` with `alloc` and `free` from chapter 02, and `common` from chapter 03 (your versions if they have passed, otherwise ours).
+**In this notebook already** `Pool` with `alloc` and `free` from chapter 02, and `common` from chapter 03 (yours if they have passed, otherwise the package's).
 
-Here is where we are going. Each row is a sequence, and each box is a page of three tokens. A square page is shared, and a round page has one owner. Step back and forth, and watch page 1.
+Here is where we are going. Each row is a sequence, and each box is a page of three tokens: square if it is shared, round if not. Step back and forth, and watch page 1.
 """
 
 # %%
@@ -30,7 +30,7 @@ play(steps, at=1)
 
 "Give me four versions of this email." That is one prompt with four answers. The prompt's keys and values should be computed once and stored once. So far we can do that only for full pages, because a page that is still being written belongs to one request.
 
-A **beam search** needs even more. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. Without sharing, the first to extend a beam could take it over, and every other one would have to copy the whole sequence. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
+A **beam search** needs even more. It follows a few sequences, the beams, at the same time. In each step it keeps the best few extensions, and often two of them extend *the same* beam. Without sharing, the first could take over that beam, but every other one would have to copy it. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
 """
 
 # %%
@@ -38,7 +38,7 @@ import random
 
 
 def parents_of_beams(steps, width):
-    """For each step, the old beam that each new one extends."""
+    """Return, for each step, the old beam that each new one extends."""
     chance = random.Random(11)
     return [[chance.randrange(width) for _ in range(width)] for _ in range(steps)]
 
@@ -46,7 +46,7 @@ def parents_of_beams(steps, width):
 copied = 0
 for step, parents in enumerate(parents_of_beams(100, 4)):
     copied += (len(parents) - len(set(parents))) * (1000 + step)
-print(f"{copied:,} tokens are copied: {copied // 400} for each of 400 that are written")
+print(f"{copied:,} tokens are copied: {copied // 400} for each of the 400 written")
 
 # %% [markdown]
 """
@@ -54,9 +54,9 @@ We want to turn one sequence into two without copying it, even if the two diverg
 
 ## Build it
 
-### Step 1: count the owners of a page
+### Step 1: count the users of a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class, except for the four functions that you will write. A `Branch` is one sequence. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
+In chapter 02 a page had one owner, which wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class, except for the four functions that you will write. A `Branch` is one sequence. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
 """
 
 # %%
@@ -64,11 +64,11 @@ source(Branch, SharedPages)
 
 # %% [markdown]
 """
-To **fork** a branch means to make a second one with the same tokens and the same pages. No value is copied. From then on each branch goes its own way, so a token that is appended to one list must not show up in the other.
+To **fork** a branch means to make a second one with the same tokens and pages, without copying any values. From then on, each branch goes its own way, so a token appended to one must not show up in the other.
 
 Your four functions may use these names:
 
-| name | what it is |
+| name | what it is or returns |
 |---|---|
 | `branch.tokens`, `branch.pages` | lists of its tokens and of the numbers of its pages |
 | `branch.draft_from` | how many tokens come before its draft, or `None` if it has no draft |
@@ -131,13 +131,13 @@ Eight. All three branches share the full page, but each has its own page for its
 
 ### Step 2: the last branch frees the page
 
-Now let `a` be forked into `b` and `c`. When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and when the last reference goes, the page is freed.
+Suppose `b` and `c` are forked from `a`. When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and when the last reference goes, the page is freed.
 
 The class also remembers the full pages, so `attach` can find them by their tokens, as in chapter 10. A freed page will soon hold something else, so `attach` must no longer find it.
 
 #### 11.2 You write: `drop_pages` (10 minutes)
 
-A branch releases the list `pages`. Pages that are in no other branch are forgotten and go back to the pool, and the others can still be found. Don't change the list itself.
+A branch releases the pages in the list `pages`. Forget those that are in no other branch and give them back to the pool; the others must still be found. Don't change the list.
 
 *Test it first* (optional, 5 minutes): who else has the page, can it still be found, and is it back in the pool?
 """
@@ -150,7 +150,7 @@ def test_drop_pages(drop_pages):
     cache.attach("a", [])
     cache.append("a", [1, 2, 3], [1, 2, 3])
     cache.fork("a", "b")
-    raise NotImplementedError  # `assert` what must be true when a branch has dropped
+    raise NotImplementedError  # drop pages, then `assert` what must be true
 
 
 catch("11.2 drop_pages", test_drop_pages)
@@ -158,7 +158,7 @@ catch("11.2 drop_pages", test_drop_pages)
 
 # %%
 def drop_pages(cache, pages):
-    """A branch releases `pages`; free the ones that no branch has any more."""
+    """Release `pages` of one branch; free those that no branch has anymore."""
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
@@ -166,7 +166,7 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
-Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`, and each time a new branch looks for the first page.
+Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`, and after each, a new branch looks for the first page.
 """
 
 # %%
@@ -185,9 +185,9 @@ Now `b` gets a fourth token. Its place is the second half of page 1, which is al
 
 #### 11.3 You write: `own_pages` (20 minutes)
 
-`branch` is about to get `count` more tokens; `count` may be 0. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`, and new pages come after the pages that are there. If there is not enough room for everything, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards and writes their values.
+`branch` is about to get `count` more tokens; `count` may be 0. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`, and new pages are added at the end. If there is too little room, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards and writes their values.
 
-Copy the values into a new list. Two names for one list are an **alias**: a change made through one is visible through the other.
+Copy the values into a new list. A second name for the same list is an **alias**: a change made through one is visible through the other.
 """
 
 
@@ -224,7 +224,7 @@ Two. Once `b` and `c` have their copies, only `a` is left on page 1, so it can w
 
 ### Step 4: a beam search
 
-Beam search needs nothing more. At each step, fork the beams that the winners extend, end all the old beams, and append a token to each new one. Here are two beams and four steps. In step 2 both winners extend `1y`, so `1x` ends, and its page is freed.
+Beam search needs no new functions. In each step, the best extensions fork the beams that they extend, all old beams end, and a token is appended to each new one. Here are two beams and four steps. In step 2, both new beams extend `1y`, so `1x` ends and its last page is freed.
 """
 
 
@@ -251,11 +251,11 @@ play(steps, at=1)
 """
 ### Step 5: take a guess back
 
-A step of the model reads nearly all its weights, whether it computes one token or ten (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep the ones that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few tokens are correct and stay, and the rest is dropped.
+A step of the model reads nearly all its weights, whether it computes one token or ten (chapter 08). So guess the next few tokens, let the model check them all in one step, and keep those that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the tokens before the first wrong one stay, and the rest is dropped.
 
 #### 11.4 You write: `settle_draft` (10 minutes)
 
-`branch` has a draft. Keep its first `num_right` tokens, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released, with your `drop_pages`. Afterwards there is no draft.
+`branch` has a draft, which begins after the first `branch.draft_from` tokens. Keep the first `num_right` tokens of the draft, and drop the rest. Release pages that have no token left, with your `drop_pages`. Afterwards, there is no draft.
 """
 
 
@@ -269,7 +269,7 @@ settle_draft = check("11.4 settle_draft", settle_draft)
 
 # %% [markdown]
 """
-Pages have two tokens, and branch `a` has three. Branch `b` is forked from it and drafts six more, but only the first of them is correct. How many pages go back to the pool when the draft is settled?
+Pages hold two tokens, and branch `a` has three. Branch `b` is forked from it and drafts six more, but only the first of them is correct. How many pages go back to the pool when the draft is settled?
 """
 
 # %%
@@ -290,7 +290,7 @@ Three. With the draft, `b` has nine tokens in five pages, and it keeps four toke
 
 </details>
 
-The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that it continues as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the correct guesses, which `common` from chapter 03 counts, and generates one more token.
+The simplest source of guesses is the text itself: find its last two tokens at an earlier place, and guess that the text continues as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the correct guesses, which `common` from chapter 03 counts, and generates one more token.
 """
 
 
@@ -320,11 +320,11 @@ for most in (0, 2, 4, 8):
 
 # %% [markdown]
 """
-For this text, eight guesses per step save no more steps than four. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
+For this text, eight guesses per step save no more steps than four. A wrong guess costs only the work that was done on it. The package's `Engine` from chapter 08 drafts this way with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
-`CopyOnWrite` is this class with error messages and a `check()`. Its values may be any objects, or rows of tensors in a `KVStore`. In a thousand random steps, it has the same values in every sequence as your class, and in the end the same number of free pages.
+`CopyOnWrite` is this class with error messages and a `check()`. Its values may be any objects, or rows of tensors in a `KVStore`. After each of 1,000 random steps, it has the same values in every sequence as your class, and in the end the same number of free pages.
 """
 
 
@@ -342,15 +342,15 @@ for cache in (own, theirs):
     cache.attach("first", [])
 for step in range(1000):
     name = chance.choice(theirs.names())
-    for verb, *given in some_acts(chance, theirs.names(), step):
+    for method, *given in some_acts(chance, theirs.names(), step):
         for cache in (own, theirs):
-            getattr(cache, verb)(name, *given)
+            getattr(cache, method)(name, *given)
     assert all(own.get(each) == theirs.get(each) for each in theirs.names())
 print(f"equal in 1000 steps; pages free: {own.pool.num_free}, {theirs.pool.num_free}")
 
 # %% [markdown]
 """
-The package's class can do more. Its `write` changes tokens in the *middle* of a sequence and copies only the shared pages that it touches. The later values were computed for other tokens, so from there on, nobody else can find the pages of `b`.
+The package's class can do more. Its `write` changes tokens in the *middle* of a sequence and copies only the shared pages that it touches. Here `b` gets a new third token. Its later values were computed after the old one, so no other sequence can find its pages from there on.
 """
 
 # %%
@@ -362,7 +362,7 @@ draw(cache)
 
 # %% [markdown]
 """
-Its `attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), and its pages are shared, or sharing is *discovered*: every full page can be found. Each way can be switched off, and here discovery is off. Pages have four tokens, and both sequences start with the same eight. If the first six are declared a prefix, how many tokens of the second sequence are found?
+`CopyOnWrite.attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), whose full pages can be found, or sharing is *discovered*: every full page can be found. Each way can be switched off, and here discovery is off. Pages hold four tokens, and both sequences begin with the same eight. If the first six are declared a prefix, how many tokens of the second sequence are found?
 """
 
 # %%
@@ -378,17 +378,17 @@ fold("11.d", found, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four. Only whole pages are found, and the second page has two tokens that nobody declared. They may be private, so this page is not shared.
+Four. Only full pages are found, and the second page has two tokens that nobody declared. They may be private, so this page is not shared.
 
 </details>
 
 ### What went wrong elsewhere
 
-This chapter is modeled on a small library, [llm-rag-ds-optimizer](https://github.com/CarGDev/llm-rag-ds-optimizer), and two of its mistakes are easy to make. Its `attach` takes fresh pages for the whole sequence *before* it finds that some can be shared, and never frees those that it doesn't need: see {{engines llmds-leak}}. Your `attach` looks for known pages first. And a freed page {{engines llmds-map|stays in its map of prefixes}}, so it can be offered to another sequence after somebody has overwritten it. Only {{engines llmds-compare|a comparison of all values}} catches that. Your `drop_pages` calls `forget` instead.
+This chapter is modeled on a small library, [llm-rag-ds-optimizer](https://github.com/CarGDev/llm-rag-ds-optimizer), and two of its mistakes are easy to make. Its `attach` takes fresh pages for the whole sequence *before* it finds that some can be shared, and never frees those that it doesn't need: see {{engines llmds-leak}}. This chapter's `attach` looks for known pages first. And a freed page {{engines llmds-map|stays in its map of prefixes}}, so it can be offered to another sequence after somebody has overwritten it. Only {{engines llmds-compare|a comparison of all values}} would catch that. Your `drop_pages` calls `forget` instead.
 
 ## Play
 
-Here are three answers to one prompt. Before each step, say how many pages will be free and which pages will be shared.
+Here are three answers to one prompt. Before each step, say how many pages will be free and which will be shared.
 """
 
 # %%
@@ -397,10 +397,10 @@ cache.attach("a", [1, 2, 3, 4, 5, 6], "please")
 acts = [("fork", "a", "b"), ("fork", "a", "c"), ("append", "b", [7, 8], "no"),
         ("append", "c", [7, 8, 9], "yes"), ("draft", "a", [7, 8, 9, 10, 11], "maybe"),
         ("detach", "c"), ("settle", "a", 1), ("detach", "a")]  # fmt: skip
-for verb, *given in acts:
-    words = " ".join(map(str, (verb, *given)))
+for method, *given in acts:
+    words = " ".join(map(str, (method, *given)))
     steps.append((f"before {words}", draw(cache)))
-    getattr(cache, verb)(*given)
+    getattr(cache, method)(*given)
     steps.append((f"after {words}", draw(cache)))
 play(steps)
 
@@ -442,7 +442,7 @@ def pages_of_answers(prompt, answers, size):
 
 #### 11.6 Bug hunt: which of these three?
 
-Here are three versions of `drop_pages`. Two of them work, and one leaves something in the map. Find it by reading, and then prove it. Your function receives a desk, which has two pages of two tokens for each version. `attach(version, name, tokens)` starts a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
+Here are three versions of `drop_pages`. Two of them work, but one leaves a freed page in `known`. Find it by reading, and then prove it. Your function receives a `desk`, which has two pages of two tokens for each version. `attach(version, name, tokens)` starts a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns tokens other than those passed in.
 """
 
 # %%
@@ -480,7 +480,7 @@ def calls_that_expose_it(desk):
 
 ## What it cost
 
-First, the beams from the beginning, now with your functions. A beam whose last page differs from its parent's has copied that page.
+Here are the beams from the beginning again, now with your functions. If a beam's last page is not its parent's, the tokens in it were copied.
 """
 
 # %%
@@ -499,7 +499,7 @@ print(f"{moved:,} tokens are copied instead of {copied:,}")
 
 # %% [markdown]
 """
-A fork copies no values, however long the sequence is, and an append copies at most one page. The price is one number per page. `CopyOnWrite` also keeps a 32-byte key, as in chapter 10, and the tokens of each full page that can be found.
+A fork copies no values, however long the sequence is, and an append copies at most one page. The price is one number per page. For each full page that can be found, `CopyOnWrite` also keeps its tokens and a 32-byte key, as in chapter 10.
 
 But how good is it as a *prefix cache*? Two hundred prompts arrive one after another, all with the same 1,000 tokens of instructions. If each ends before the next arrives, how many tokens are found in all?
 """
@@ -542,11 +542,11 @@ None. A page can be found only as long as some sequence has it. With two at a ti
 
 {{engines 11|`own_pages`; `settle_draft`}}
 
-The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds the full blocks that they share. vLLM copies a block when a cache hit ends inside it, which {{engines vllm-partial-hit|a change of 2026}} allows for models that mix attention and Mamba layers. It does so even if no other request has the block; {{engines vllm-cow-always|a proposal of August 2026}} would write to the original then, as your `own_pages` does.
+The paper that introduced vLLM's pages (see below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds the full blocks that they share. vLLM copies a block when a cache hit ends inside it, which {{engines vllm-partial-hit|a change of 2026}} allows for models that mix attention and Mamba layers. It does so even if no other request has the block; with {{engines vllm-cow-always|a proposal of August 2026}}, it would write to the original instead, as your `own_pages` does.
 
 ## Recap
 
-If we count the sequences that have each page, any sequence can be forked without a copy, and the last one to release a page frees it. Only a shared page that is not full is copied, right before the first write to it, and the step that can fail comes before any change. A draft cannot be found by others and is cut off at its first wrong token.
+If we count the sequences that have each page, any sequence can be forked without a copy, and the last one to release a page frees it. Only a shared page that is not full is copied, right before the first write to it, and the allocation, which can fail, comes before any change. A draft cannot be found by others and is cut off at its first wrong token.
 
 **Check yourself**
 
