@@ -110,7 +110,7 @@ def pages_of(tokens, size):
 
 # %% 4.4 split
 def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
+    """Cut `node` after `at` tokens; return the upper node, which has the same locks."""
     upper = Node(node.tokens[:at], node.slots[:at], node.parent)
     upper.parent.children[upper.tokens[0]] = upper
     node.tokens, node.slots = node.tokens[at:], node.slots[at:]

@@ -212,7 +212,7 @@ def touch(ring, node):
 
 # %% 5.4 evict
 def evict(cache, num_pages):
-    """Remove the oldest leaves, `num_pages` pages or more in all; return the pages."""
+    """Remove the oldest leaves, at least `num_pages` pages in all; return the pages."""
     freed = []
     while len(freed) < num_pages and cache.ring.newer is not cache.ring:
         leaf = cache.ring.newer

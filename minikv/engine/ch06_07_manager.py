@@ -71,14 +71,14 @@ from minikv.engine.shells import ManagerShell, SequenceShell
 
 
 class Sequence(SequenceShell):
-    """A request: its tokens, and the row of pages in which their keys and values lie."""
+    """A request: its tokens and the row of pages that hold their keys and values."""
 
     def __init__(self, tokens, namespace=None):
         super().__init__()
         self.tokens, self.namespace = pack(tokens), namespace
         self.row = []  # the page of each run of tokens: first the cache's, then its own
         self.handle = None  # its lock on the cache's pages
-        self.shared = 0  # how many tokens lie in the cache's pages
+        self.shared = 0  # how many tokens are in the cache's pages
         self.computed = 0  # how many tokens have keys and values
 
 
@@ -154,7 +154,7 @@ def checkpoint(manager, sequence):
 
 # %% given 7
 def release(manager, sequence):
-    """The one way out: give back the lock and every page of its own, each once."""
+    """Give back the lock and every page of the request's own, exactly once."""
     manager.running.remove(sequence)
     manager.pool.free(sequence.row[sequence.shared // manager.page_size :])
     manager.cache.unlock(sequence.handle)
@@ -162,7 +162,7 @@ def release(manager, sequence):
 
 # %% given 7
 def extend(manager, sequence, tokens):
-    """Put `tokens` after those of the sequence; allocate the pages that they need."""
+    """Append `tokens` to the sequence; allocate the pages that they need."""
     longer = sequence.tokens + tokens
     needed = manager.pages_for(len(longer)) - len(sequence.row)
     manager.make_room(needed)
@@ -182,7 +182,7 @@ def truncate(manager, sequence, length):
 
 # %% 7.3 owners
 def owners(manager):
-    """Return for each page the list of its owners: one each, if all is well."""
+    """Return the list of owners of each page: one per page if all is well."""
     found = [[] for _ in range(manager.num_pages)]
     for page in range(manager.num_pages):
         if manager.pool.is_free(page):

@@ -2,15 +2,15 @@
 """
 # 04 · What must not be evicted now?
 
-Your tree from chapter 03 lends the same slots to many readers and doesn't know any of them. In this chapter it learns which prefixes are being read, so it can keep their slots until the answer is finished. You will write seven functions, about forty-five lines, and add one line to your `split`.
+Your tree from chapter 03 lends the same slots to many readers but knows none of them. In this chapter, it learns which prefixes are being read and keeps their slots until the answers are finished. You will write seven functions, about forty-five lines, and add one line to your `split`.
 
 **After this chapter you will be able to** *protect* a prefix while somebody reads it, *keep* two sizes exact without recounting them, and *admit* a request only when there is room for it.
 
 {{time}} **Needs** chapters 02 and 03. **New words** lock, handle, reference count, evictable, protected.
 
-From here on, `RadixCache` is no longer the package's class but a smaller one with the same name, built from *your* functions of chapters 02 and 03. The set-up cell has defined it, with your `Pool` and the package's errors. It evicts with the package's code until you write your own in chapter 05.
+From here on, `RadixCache` is a smaller class than the package's, built on *your* functions from chapters 02 and 03. The set-up cell has defined it, along with your `Pool` and the error classes. Until you write your own `evict` in chapter 05, it uses the package's.
 
-Here is where we are going. Anna's prompt is locked, Ben's shares its beginning, and twice we evict everything that can be evicted. Run the cell to step through it.
+Here is where we are going. Anna's prompt is locked, Ben's begins with the same tokens, and everything that can be evicted is evicted twice. Run the cell to step through the film.
 """
 
 # %%
@@ -31,12 +31,12 @@ film.player(still=7)
 """
 ## The problem
 
-The model is answering Anna, token by token. For each token, attention reads the keys and values of her whole prompt. Between two tokens the engine serves another request, which takes the slots that the tree has for it, evicts when slots run short, and caches the rest.
+The model is answering Anna. For each token, attention reads the keys and values of her whole prompt. Between two tokens, the engine serves another request: it uses the slots that the tree already has, evicts when free slots run short, and caches the new tokens.
 """
 
 
 # %%
-def serve_carelessly(cache, pool, prompt):
+def serve_without_locks(cache, pool, prompt):
     found = cache.match_prefix(prompt)
     needed = len(prompt) - found.length
     pool.free(cache.evict(max(0, needed - pool.num_free)))
@@ -51,7 +51,7 @@ def desk_prompt(name):
 
 # %% [markdown]
 """
-A *canary* watches Anna's slots. It remembers what was computed into each slot, and raises an error when a read finds something else there.
+A *canary* remembers which token was computed into each slot and raises an error when a read finds a different one there.
 """
 
 # %%
@@ -59,9 +59,9 @@ from minikv import Canary, InvariantError, Ledger
 
 cache, pool, wrong = RadixCache(), Pool(200), []
 with Canary(cache) as canary:
-    slots = serve_carelessly(cache, pool, desk_prompt("Anna"))
+    slots = serve_without_locks(cache, pool, desk_prompt("Anna"))
     for other in range(1, 31):
-        serve_carelessly(cache, pool, desk_prompt(other))
+        serve_without_locks(cache, pool, desk_prompt(other))
         try:
             canary.read(desk_prompt("Anna"), slots)
         except InvariantError:
@@ -70,9 +70,9 @@ print(f"{len(wrong)} of Anna's 30 reads are wrong, the first after reader {wrong
 
 # %% [markdown]
 """
-Without the canary, Anna would just get a strange answer.
+Without the canary, Anna would get a strange answer.
 
-It doesn't even take a second reader. A pool of eight slots holds the six tokens `1 3 6 7 9 77`. The next prompt shares the first four of them and continues with *five* of its own. That makes nine tokens for eight slots. Is this prompt served or refused?
+A pool of eight slots holds the six tokens `1 3 6 7 9 77`. The next prompt begins with the first four of them and continues with *five* of its own, so it has nine tokens for eight slots. Is this prompt served or refused?
 """
 
 # %%
@@ -81,16 +81,16 @@ guess("4.a", 'is the prompt of nine tokens "served" or "refused"?', None)
 
 # %%
 cache, pool = RadixCache(), Pool(8)
-serve_carelessly(cache, pool, [1, 3, 6, 7, 9, 77])
+serve_without_locks(cache, pool, [1, 3, 6, 7, 9, 77])
 longer = [1, 3, 6, 7, 87, 66, 55, 44, 33]
-slots = serve_carelessly(cache, pool, longer)
+slots = serve_without_locks(cache, pool, longer)
 fold("4.a", "served" if len(slots) == len(longer) else "refused", f"in slots {slots}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Slots 0, 1 and 2 appear twice. Five slots were needed and two were free, so three had to be evicted. The tail `9 77` went first, and then the prefix that had *just been matched*. Its slots came straight back as room for the new tokens.
+Slots 0, 1, and 2 appear twice. Five slots were needed and two were free, so three had to be evicted. The tail `9 77` went first, and then the prefix that had *just been matched*. Its slots were handed straight back for the new tokens.
 
 </details>
 
@@ -98,7 +98,7 @@ Slots 0, 1 and 2 appear twice. Five slots were needed and two were free, so thre
 
 ### Step 1: say who is reading
 
-A **lock** says that somebody is reading a prefix. It covers the whole path from the root to the node where the prefix ends. `match_prefix` and `insert` return a **handle**, an object that remembers this node, and you pass the handle to `cache.lock` and `cache.unlock`. Tokens under a lock are **protected**; all others are **evictable**. The cache keeps both sizes, because the next request needs to know how much room there is.
+A **lock** says that somebody is reading a prefix. `match_prefix` and `insert` return a **handle**, an object that remembers the node where a prefix ends, and you pass the handle to `cache.lock` and `cache.unlock`. Tokens under a lock are **protected**; all others are **evictable**. The cache keeps track of both sizes, because the next request needs to know how much room there is.
 
 Two methods of `RadixCache` move the tokens of *one node* from one size to the other. (Chapter 05 explains `link` and `unlink`, which keep the eviction order.)
 """
@@ -108,9 +108,9 @@ source(RadixCache.protect, RadixCache.expose)
 
 # %% [markdown]
 """
-### Step 2: lock the path, and unlock it
+### Step 2: lock and unlock
 
-Why the whole path? Anna's prompt is `1 2 3 4 5`, and `1 2 3 7` is cached too, so the edges are `1 2 3`, then `4 5` and `7`. We lock only her last node, `4 5`, and evict everything that can be evicted. How many of Anna's five tokens does a match find afterwards?
+Which nodes should a lock cover? Anna's prompt is `1 2 3 4 5`, and `1 2 3 7` is cached, too, so the edges are `1 2 3`, then `4 5` and `7`. We lock only her last node, `4 5`. Then `evict`, which looks at nothing but locks, removes each node that has none, with or without children. How many of Anna's five tokens does a match find afterwards?
 """
 
 # %%
@@ -130,15 +130,15 @@ fold("4.b", length, before, f"slots {slots} were evicted")
 """
 <details><summary>Why</summary>
 
-The beginning of her prompt was not locked, so it is gone. No walk can reach the rest, and its two slots are lost for everyone. (The same would happen in an early cache of AstrAI, whose {{engines astrai-pin}} counted only the last node.)
+The beginning of her prompt was not locked, so it is gone. No walk can reach the rest, and its two slots are lost for everyone. (The same would happen in an early cache of AstrAI, whose {{engines astrai-pin}} counted only the last node.) If `evict` checked for children, a match would still find all five. Once a lock covers the path, no check is needed.
 
 </details>
 
-Each node has a **reference count**, `node.locks`: the number of locks that pass through it, at first 0. A lock adds one to *every* node on the path. The two sizes are never recounted. They change only when a count goes from 0 to 1 or back to 0, and your functions tell the cache when that happens.
+So a lock covers the whole path from the root to the end of the prefix. Each node has a **reference count**, `node.locks`: the number of locks that pass through it, at first 0. The two sizes are never recounted. They change only when a count goes from 0 to 1 or back to 0, and your functions tell the cache when that happens.
 
 #### 4.1 You write: `lock` (5 minutes)
 
-Add one to `node.locks`, for `node` and for every node above it except the root. Call `cache.protect(...)` on each node whose count has just become 1. As in chapter 03, use a loop: paths can be long.
+Add one to the `locks` of `node` and of every node above it except the root. Call `cache.protect(...)` on each node whose count has just become 1. Use a loop: paths can be long.
 """
 
 
@@ -154,7 +154,7 @@ lock = check("4.1 lock", lock)
 """
 #### 4.2 You write: `unlock` (5 minutes)
 
-Undo what `lock` did: take one from the count of each node on the path, and call `cache.expose(...)` on each node whose count has just become 0. A count below 0 means that somebody else made a mistake. Don't hide it: keep counting, and expose nothing.
+Undo what `lock` did: take one from the count of each node on the path, and call `cache.expose(...)` on each node whose count has just become 0. A count below 0 means that somebody else made a mistake. Raise no error and don't stop at 0: keep counting, and expose nothing.
 """
 
 
@@ -168,7 +168,7 @@ unlock = check("4.2 unlock", unlock)
 
 # %% [markdown]
 """
-Two prompts share three tokens. Anna locks her five, then Ben locks his six, and then Anna unlocks. How many tokens are protected after each of these steps?
+Two prompts begin with the same three tokens. Anna locks her five tokens, then Ben locks his six, and then Anna unlocks hers. How many tokens are protected after each of these steps?
 """
 
 # %%
@@ -187,15 +187,15 @@ fold("4.c", protected, draw(cache))
 """
 <details><summary>Why</summary>
 
-A size counts each token once, so Ben's lock adds only three, and Anna's unlock releases only the two that nobody else reads. While both were reading, the count of `1 2 3` was 2. A flag isn't enough: the first reader to leave would unlock it for everyone.
+A size counts each token once, so Ben's lock adds only three, and Anna's unlock releases only the two that nobody else reads. While both were reading, the count of `1 2 3` was 2. A flag would not be enough, because the first reader to leave would clear it for everyone.
 
 </details>
 
-How do you know that the two sizes are correct? Count again, the slow way. From now on, `cache.check()` compares the sizes with your `recount`.
+Are the two sizes correct? Count again, the slow way. From now on, `cache.check()` compares the sizes with your `recount`.
 
 #### 4.3 You write: `recount` (10 minutes)
 
-Visit every node below `root`. Its tokens are protected if `node.locks` is above 0, and evictable otherwise. Return two numbers, the evictable tokens first. Keep a list of the nodes that you still have to visit: a function that calls itself stops working on long paths.
+Visit every node below `root`. The tokens of a node are protected if `node.locks` is above 0, and evictable otherwise. Return both numbers, the evictable tokens first. Keep a list of the nodes still to visit: a function that calls itself fails on long paths.
 """
 
 
@@ -215,7 +215,7 @@ print(f"recounted: evictable={evictable}, protected={protected}; {cache}")
 """
 ### Step 3: a split under a lock
 
-Anna holds `1 2 3 4 5`, one edge with a count of 1. Ben only *looks up* `1 2 9`, which cuts the edge after two tokens, so a new node appears in the middle of Anna's path. The `split` of chapter 03 gives it a count of 0. Then Anna unlocks, and nobody is reading anymore. How many of the five tokens can be evicted now?
+Anna holds `1 2 3 4 5`, one edge with a count of 1. Ben only *looks up* `1 2 9`, which cuts the edge after two tokens, so a new node appears in the middle of Anna's path. The `split` from chapter 03 gives this node a count of 0. Then Anna unlocks. How many of the five tokens can be evicted now?
 """
 
 
@@ -235,14 +235,14 @@ guess("4.d", "how many of the five tokens can be evicted now?", None)
 from minikv.course.pieces import accepted
 
 cache = anna_reads(accepted("3.3", globals()))
-picture = draw(cache)
-fold("4.d", len(cache.evict(5)), picture, cache)
+freed = len(cache.evict(5))
+fold("4.d", freed, draw(cache), cache)
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Anna's unlock walks the path as it is *now*, and takes one from the new node too: 0 became -1. Its count never went from 1 to 0, so its two tokens stay protected forever.
+Anna's unlock walks the path as it is *now*, so it also takes one from the new node, whose count goes from 0 to -1. Because this count never goes from 1 to 0, the node's two tokens stay protected forever.
 
 </details>
 
@@ -254,7 +254,7 @@ Copy your `split` from chapter 03 (`solution("3.3")` shows the package's), and g
 
 # %%
 def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
+    """Cut `node` after `at` tokens; return the upper node, which has the same locks."""
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
@@ -272,9 +272,9 @@ draw(anna_reads(split))
 """
 ### Step 4: lock, then look for room
 
-Back to the prompt that evicted its own prefix. The safe order is: match, lock, *then* look for room, evict, take slots. Why not look first?
+A careful request matches, locks, and only *then* looks for room, evicts, and takes slots. Why not look first?
 
-All six slots of a pool are cached: `1 3 6 7 9 77`. A prompt arrives that matches four of these tokens and needs four more slots. Before it locks its match, six tokens are evictable. How many are evictable afterwards?
+The six slots of a pool hold the cached tokens `1 3 6 7 9 77`. A prompt arrives that matches four of these tokens and needs four more slots. Before it locks its match, six tokens are evictable. How many are evictable afterwards?
 """
 
 # %%
@@ -290,11 +290,11 @@ fold("4.e", cache.evictable_size, draw(cache))
 """
 <details><summary>Why</summary>
 
-A request can't count its own prefix as free space, so before the lock there only *seems* to be more room. A cached prefix always saves computing, but it saves room only if somebody else has locked it already.
+A request can't count its own prefix as free space, so before the lock there only *seems* to be more room. A cached prefix always saves computation, but it saves room only if somebody else has already locked it.
 
 </details>
 
-Pools hand out pages, while the cache measures lengths in tokens. In pages of four, a prompt of nine tokens takes three pages, the last one only partly filled. If four of its tokens are cached, it needs two more pages.
+Pools hand out pages, while the cache measures lengths in tokens. With pages of four tokens, a prompt of nine takes three pages, the last one partly filled. If four of its tokens are cached, it needs two more pages.
 
 #### 4.5 You write: `pages_needed` (5 minutes)
 
@@ -312,7 +312,7 @@ pages_needed = check("4.5 pages_needed", pages_needed)
 
 # %% [markdown]
 """
-Now the request itself. You may call:
+Now you can admit a request. You may call:
 
 | call | what it does and returns | unit |
 |---|---|---|
@@ -324,10 +324,10 @@ Now the request itself. You may call:
 
 #### 4.6 You write: `admit` (15 minutes)
 
-1. Acquire everything that is cached of all tokens but the last. The last token is always computed, because the answer begins with its *logits*, the model's scores for the next token.
-2. If the free and the evictable pages together are too few, unlock, because a waiting request must not block others, and `raise OutOfPages(needed, free, evictable)`, three numbers of pages as they were before you unlocked.
-3. Otherwise evict only what is missing, if anything is, and free it into the pool.
-4. Return two things: the handle, and the pages that you took.
+1. Acquire the cached prefix of all tokens but the last. The last token is always computed, because the answer begins with its *logits*, the model's scores for the next token.
+2. If the free and the evictable pages together are too few, unlock, because a waiting request must not block others, and `raise OutOfPages(needed, free, evictable)`. Count all three in pages and before you unlock.
+3. Otherwise, evict only as many pages as are missing, if any, and return them to the pool.
+4. Return the handle and the pages that you took.
 """
 
 
@@ -354,17 +354,15 @@ for prompt in ([1, 3, 6, 7, 87, 66, 55, 44], [1, 3, 6, 7, 87, 66]):
 
 # %% [markdown]
 """
-The refused prompt holds no lock, and the second one fits.
-
 ### Step 5: serve it
 
-Now you can write `serve_carelessly` again, without the mistake. Here a page is one token, so pages and slots are the same thing.
+Now you can rewrite `serve_without_locks`, this time with locks. Here a page holds one token, so pages and slots are the same thing.
 
 #### 4.7 You write: `serve` (10 minutes)
 
-1. Admit the prompt. If `admit` raises an error, let it through.
+1. Admit the prompt. If `admit` raises an error, don't catch it.
 2. Make the prompt's row, one list: the slots that were found (`found.slots`, an array), followed by the request's own.
-3. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache had already; free the request's own slots among those.
+3. Insert the prompt with this row. The insertion's `prefix_length` says how many tokens the cache already had; free the request's own slots for those tokens.
 4. Lock the whole prompt with `cache.acquire(prompt)`, unlock what `admit` locked, and return what `acquire` returned.
 """
 
@@ -379,7 +377,7 @@ serve = check("4.7 serve", serve)
 
 # %% [markdown]
 """
-Two watchers look at a day of `serve`. The canary knows what is *in* a slot. A *ledger* knows *whose* it is: after every operation it compares its records with the pool and the tree. We plant two mistakes: Anna's lock is given back while she is still reading, or a tidy reader frees its slots at the end, although they belong to the tree by then.
+The canary and a *ledger* watch a day of `serve`. The canary records what is *in* each slot. The ledger records *who owns* each slot, and after every operation it compares its records with the pool and the tree. We plant one mistake at a time: Anna's lock is given back while she is still reading, or a tidy reader ends by freeing its slots, which belong to the tree by then.
 """
 
 
@@ -411,11 +409,11 @@ for mistake in ("no mistake", "early unlock", "tidy reader"):
 
 # %% [markdown]
 """
-The early unlock breaks no rule of ownership, so only the canary sees it. The ledger catches the tidy reader at once and names both owners.
+The early unlock breaks no rule of ownership, so only the canary notices. The ledger catches the tidy reader at once and names both owners.
 
 ### Step 6: give back each lock once
 
-Anna holds `1 2 3 4 5`, and Ben holds its beginning, `1 2 3`. Ben's request is cancelled, and its lock is given back. A moment later it also finishes, and the lock is given back again. The engine keeps only counts, and stops with an error if one falls below zero. How many of Anna's five tokens are protected in the end?
+Anna holds `1 2 3 4 5`, and Ben holds its beginning, `1 2 3`. Ben's request is canceled, and its lock is given back. A moment later, the request also finishes, and the lock is given back again. Suppose the cache keeps only counts and raises an error if one falls below zero. How many of Anna's five tokens are protected in the end?
 """
 
 # %%
@@ -433,11 +431,11 @@ fold("4.f", cache.protected_size, draw(cache))
 """
 <details><summary>Why</summary>
 
-The count of `1 2 3` goes from 2 to 1 to 0, so there is no error: a count doesn't know whose locks it counts, and the second unlock took *Anna's* away. Only `4 5`, which is not on Ben's path, still has a count of 1.
+The count of `1 2 3` goes from 2 to 1 to 0, so there is no error: a count doesn't know whose locks it counts, and the second unlock takes *Anna's* away. Only `4 5`, which is not on Ben's path, still has a count of 1.
 
 </details>
 
-So your cache also keeps *receipts*, in a dictionary `held`: a handle, and how many locks it holds. `cache.lock` takes one, and `cache.unlock` has to give it back first:
+So your cache also keeps *receipts*: its dictionary `held` says how many locks each handle holds. `cache.lock` takes a receipt, and `cache.unlock` must first give one back:
 """
 
 # %%
@@ -445,13 +443,13 @@ source(RadixCache.lock, RadixCache.unlock)
 
 # %% [markdown]
 """
-`touch` belongs to chapter 05. `give_receipt_back` calls a function that you write.
+`touch` belongs to chapter 05. `give_receipt_back` calls your next function.
 
 #### 4.8 You write: `return_receipt` (5 minutes)
 
-If `handle` is not in `held`, raise the package's `LockError` with a sentence that says why. Otherwise take one from its count, and delete the handle when the count is 0.
+If `handle` is not in `held`, raise the package's `LockError` with a message that says why. Otherwise, take one from the handle's count, and delete the handle when the count is 0.
 
-*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails. Test the error's sentence, too.
+*Test it first* (optional, 5 minutes): to see that an error is raised, write a `try` with an `else` that fails. Test the error's message, too.
 """
 
 
@@ -489,7 +487,7 @@ for _ in range(2):
 """
 ## The same in `minikv`
 
-`minikv.RadixCache` agrees with your cache in a thousand rounds of insert, lock, unlock and evict, in every slot and in both sizes. (It also joins a node with its only child, so we evict everything or nothing.)
+In a thousand rounds of insert, lock, unlock, and evict, `minikv.RadixCache` agrees with your cache on every slot and both sizes. (It also merges a node with its only child, so each round evicts everything or nothing.)
 """
 
 # %%
@@ -520,7 +518,7 @@ playground(goal="protect more than half with two locks")
 
 # %% [markdown]
 """
-Here are eight slots, six of them in use. Lock something, and then insert a prompt that is refused, although it would fit into an empty pool.
+This pool has eight slots, six of them in use. Lock something, then insert a prompt that is refused, although it would fit into an empty pool.
 """
 
 # %%
@@ -532,7 +530,7 @@ playground(goal="make admit refuse a prompt that would fit")
 
 #### 4.9 Design: how many fit?
 
-Requests wait in line and are admitted from the front, until one does not fit. Write `how_many_fit(free, prefixes, waiting)`: how many are admitted? `free` slots are free, and `prefixes[i]` is the length of cached prefix `i`. The prefixes share nothing, and nobody has locked them yet. A request is a pair: the prefix it begins with (or `None`), and how many tokens of its own follow. It keeps everything locked.
+Requests wait in line and are admitted from the front until one does not fit. Write `how_many_fit(free, prefixes, waiting)`, which returns how many are admitted. There are `free` free slots, and `prefixes[i]` is the length of cached prefix `i`. The prefixes share nothing, and nobody has locked them yet. A request is a pair: the prefix it begins with (or `None`) and how many tokens of its own follow. An admitted request keeps everything locked.
 """
 
 
@@ -547,7 +545,7 @@ check("4.9 how_many_fit", how_many_fit)
 """
 <details><summary>Hint</summary>
 
-Room is everything that is free or evictable. How much of it does the first request with a prefix take away, and how much does the second?
+Room is everything that is free or evictable. How much of it does the first request with a prefix take away, and how much does the next one?
 
 </details>
 
@@ -568,7 +566,7 @@ def how_many_fit(free, prefixes, waiting):
 
 #### 4.10 Bug hunt: unlock without a receipt
 
-This cache keeps no receipt. To unlock, it looks the prompt up again, as {{engines astrai-release}} did in AstrAI's early cache. Your function gets such a cache. Write calls to its `insert`, `acquire` and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
+This cache keeps no receipt. To unlock, it looks the prompt up again, as {{engines astrai-release}} did in an early cache of AstrAI. Your function is given such a cache. Write calls to its `insert`, `acquire`, and `unlock` after which a count or the evictable size is wrong. Can you make it give back a lock that *another* request holds?
 """
 
 # %%
@@ -608,7 +606,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-A lock or an unlock takes one step per node on the path, as the match did. In return, `admit` doesn't have to count. What would a `recount` cost it, with a thousand cached prompts?
+A lock or an unlock takes one step per node on the path. That spares `admit` a `recount`, which would visit every node. Here are a thousand cached prompts:
 """
 
 # %%
@@ -622,7 +620,7 @@ print(f"on the path: {steps} nodes; to recount: {len(cache.nodes())} nodes")
 
 # %% [markdown]
 """
-The other price is worse: a forgotten lock is room that is lost forever. Suppose one request in twenty is cancelled, and the code for cancelled requests forgets to unlock. The pool has 5,000 slots, and there is never more than one reader.
+The other cost is worse: the room under a forgotten lock is lost forever. Suppose the code for canceled requests, one in twenty, forgets to unlock. The pool has 5,000 slots, and there is never more than one reader.
 """
 
 # %%
@@ -638,19 +636,19 @@ print(f"{cache}, and check() finds nothing wrong: {cache.check() is None}")
 
 # %% [markdown]
 """
-The tree can't tell a forgotten lock from a slow request. Receipts make sure that a lock is given back at most once; chapter 07 makes sure that it is given back at least once. The next chapter asks what should be evicted first.
+The tree can't tell a forgotten lock from a slow request. Receipts make sure that a lock is given back at most once; chapter 07 makes sure that it is given back at least once.
 
 ## In real engines
 
 {{engines 04|`lock`; lock, then look for room; one unlock too many}}
 
-The links to SGLang show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default. SGLang locks first, as you do; mini-sglang looks, locks, and looks again. vLLM and nano-vllm look first and lock later. They are just as safe, because they count a cached block that nobody holds as a block that the request needs. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back.
+The links to SGLang show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default. SGLang locks first, as you do; mini-sglang looks, locks, and looks again. {{engines vllm-room|vLLM}} and {{engines nano-vllm-room|nano-vllm}} look first and lock later. They are just as safe, because they count a cached block that nobody holds as one that the request needs. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back.
 
-One wrong line is enough to break a lock. In {{engines mini-sglang-46}} the handle named the root, so a lock protected nothing. Three days later, in {{engines mini-sglang-52}}, the loop moved to the parent first, so the last node was never locked.
+One wrong line is enough to break a lock. In mini-sglang, until {{engines mini-sglang-46|a fix in December 2025}}, a handle named the root, so a lock protected nothing. Until {{engines mini-sglang-52|another, three days later}}, the loop moved to the parent first, so the last node was never locked.
 
 ## Recap
 
-A lock adds one to the count of every node from a prompt's end up to the root, and the two sizes change only when a count leaves 0 or returns to it. A split gives the upper half the same count, and a handle can give back only the locks that it took. Lock first and then look for room, because a request can't count its own prefix as free space.
+A lock adds one to the count of every node on a prompt's path except the root, and the two sizes change only when a count leaves 0 or returns to it. A split gives the upper half the same count, and a handle can give back only the locks that it took. Lock first and then look for room, because a request can't count its own prefix as free space.
 
 **Check yourself**
 
@@ -662,7 +660,7 @@ A lock adds one to the count of every node from a prompt's end up to the root, a
 <details><summary>Answers</summary>
 
 1. An unlock of the lower half takes one from every node above it, including the new one.
-2. It is given back. A waiting request would protect tokens that running requests need room for.
+2. It must be given back. Otherwise, the waiting request would protect tokens whose room running requests need.
 3. The lower half. Every handle that ends there relies on it.
 4. The slot would be on the free list twice, and two requests would get the same slot.
 

@@ -2,13 +2,13 @@
 """
 # 05 · What goes first?
 
-In this chapter you write the part of a cache that decides what to forget: six short functions, about thirty lines in all. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million, and your engine in chapter 08 will evict with it.
+In this chapter you write the part of a cache that decides what to forget: six short functions, about thirty lines. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million, and your engine in chapter 08 will use it.
 
-**After this chapter you will be able to** *explain* which nodes of a tree can be evicted, *build* an eviction whose cost does not grow with the cache, and *predict* which prompt goes first.
+**After this chapter you will be able to** *explain* which nodes of a tree can be evicted, *build* an eviction routine whose cost does not grow with the cache, and *predict* which prompt goes first.
 
 {{time}} **Needs** chapters 02 to 04. **New words** victim, LRU, ring, logical clock.
 
-Here is where we are going. Three prompts are cached, one of them is locked, and the pool needs slots. Run the cell to step through it. Before each *evict*, say which box will go.
+Here is where we are going. Three prompts are cached, one of them is locked, and the pool needs slots. Run the cell to step through the film. Before each *evict*, say which box will go.
 """
 
 # %%
@@ -27,13 +27,13 @@ film.player(still=6)
 
 # %% [markdown]
 """
-The set-up cell has defined `Pool`, `Node` and `RadixCache`, which call your pieces of chapters 02 to 04, or the package's where yours are missing.
+The set-up cell has defined `Pool`, `Node`, and `RadixCache`, which call your functions from chapters 02 to 04, or the package's where yours are missing.
 
 ## The problem
 
-Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows which prompts will come next, so you guess: what has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
+Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest, you have to choose a **victim**. Nobody knows which prompts will come next, so you guess that what has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
 
-The obvious way is one list of all nodes: a node that is used moves to the end, and the first one is evicted. Let's try that on the trie from chapter 03. Each node is named by its prefix, so `(7, 1, 2)` is a child of `(7, 1)`.
+The obvious way is to keep one list of all nodes: a node that is used moves to the end, and the first one is evicted. Let's try that on the trie from chapter 03. Each node is named by its prefix, so `(7, 1, 2)` is a child of `(7, 1)`.
 """
 
 # %%
@@ -41,7 +41,7 @@ from collections import OrderedDict
 
 
 def trie_after(prompts, room):
-    """The nodes of a trie that are left if the least recently used one always goes."""
+    """The nodes left in a trie if the least recently used one is always evicted."""
     recent = OrderedDict()
     for tokens in prompts:
         for end in range(1, len(tokens) + 1):
@@ -54,7 +54,7 @@ def trie_after(prompts, room):
 
 # %% [markdown]
 """
-Fifty prompts of four tokens arrive. No two of them begin with the same token, and there is room for ten nodes. At the end ten nodes are left, and each of them holds a slot. A walk from the root finds a node only if every node above it is still there. How many of the ten can a walk still reach?
+Fifty prompts of four tokens arrive. No two of them begin with the same token, and there is room for ten nodes, each of which holds a slot. A walk from the root finds a node only if every node above it is still there. At the end, how many of the ten nodes can a walk still reach?
 """
 
 # %%
@@ -70,21 +70,21 @@ fold("5.a", len(reached), f"kept, but out of reach: {sorted({*nodes} - {*reached
 """
 <details><summary>Why</summary>
 
-A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end, and it goes first. The rest still holds its slots, but no walk will ever find it again.
+A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end, and goes first. The rest still holds its slots, but no walk will ever find it again.
 
 </details>
 
-Call such a node, kept but out of reach, a *ghost*. An early cache of AstrAI would leave ghosts: it kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, leaf or not. An evicted node even stayed linked to its parent, so a lookup that reached it {{engines astrai-keyerror|would end in a `KeyError`}}.
+Call such a node, kept but out of reach, a *ghost*. An early cache of AstrAI would leave ghosts: it kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest one, leaf or not. An evicted node even stayed linked to its parent, so a lookup that reached it {{engines astrai-keyerror|would end in a `KeyError`}}.
 
-So the first rule is: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and searching all its nodes takes longer the more it holds. We want to look at *one*.
+So the first rule is: **evict only leaves.** But how do you find the least recently used leaf? A full cache evicts all the time, and a search takes longer the more nodes there are. We want to look at *one*.
 
 ## Build it
 
 ### Step 1: keep the order
 
-You could store the time of its last use in each node. Two uses can get the same wall-clock time, so a counter that goes up by one with each use is better: a **logical clock**, as {{engines sglang-clock|in SGLang}}. But then the victim is the leaf with the smallest number, and you search again.
+You could store in each node the time when it was last used. Because two uses can get the same wall-clock time, a counter that goes up by one with each use is better: a **logical clock**, as {{engines sglang-clock|in SGLang}}. But to find the leaf with the smallest number, you would have to search again.
 
-So store the *order* instead. All nodes that may be evicted form a circle, the **ring**, from the least to the most recently used. Each node knows its two neighbors, `older` and `newer`. The ring object itself sits between the newest node and the oldest, and closes the circle.
+So store the *order* instead. All nodes that may be evicted form a circle, the **ring**, from the least to the most recently used. Each node knows its two neighbors, `older` and `newer`. The ring object sits between the newest node and the oldest and closes the circle.
 """
 
 # %%
@@ -92,7 +92,7 @@ source(Ring)
 
 # %% [markdown]
 """
-`first_wrong` calls a function of step 4. A node has the attributes that you know: `tokens` and `slots`, two lists; `parent`, which is `None` for the root; `children`, a dictionary with the first token of each child as its key; and `locks`. Two are new: `older` and `newer` are its neighbors in the ring, or the node itself if it is in no ring. Here is a ring of three nodes, drawn both ways:
+`first_wrong` calls a function from step 4. A node has the attributes that you know: `tokens` and `slots`, two lists; `parent`, which is `None` for the root; `children`, a dictionary with the first token of each child as its key; and `locks`. Two are new: `older` and `newer` are its neighbors in the ring, or the node itself if it is in no ring. Here is a ring of three nodes, drawn in both directions:
 """
 
 # %%
@@ -105,11 +105,11 @@ picture_of_ring(ring)
 
 # %% [markdown]
 """
-Node `[1]` is the least recently used and `[3]` the most. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back at the ring. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions.
+Node `[1]` is the least recently used and `[3]` the most. If you follow `newer` from the ring, you meet the oldest node first and the ring itself last. So `ring.newer` is the next victim, and `ring.older` is the node that was used last. An empty ring points at itself in both directions.
 
 #### 5.1 You write: `link` (5 minutes)
 
-Put `node`, which is in no ring yet, at the newest end, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it.
+Put `node`, which is in no ring yet, at the newest end, between the newest node and the ring itself. Four links have to be set: two from `node` and two to it.
 """
 
 
@@ -125,7 +125,7 @@ link = check("5.1 link", link)
 """
 #### 5.2 You write: `unlink` (5 minutes)
 
-When a request locks a node, the node must leave the ring at once, even from the middle. Make its two neighbors point at each other. Then let `node` point at itself in both directions, so that unlinking it a second time does nothing. Don't search: the node knows its neighbors. `check` counts the steps.
+When a request locks a node, the node must leave the ring at once, even from the middle. Make its two neighbors point at each other. Then let `node` point at itself in both directions, so unlinking it a second time does nothing. Don't search: the node knows its neighbors, and `check` counts the steps.
 
 *Test it first* (optional, 5 minutes): which links have to be right afterwards, and which nodes are easy to forget?
 """
@@ -153,7 +153,7 @@ unlink = check("5.2 unlink", unlink)
 
 # %% [markdown]
 """
-What if you skip the `unlink`? Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring. If you follow `newer` once around from the ring, how many nodes do you meet?
+What if you skip the `unlink`? Nodes `[1]`, `[2]`, and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring. How many nodes do you meet if you follow `newer` from the ring until you are back at the ring?
 """
 
 # %%
@@ -170,7 +170,7 @@ fold("5.b", len(met), " then ".join(met), picture_of_ring(ring))
 """
 <details><summary>Why</summary>
 
-A node has one `newer`. The second `link` makes that of `[2]` point at the ring, so nothing leads to `[3]` anymore. It can never be evicted, and its slots are lost. So a node that moves to the newest end is unlinked first. That changes six links, whether the ring has three nodes or a million.
+A node has only one `newer` link. Linking `[2]` again makes its `newer` point at the ring, so nothing leads to `[3]` anymore: `[3]` can never be evicted, and its slots are lost. A node that moves to the newest end must be unlinked first. The move changes six links, whether the ring has three nodes or a million.
 
 </details>
 
@@ -178,11 +178,11 @@ A node has one `newer`. The second `link` makes that of `[2]` point at the ring,
 
 A request that uses a prompt uses its whole path, because attention reads all of it. So every node from the end of the prompt up to the root moves to the newest end of the ring. In which order?
 
-A parent must not be evicted before its child, so it must be on the newer side of its child. Start at the bottom, then: move the node, then its parent, and so on. If on every path the parent is newer than its child, the oldest node in the ring cannot have a child in the ring. It cannot have a locked child either, because a lock on the child would have locked it, too. So the oldest node in the ring has no child at all. **It is a leaf, and you did not have to search for it.**
+A parent must not be evicted before its child, so it must be on the newer side of its child. Start at the bottom: move the node, then its parent, and so on. Can the oldest node in the ring then have a child? An unlocked child would be in the ring, and older still. A locked child would have locked the node, too, and taken it out of the ring. So the oldest node has no child. **It is a leaf, and you did not have to search for it.**
 
 #### 5.3 You write: `touch` (5 minutes)
 
-Go up from `node`, and move each node to the newest end of the ring. Two kinds of nodes stay out of the ring: locked nodes, because they may not be evicted, and the root, because it holds nothing. A new node is in no ring yet, and `touch` brings it in.
+Go up from `node` and move each node to the newest end of the ring. Two kinds of nodes stay out of the ring: locked nodes, because they may not be evicted, and the root, because it holds nothing. A new node is in no ring yet, and `touch` brings it in.
 """
 
 
@@ -196,7 +196,7 @@ touch = check("5.3 touch", touch)
 
 # %% [markdown]
 """
-`RadixCache` touches the path of every match, every insert, and every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. The next picture labels each node with its place in the ring, counted from the oldest. (`in_order(ring)` lists the nodes in that order.)
+`RadixCache` touches the path of every match and every insert. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. The next picture labels each node with its place in the ring, counted from the oldest. (`in_order(ring)` lists the nodes in that order.)
 """
 
 # %%
@@ -210,13 +210,13 @@ draw(cache, label=lambda node: f"{node}, place {turn.get(tuple(node), 'none')}")
 
 # %% [markdown]
 """
-Ben's `[5, 6]` is locked and has no place. The last prompt moved its own two nodes, `[7, 8]` and then `[1, 2]`. Its two children go first, and once they are gone, `[1, 2]` *is* a leaf.
+Ben's `[5, 6]` is locked and has no place. The last prompt moved its own two nodes, `[7, 8]` and then `[1, 2]`. Both children of `[1, 2]` go first, and then `[1, 2]` *is* a leaf.
 
 ### Step 3: evict
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`: a "token" of the tree can be a whole page. A leaf is evicted whole, even if that frees more than you were asked for. Each victim leaves the ring and its parent's `children`, where its first token is the key, and `cache.evictable`, a number of pages, no longer counts it. Return a new list with the pages of all victims, in the order in which they went, and extend it in place.
+Evict the oldest node of `cache.ring`, again and again, until you have freed at least `num_pages` pages. The pages of a node are in its `slots`, because a "token" of the tree can be a whole page. Always evict a whole node. Remove it from the ring and from its parent's `children`, where its first token is the key, and subtract the number of its pages from `cache.evictable`. Return a new list with the pages of all victims in the order of their eviction, extending it in place.
 
 If everything that is left is locked, the ring is empty. Then return what you have. (In that case, AstrAI's early cache {{engines astrai-endless|would loop forever}}.)
 """
@@ -224,7 +224,7 @@ If everything that is left is locked, the ring is empty. Then return what you ha
 
 # %%
 def evict(cache, num_pages):
-    """Remove the oldest leaves, `num_pages` pages or more in all; return the pages."""
+    """Remove the oldest leaves, at least `num_pages` pages in all; return the pages."""
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
@@ -234,7 +234,7 @@ evict = check("5.4 evict", evict)
 """
 ### Step 4: check the order
 
-Your `evict` relies on a rule that you cannot see in the tree: every node comes *after* its children in the ring. One `touch` in the wrong order breaks it, and no error tells you. So write a test, which the `check()` of your cache will call from now on. The walk around the ring is given:
+Your `evict` relies on a rule that you cannot see in the tree: every node comes *after* its children in the ring. One `touch` in the wrong order breaks the rule, and no error tells you. So write a test, which your cache's `check()` will call from now on. The walk around the ring is given:
 """
 
 # %%
@@ -273,18 +273,18 @@ The order was correct after each of a thousand random prompts, so every victim w
 
 ### Step 5: make room
 
-`evict` only returns pages, and they still have to go to the pool. If even evicting everything is not enough, the request has to be refused.
+`evict` only returns pages, and they still have to go to the pool. Two functions are called `evict`: yours counts pages, and the method `cache.evict`, which calls it, counts tokens.
 
 #### 5.6 You write: `make_room` (10 minutes)
 
-A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Your manager in chapter 07 calls `make_room` when an answer outgrows its pages.
+A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise, evict only as many pages as are missing, and return them to the pool. If too few can be evicted, `raise OutOfPages(num_pages, free, evictable)`, as your `admit` does, *before* you evict anything. Chapter 07 calls `make_room` when an answer outgrows its pages.
 
 | you may call | what it gives |
 |---|---|
 | `pool.num_free` | the number of free pages |
 | `pool.free(pages)` | puts pages back into the pool |
 | `cache.evictable` | the number of pages that can be evicted |
-| `cache.evict(num_tokens)` | evicts so many *tokens* or more, with your `evict`; returns an array of pages |
+| `cache.evict(num_tokens)` | evicts at least `num_tokens` *tokens*; returns an array of pages |
 | `cache.page_size` | the tokens in a page |
 """
 
@@ -299,30 +299,31 @@ make_room = check("5.6 make_room", make_room)
 
 # %% [markdown]
 """
-A pool has nine pages of one token. Five of them hold the cached prompt `[2, 4, 6, 8, 9]`, two hold `[1, 3]`, which was cached later, and two are free. How many pages are free after `make_room(cache, pool, 4)`?
+A pool has twelve pages of one token. First the prompt `[2, 4, 6, 8, 9]` is cached, then `[2, 4, 7]`, then `[1, 3, 5]`, and the other pages are free. How many pages are free after `make_room(cache, pool, 5)`?
 """
 
 # %%
-guess("5.c", "how many pages are free after make_room(cache, pool, 4)?", None)
+guess("5.c", "how many pages are free after make_room(cache, pool, 5)?", None)
 
 # %%
-cache, pool = RadixCache(), Pool(9)
-for tokens in ([2, 4, 6, 8, 9], [1, 3]):
-    cache.insert(tokens, pool.alloc(len(tokens)))
-make_room(cache, pool, 4)
+cache, pool = RadixCache(), Pool(12)
+for tokens in ([2, 4, 6, 8, 9], [2, 4, 7], [1, 3, 5]):
+    there = cache.match_prefix(tokens)
+    cache.insert(tokens, [*there.slots, *pool.alloc(len(tokens) - there.length)])
+make_room(cache, pool, 5)
 fold("5.c", pool.num_free, draw(cache))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Only two pages were missing, but the oldest leaf has five, and a leaf is evicted whole.
+Two cached pages are shared, so three were free and two were missing. The oldest leaf is the tail `[6, 8, 9]`, and it is evicted whole.
 
 </details>
 
 ## The same in `minikv`
 
-The package's `RadixCache` has such a ring too. It also merges a node with its only child when the policy treats them alike. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
+The package's `RadixCache` has such a ring too. It also merges a node with its only child if the *policy*, the rule that says which node goes first, treats them alike. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
 """
 
 # %%
@@ -347,7 +348,7 @@ print(f"{len(freed['yours'])} slots were freed, in the same order: {same}")
 
 # %% [markdown]
 """
-All three forget the same tokens in the same order. How long do the other two take to evict one leaf? (The textbook was not tried on a million.)
+How long do the package's cache and `TextbookCache` take to evict one leaf? (The latter was not tried on a million.)
 """
 
 # %%
@@ -360,7 +361,7 @@ plot("evict one leaf", {"leaves": took.pop("leaves")}, took, "microseconds", log
 
 # %% [markdown]
 """
-And yours? This runs on your machine, so its output isn't stored.
+And yours? The output of this cell isn't stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -375,7 +376,7 @@ for size in (1000, 100_000):
 """
 ## Play
 
-First puzzle: Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4. Then a stranger's prompt gets slots 5 to 8. Then Ben asks for `[2, 3, 4, 5, 9]`. His match ends *inside* Anna's edge and splits it into `[2, 3, 4, 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed. Which slots does `evict(4)` free?
+First puzzle: Anna's `[2, 3, 4, 5, 6]` is in slots 0 to 4, and then a stranger's prompt gets slots 5 to 8. When Ben asks for `[2, 3, 4, 5, 9]`, his match ends *inside* Anna's edge and splits it into `[2, 3, 4, 5]` and `[6]`. As in chapter 03, the old node becomes the lower half, and your `split` does not touch the ring. Now four slots are needed. Which slots does `evict(4)` free?
 """
 
 # %%
@@ -397,30 +398,31 @@ fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
 
 The part that Ben matched has just been used. Anna's tail `[6]` was not used, so it keeps its old place in the ring. One slot was not enough, so the stranger's whole prompt followed.
 
-It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it records the use, and would evict what Ben has just asked for. mini-sglang {{engines mini-sglang-124|did the same}} until May 2026. SGLang errs in the other direction: its split {{engines sglang-split-time|counts as a use of the lower half, too}}, so the tail that nobody asked for outlives the stranger's prompt. (That is its core in Python. The core in Rust, the default in 0.5.23, did the same when we ran it.)
+This order is easy to get wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time|returns from the split}} before it records the use, and would evict what Ben has just asked for. mini-sglang {{engines mini-sglang-124|did the same}} until May 2026. SGLang errs in the other direction: its split {{engines sglang-split-time|counts as a use of the lower half, too}}, so the tail that nobody asked for outlives the stranger's prompt. (That is the Python core. We ran version 0.5.23's default core, in Rust: after a split, it evicted in the same order.)
 
 </details>
 
-Second puzzle: Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and then Clara's `[1, 2]` in slots 8 and 9. Ben gives his lock back. Now two slots are needed. Which slots does `evict(2)` free?
+Second puzzle: Ben's `[7, 8, 9]` is cached in slots 0 to 2, and he locks it. Then Anna's `[7, 8, 9, 4]` is cached, with slot 4 for its last token, and she locks it, too. Clara's `[1, 2]` follows, in slots 5 and 6. Anna gives her lock back, and Ben keeps his. Which slots does `evict(4)` free, and in which order?
 """
 
 # %%
-guess("5.e", "which slots does evict(2) free? [., ., ...]", None)
+guess("5.e", "which slots does evict(4) free, in order? [., ., ...]", None)
 
 # %%
 cache = RadixCache()
 ben = cache.insert([7, 8, 9], [0, 1, 2])
 cache.lock(ben)
-cache.insert([7, 8, 9, 4], [0, 1, 2, 4])
-cache.insert([1, 2], [8, 9])
-cache.unlock(ben)
-fold("5.e", list(cache.evict(2)), draw(cache))
+anna = cache.insert([7, 8, 9, 4], [0, 1, 2, 4])
+cache.lock(anna)
+cache.insert([1, 2], [5, 6])
+cache.unlock(anna)
+fold("5.e", list(cache.evict(4)), draw(cache))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Anna's token is the oldest in the ring. A lock that is given back counts as a use, because Ben was reading until that moment. So his three tokens are now the newest, and Clara's prompt goes next.
+Clara's prompt goes first. A lock that is given back counts as a use, because Anna was reading until that moment, so her `[4]` is newer. Ben still holds `[7, 8, 9]`, so there is no fourth slot to free.
 
 </details>
 
@@ -439,7 +441,7 @@ playground()
 
 #### 5.7 Design: two rings
 
-Prompts that are used only once are LRU's weak spot: each pushes out something that is used again and again. A remedy is to evict pages that were used only once before pages that were used again, and within each group, the least recently used first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new.
+LRU has a weak spot: a prompt that is used only once pushes out something that is used again and again. A remedy is to evict pages that were used only once before pages that were used again and, within each group, the least recently used first. Write two methods: `use(page)` records a use, the first or a later one, and `evict()` takes out the page that goes first and returns it, or returns `None` if there is none. A page that was evicted and comes back is new.
 """
 
 
@@ -487,9 +489,9 @@ class TwoRings:
 
 </details>
 
-#### 5.8 Bug hunt: the way back
+#### 5.8 Bug hunt: from the root down
 
-Your function is given a cache whose `unlock` walks down from the root instead of up to it; `expose` puts a node back into the ring. Write calls to its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) `check` compares the slots that each `evict` returns with those of a correct cache.
+Your function is given a cache whose `unlock` walks down from the root instead of up to it; `expose` puts a node back into the ring. Write calls to its `insert`, `match_prefix`, `acquire`, `unlock`, and `evict` that make it evict a prefix before a longer one that needs it. (`acquire(tokens)` matches and locks; it returns the handle for `unlock`.) `check` compares the slots that each `evict` returns with those of a correct cache.
 """
 
 # %%
@@ -528,7 +530,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-Eviction became cheap because every *use* now pays for it: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant to keep: the order that your `out_of_order` tests.
+Eviction became cheap because every *use* now pays for it: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. There is also a new invariant to keep: the order that your `out_of_order` tests.
 
 LRU is still only a guess, and chapter 13 compares it with others. Now we know *which* slots go; chapter 06 is about the bytes in them.
 
@@ -536,7 +538,7 @@ LRU is still only a guess, and chapter 13 compares it with others. Now we know *
 
 {{engines 05|the ring; deepest first; finishing counts as a use}}
 
-vLLM and nano-vllm have no tree, but they free the blocks of a request from the end, so there, too, the end of a prompt goes first. SGLang's servers no longer build the tree of `radix_cache.py`, but {{engines sglang-default-tree|one tree for all kinds of layers}}. The links show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default.
+vLLM and nano-vllm have no tree, but they free a request's blocks from the end, so there, too, the end of a prompt goes first. Instead of the tree in `radix_cache.py`, SGLang's servers build {{engines sglang-default-tree|one tree for all kinds of layers}}. The links show the Python core of this tree, although {{engines sglang-rust|the one in Rust}} runs by default.
 
 ## Recap
 

@@ -2,13 +2,13 @@
 """
 # 06 · How do the bytes move?
 
-So far a slot was a number. Now it is a place in memory, and we follow the keys and values of a prefix: they are written to their slots, read for attention, copied to another memory, and loaded back. You write four functions, about thirty lines. Your engine in chapter 08 calls two of them in each step.
+So far, a slot was a number. Now it is a place in memory, and we follow the keys and values of a prefix: they are written to their slots, read for attention, copied to another memory, and loaded back. You write four functions, about thirty lines. Your engine in chapter 08 calls two of them in each step.
 
-**After this chapter you will be able to** *count* the runs of bytes that a copy takes, *decide* whether to load evicted tokens or compute them again, and *work out* what a load costs while the model computes.
+**After this chapter you will be able to** *count* the unbroken runs of bytes in a copy, *decide* whether to load evicted tokens or compute them again, and *work out* what a load costs while the model computes.
 
-{{time}} **Needs** chapters 02 and 05, `bytes_per_token` from 01 (yours or the package's), and a little PyTorch: a tensor is an array of numbers in memory. **New words** gather, layout, break-even, pinned memory, stream.
+{{time}} **Needs** chapters 02 and 05, `bytes_per_token` from 01 (yours or the package's), and a little PyTorch (a tensor is an array of numbers in memory). **New words** gather, layout, break-even, pinned memory, stream.
 
-Here is where we are going. Suppose Llama 3.1 8B has had some tokens evicted, and their keys and values are on another machine. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Further right, prompts are longer, so each token attends to more. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
+Here is where we are going. Suppose some tokens of a prompt for Llama 3.1 8B were evicted, and their keys and values are on another machine. One line shows how long it takes to load 1,000 of them; the other, how long it takes to compute them again. To the right, prompts get longer, so each token attends to more. Where the lines cross, the better choice changes. (The rates are round numbers, not measurements.)
 """
 
 # %%
@@ -29,7 +29,7 @@ plot("To bring evicted tokens back", {"tokens": counts}, lines, "ms for 1,000 to
 """
 ## The problem
 
-Ten requests generate 100 tokens each, and in every step each of them takes one slot. Which slots does the first one get?
+Ten requests generate 100 tokens each, and in every step, each of them takes one slot. Which slots does the first one get?
 """
 
 # %%
@@ -39,13 +39,13 @@ print(slots[:5], f"...: {2 * llama.num_layers * len(slots):,} pieces in all laye
 
 # %% [markdown]
 """
-No two are neighbors, and attention reads all of these pieces in every step. {{engines astrai-rows|A row of memory for each request}}, as in an early cache of AstrAI, would avoid that, but then every hit has to copy the prefix from another row, {{engines astrai-copy-loop}}. In your tree a hit copies nothing, because requests share slots. So the engine has to collect scattered slots.
+No two are neighbors, and attention reads all of these pieces in every step. {{engines astrai-rows|A row of memory for each request}}, as in an early cache of AstrAI, would keep them together, but then every hit would have to copy the prefix from another row, {{engines astrai-copy-loop}}. In your tree, a hit copies nothing because requests share slots, so the engine has to collect scattered slots.
 
 ## Build it
 
 ### Step 1: written to slots, read for attention
 
-In each layer, the keys of all slots are the rows of one tensor, and the values those of another. Writing new rows to many slots is a **scatter**. Attention then needs all keys of a request in one tensor, and collecting them from many slots is a **gather**. A *run* is a series of slots without a gap, so it can be copied in one go.
+In each layer, the keys of all slots are the rows of one tensor, and the values are those of another. Writing new rows to many slots is a **scatter**. Attention then needs all keys of a request in one tensor, and collecting them from many slots is a **gather**. A *run* is a series of slots without a gap, so it can be copied in one go.
 
 #### 6.1 You write: `runs` (5 minutes)
 
@@ -65,7 +65,7 @@ runs = check("6.1 runs", runs)
 """
 #### 6.2 You write: `gather` (10 minutes)
 
-`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, nothing has to be copied: return that slice of `rows`, which is a window onto the same memory. Otherwise copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` has enough rows, and is used again in every step.
+`rows` is a tensor with a row for each slot, and `found` is what `runs` returned. If there is one run, nothing has to be copied: return it as a slice of `rows`, which is a window onto the same memory. Otherwise, copy the runs to the beginning of `room`, one after the other, and return the part of `room` that you have filled, which may be empty. `room` has enough rows and is used again in every step.
 """
 
 
@@ -89,12 +89,12 @@ print("gathered:", gather(rows, runs([4, 5, 1]), torch.empty_like(rows))[:, 0].t
 
 # %% [markdown]
 """
-Slots 6 and 7 are gathered for Anna, and slots 7 and 2 for Ben. Then 9 is written to row 7 of `rows`. Which number do Anna's and Ben's tensors hold for slot 7 afterwards?
+Slots 6 and 7 are gathered for Anna, and slots 7 and 2 for Ben. Then 9 is written to row 7 of `rows`. Which numbers do Anna's and Ben's tensors hold for slot 7 afterwards?
 """
 
 # %%
 # put your answer in place of None, then run the next cell
-guess("6.a", "which number is in the row of slot 7 now? [Anna's, Ben's]", None)
+guess("6.a", "which numbers do they hold for slot 7 now? [Anna's, Ben's]", None)
 
 # %%
 now, both = rows.clone(), ([6, 7], [7, 2])
@@ -106,13 +106,13 @@ fold("6.a", [int(anna[1, 0]), int(ben[0, 0])], f"row 7 of rows: {now[7].tolist()
 """
 <details><summary>Why</summary>
 
-Anna's slots are one run, so her tensor is a window onto `rows` and shows what is written there later. Ben's tensor is a copy. What was gathered is good only until the next write, so your engine writes the new keys of a layer before it gathers.
+Anna's slots are one run, so her tensor is a window onto `rows` and shows what is written there later. Ben's tensor is a copy. Gathered rows are good only until the next write, so your engine writes the new keys of a layer before it gathers.
 
 </details>
 
 ### Step 2: where the bytes of a slot are
 
-Attention reads one layer at a time, but a copy to another memory takes all layers. Memory is one long line of boxes, each with the key or the value of one slot in one layer, and their order is the **layout**. Here are two stores with eight slots and two layers. `K0` are the keys in layer 0, `V1` the values in layer 1, and the number below is the slot.
+Attention reads one layer at a time, but a copy to another memory takes all layers. Think of memory as one long line of boxes, each with the key or the value of one slot in one layer. The order of the boxes is the **layout**. Here are two stores with eight slots and two layers. `K0` marks keys in layer 0, `V1` values in layer 1, and the number below is the slot.
 """
 
 # %%
@@ -128,7 +128,7 @@ In the *page layout*, all boxes of a slot are side by side, and so are those of 
 
 #### 6.3 You write: `boxes` (10 minutes)
 
-Return the numbers of all boxes that belong to `slots`, as a sorted list. The first box has the number 0, and `layout` is `"page"` or `"layer"`.
+Return the numbers of all boxes that belong to `slots`, as a sorted list. Numbering starts at 0, and `layout` is `"page"` or `"layer"`.
 """
 
 
@@ -142,11 +142,11 @@ boxes = check("6.3 boxes", boxes)
 
 # %% [markdown]
 """
-Suppose we copy the second page, slots 4 to 7. In how many runs of boxes is it in each layout?
+Suppose we copy the second page, slots 4 to 7. How many runs of boxes does it take up in each layout?
 """
 
 # %%
-guess("6.b", "in how many runs of boxes are slots 4 to 7? [page, layer]", None)
+guess("6.b", "how many runs of boxes do slots 4 to 7 take up? [page, layer]", None)
 
 # %%
 page = [4, 5, 6, 7]
@@ -157,19 +157,19 @@ fold("6.b", answer, beside(*(draw(store, matched=page) for store in stores)))
 """
 <details><summary>Why</summary>
 
-In the page layout, the boxes of the page follow each other. In the layer layout, there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
+In the page layout, the boxes of the page follow each other. In the layer layout, each layer has one run for the keys and one for the values: 4 here, and 64 in a model with 32 layers.
 
 </details>
 
 ### Step 3: to the host, or compute again
 
-Before the slots of evicted tokens are given away, their keys and values can be copied to the *host*, the memory of the CPU.
+Before the slots of evicted tokens are reused, their keys and values can be copied to the *host*, the memory of the CPU.
 
-Such a copy has to read each byte from GPU memory once. Call that the minimum. But each run is a transfer of its own, so short runs are gathered first, into one tensor on the GPU, which then crosses the link to the host in one copy. How many times the minimum do the reads and writes of GPU memory add up to?
+Such a copy has to read each byte from GPU memory once. Call that the minimum. But each run is a separate transfer, so short runs are first gathered into one tensor on the GPU, which then crosses the link to the host in one copy. How many times the minimum do the reads and writes of GPU memory add up to?
 """
 
 # %%
-guess("6.c", "GPU memory, reads and writes: how many times the minimum?", None)
+guess("6.c", "how many times the minimum do reads and writes add up to?", None)
 
 # %%
 packed = gather(rows, runs([4, 5, 1]), torch.empty_like(rows))
@@ -184,20 +184,20 @@ The gather reads each byte and writes it, and the copy to the host reads it agai
 
 </details>
 
-But is loading worth it? The tokens are known, so the model can compute their keys and values again.
+But is loading worthwhile? The tokens are known, so the model can also compute their keys and values again.
 
 Loading *n* tokens takes the latency of the link (the wait before the first byte) once, and then *n* × the bytes per token ÷ the bytes per second.
 
-Computing them takes *n* × the FLOPs per token, plus *n*² × `attention_flops`, all divided by the FLOPs per second. A FLOP is one addition or multiplication, and a token takes one of each for every parameter of the model. Attention is extra, and grows with the square because each token attends to all tokens before it; `attention_flops` is 2 × layers × heads × head size.
+Computing them takes *n* × the FLOPs per token, plus *n*² × `attention_flops`, all divided by the FLOPs per second. A FLOP is one addition or multiplication, and a token takes one of each for every parameter of the model. Attention is extra and grows with the square of *n*, because each token attends to all tokens before it; `attention_flops` is 2 × layers × heads × head size.
 
-Take 1,000 tokens of the Llama above, at 131,072 bytes per token. A token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue. Which is faster?
+Take 1,200 tokens of the Llama above, at 131,072 bytes per token. A token takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs per second. The keys and values are on a disk that reads 6 × 10⁹ bytes per second, and every load first waits 30 ms in its queue. Which is faster?
 """
 
 # %%
-guess("6.d", 'which is faster for 1,000 tokens, "load" or "compute"?', None)
+guess("6.d", 'which is faster for 1,200 tokens, "load" or "compute"?', None)
 
 # %%
-n = 1000
+n = 1200
 load = 30 + 1000 * n * TOKEN_BYTES / 6e9
 compute = 1000 * (n * TOKEN_FLOPS + n**2 * ATTENTION) / SPEED
 answer = min((load, "load"), (compute, "compute"))[1]
@@ -207,7 +207,7 @@ fold("6.d", answer, f"load {load:.1f} ms, compute {compute:.1f} ms")
 """
 <details><summary>Why</summary>
 
-Without the wait, loading would have won with 21.8 ms. But the wait comes only once, however many tokens there are.
+Without the wait, loading would have won, at 26.2 ms. But the wait comes only once, however many tokens there are.
 
 </details>
 
@@ -241,11 +241,11 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-At these rates, loading from the host always wins, and a slow network needs long prompts. The number of tokens from which loading wins is the **break-even**.
+At these rates, loading from the host always wins, and over a slow network, it needs long prompts. The smallest number of tokens for which loading wins is the **break-even**.
 
 ### Step 4: load while computing
 
-A prefix is loaded, and then the model computes the new tokens after it. Here is the time line for three layers. Each box is a millisecond, and names the layer that is loaded or computed.
+A prefix is loaded, and then the model computes the new tokens after it. Here is the timeline for three layers. Each box is a millisecond and names the layer that is loaded or computed.
 """
 
 # %%
@@ -261,9 +261,9 @@ word_rows(line, states=["in hand", "computed"])
 """
 But a layer reads only its own keys and values, so layer 0 could compute while layer 1 is on its way.
 
-The operating system promises not to move **pinned memory** or swap it to disk, so a GPU can read and write it by itself. Other host memory is copied to pinned memory first, and only a copy of pinned memory [can overlap with computing](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html).
+The operating system promises not to move **pinned memory** or swap it to disk, so a GPU can access it directly. Other host memory is copied to pinned memory first, and only a copy of pinned memory [can overlap with computing](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html).
 
-A **stream** is a queue of work for the GPU. Work in one stream is done in order, but [work in two streams can overlap](https://docs.nvidia.com/cuda/cuda-programming-guide/02-basics/asynchronous-execution.html). By default all work is in the same stream. So the copies get their own, and an *event* for each layer tells the model's stream that the bytes have arrived:
+A **stream** is a queue of work for the GPU. Work in one stream is done in order, but [work in two streams can overlap](https://docs.nvidia.com/cuda/cuda-programming-guide/02-basics/asynchronous-execution.html). By default, all work is in the same stream, so the copies get their own, and an *event* for each layer tells the model's stream that the bytes have arrived:
 
 ```python
 with torch.cuda.stream(copy_stream):
@@ -292,7 +292,7 @@ fold("6.e", len(line[2][1]), drawn)
 """
 <details><summary>Why</summary>
 
-The loads take 6 ms, one after the other. All layers but the last compute while the next one is being loaded, so only the 1 ms of the last layer comes on top.
+The loads take 6 ms, one after the other. All layers but the last compute while the next one is being loaded, so only the last layer's 1 ms is added.
 
 </details>
 
@@ -300,7 +300,7 @@ With many layers, the total is little more than the longer of loading and comput
 
 ## The same in `minikv`
 
-Three slots are saved in host memory and given to another request, and what they held is loaded into other slots. In place of its key, each slot holds its token. With `later=True`, a read waits only for its own layer. On a GPU, the host memory is pinned, and the copies have their own stream; elsewhere, a layer is copied when it is first read.
+Three slots' contents are saved in host memory, the slots are given to another request, and the contents are loaded into other slots. In place of its key, each slot holds its token. With `later=True`, a read waits only for its own layer. On a GPU, the host memory is pinned, and the copies have their own stream; elsewhere, a layer is copied when it is first read.
 """
 
 
@@ -342,7 +342,7 @@ print("equal in 300 random loads")
 
 # %% [markdown]
 """
-`break_even_tokens` computes the break-even. Just below it your function should say "compute", and from there on "load". Because your cache evicts the *end* of a prompt first, *m* tokens before it may still be cached. Each token of the end attends to those too, which takes 2 × *m* × `attention_flops` more.
+`break_even_tokens` computes the break-even. Just below it, your function should say "compute", and at the break-even "load". Because your cache evicts the *end* of a prompt first, *m* tokens before it may still be cached. Each token of the end attends to these, too, which takes 2 × *m* × `attention_flops` more.
 """
 
 # %%
@@ -358,11 +358,11 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-After a cached beginning, loading wins earlier, over 3 GB/s from the first token.
+After a cached beginning, loading wins earlier: at 3 GB/s, from the first token.
 
 ### What the clock says
 
-Here scattered pages of 16 tokens are copied within one memory, by a gather and a scatter and by `KVStore.copy`, which on a CPU copies long runs one by one. Each is compared with a *memcpy*, one plain copy of as many bytes. On a machine with an NVIDIA GPU, `make gpu` adds its picture.
+Here, scattered pages of 16 tokens are copied within one memory, by a gather and a scatter and by `KVStore.copy`, which on a CPU copies long runs one by one. Each is compared with a *memcpy*, one plain copy of as many bytes. GPU figures appear only after you run `make gpu` on a machine with an NVIDIA GPU.
 """
 
 # %%
@@ -378,11 +378,11 @@ beside(*pictures_of_copies(figures))
 
 # %% [markdown]
 """
-On the CPU, `KVStore.copy` in the page layout comes closest for many tokens, because its runs are the longest. A gather and a scatter move twice the bytes of a memcpy, but take up to seven times as long. So a count of bytes is a lower bound and not a forecast.
+On the CPU, `KVStore.copy` in the page layout comes closest to memcpy for many tokens, because its runs are the longest. A gather and a scatter move twice the bytes of a memcpy but take up to seven times as long, so a count of bytes is a lower bound, not a forecast.
 
 ## Play
 
-Slots are copied from a GPU in the layer layout to a host in the page layout, and back. Those that are read are marked *matched*, and those that are written *new*. Every other step asks you: how many runs of boxes are read, and how many are written?
+Slots are copied from a GPU in the layer layout to a host in the page layout, and back. Those that are read are marked *matched*, and those that are written *new*. Every other step asks you how many runs of boxes are read and how many are written.
 """
 
 # %%
@@ -404,11 +404,11 @@ play(steps)
 
 #### 6.5 Puzzle: one spare slot
 
-Within one memory, a copy can overwrite a slot before reading it. Slots 0, 1, 2 can move up by one if slot 2 goes first. But a swap has no such order, because it is a *cycle*: each slot waits for the next, and the last for the first. Suppose memory is too full for a gather, and there is one spare slot, called `"spare"`.
+Within one memory, a copy can overwrite a slot before reading it. Slots 0, 1, and 2 can move up by one if slot 2 goes first. But a swap has no such order, because it is a *cycle*: each slot waits for the next, and the last for the first. Suppose memory is too full for a gather, and there is one spare slot, called `"spare"`.
 
-Write `moves(src, dst)`. It copies slot `src[i]` to slot `dst[i]`, with the same result as if every source slot were read before any destination slot was written. It returns a list of single moves, each a pair (from, to), and as few as possible. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none.
+Write `moves(src, dst)`, which returns the shortest list of single moves, each a pair (from, to), that copies each slot `src[i]` to slot `dst[i]`. The result must be as if every source slot were read before any destination slot was written. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none.
 
-We know of no engine that does this. A compiler does, when it moves several registers at once.
+We know of no engine that does this.
 """
 
 
@@ -423,7 +423,7 @@ check("6.5 moves", moves)
 """
 <details><summary>Hint</summary>
 
-Which copy can be made now without losing anything? Make it, and ask again. If there is none, save one slot in the spare slot, and remember who has to read it there.
+Which copy can be made now without losing anything? Make it, and ask again. If there is none, copy one slot to the spare, and remember who has to read it there.
 
 </details>
 
@@ -451,7 +451,7 @@ def moves(src, dst):
 
 #### 6.6 Design: one copy for many slots
 
-One memory copy needs a run at both ends, the source *and* the destination. Write `copies(src, dst)`. It returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
+One memory copy needs a run at both ends, the source *and* the destination. Write `copies(src, dst)`, which returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each copy is a tuple: the first slot to read, the first to write, and how many. (If you could choose the order, or the slots in `dst`, could you manage with fewer copies?)
 """
 
 
@@ -489,7 +489,7 @@ def copies(src, dst):
 
 #### 6.7 Bug hunt: a run is read as a whole
 
-This function splits a copy into runs, as in 6.6, and reads each run as a whole before writing it, so a run that overlaps itself comes out right. Return `cells`, `src` and `dst` for which the result still differs from reading everything first.
+This function splits a copy into runs, as in 6.6, and reads each run as a whole before writing it, so a run that overlaps itself comes out right. Return `cells`, `src`, and `dst` for which the result still differs from reading everything first.
 """
 
 # %%
@@ -508,7 +508,7 @@ check("6.7 careless_copied", a_call_it_gets_wrong)
 """
 <details><summary>Hint</summary>
 
-Two runs. What if the first writes where the second reads?
+Take two runs. What if the first writes where the second reads?
 
 </details>
 
@@ -523,7 +523,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Let's count for a page of 16 tokens of the Llama above: the runs that copy the page, and those in which attention reads its keys in one layer.
+For a page of 16 tokens of the Llama above, let's count the runs that copy the page and the runs in which attention reads its keys in one layer.
 """
 
 # %%
@@ -534,15 +534,15 @@ for layout, reads in (("layer", 1), ("page", 16)):
 
 # %% [markdown]
 """
-Neither is best: attention wants a layer together, and a copy wants a page together.
+Neither layout is best: attention wants a layer together, and a copy wants a page together.
 
-A copy that runs while the model computes is also a risk. Without a gather, an engine has to hold a lock until the bytes have arrived. Otherwise a slot's new owner may overwrite them while they are being read.
+A copy that runs while the model computes is also a risk. Without a gather, an engine has to hold a lock until the bytes have arrived. Otherwise, a slot's new owner may overwrite them while they are being read.
 
 ## In real engines
 
 {{engines 06|GPU memory; host memory; `take_pages`}}
 
-SGLang stores the GPU's memory by layer and, by default, host memory by page. Its host memory is {{engines sglang-pinned}}, and loads have {{engines sglang-load-stream}} and arrive {{engines sglang-layer-overlap|layer by layer}}.
+SGLang stores keys and values by layer on the GPU and, by default, by page in {{engines sglang-pinned|pinned host memory}}. Loads have {{engines sglang-load-stream}} and {{engines sglang-layer-overlap|overlap with computing}}.
 
 ## Recap
 
@@ -560,7 +560,7 @@ The best copy is no copy at all: requests share slots, and a single run is read 
 1. The gather writes a new tensor, and the scatter reads it again.
 2. Nearly half: only the first load and the last computation overlap with nothing.
 3. Only leaves are evicted, so the end of a prompt goes before its beginning.
-4. A token has half as many bytes, and about as many FLOPs. So loading wins with fewer tokens.
+4. It falls. A token has half as many bytes but takes about as many FLOPs, so loading wins with fewer tokens.
 
 </details>
 
