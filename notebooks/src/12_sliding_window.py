@@ -2,15 +2,15 @@
 """
 # 12 · What if a layer forgets?
 
-In many models, some layers look back only a fixed number of tokens. Their keys and values soon become useless, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines in all.
+In many models, some layers look back only a fixed number of tokens. The keys and values of these layers soon become useless, while those of the other layers stay useful. By the end of this chapter, your cache will free the first kind and keep the second. You will write four functions, about twenty lines in all.
 
-**After this chapter you will be able to** *decide* where a prompt can continue when part of it has been forgotten, *protect* only what will be read, and *bring back* what another request has computed again.
+**After this chapter you will be able to** *decide* where a prompt can continue when part of it has been forgotten, *protect* only the tokens that will be read, and *restore* tokens that another request has computed again.
 
-{{time}} **Needs** chapters 02 to 05. **New words** sliding window, tombstone, window slot, receipt.
+{{time}} **Needs** chapters 02 to 05. **New words** sliding window, tombstone, window slot.
 
-**In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (the package's where yours have not passed).
+**In this notebook already** `Pool` from chapter 02 and `RadixCache` from chapters 03 to 05, with your functions where they have passed.
 
-Here is where we are going, with a window of two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, a window slot, which may be empty. In the tree, *window: the last 2* means that only a node's last two tokens have one; without this note, all of them do. Watch tokens stay in the tree after their window is gone.
+Here is where we are going, with layers that look back two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, its window slot, if any. In the tree, *window: the last 2* means that only a node's last two tokens have a window slot; without this note, all of them do. Watch tokens stay in the tree after losing their window slots.
 """
 
 # %%
@@ -32,7 +32,7 @@ film.player(still=9)
 """
 ## The problem
 
-In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends only to the last few, its **sliding window**. Many models have layers of both kinds:
+In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends only to the last few of them, its **sliding window**. Many models have layers of both kinds:
 """
 
 # %%
@@ -45,7 +45,7 @@ for name in MODELS:
 
 # %% [markdown]
 """
-A prompt has 32,000 tokens, and each layer keeps only what later tokens may read. Which of the three models keeps the smallest share of its keys and values?
+A prompt has 32,000 tokens, and each layer keeps only the keys and values that later tokens may read. Which of the three models keeps the smallest share?
 """
 
 # %%
@@ -65,23 +65,23 @@ fold("12.a", min(shares, key=shares.get), "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-The full layers decide, because they keep everything. In Gemma they are 8 of 48 layers, and the windows add little. gpt-oss has the shortest windows, but half of its layers are full, so it keeps the most. (Llama 4's windowed layers look back to the beginning of a chunk.)
+The full layers decide, because they keep everything. In Gemma, only 8 of 48 layers are full, and the windows add little. gpt-oss has the shortest windows, but half of its layers are full, so it keeps the most. (Llama 4's windowed layers look back to the beginning of a chunk.)
 
 </details>
 
-So Gemma could free four fifths of its keys and values. But your tree has *one* slot per token, for all layers together, and a cached prefix that has lost some of its keys and values looks like any other. Suppose we free them anyway, and a request matches the first 30,000 tokens. Then its windowed layers read the last 1,024 of these, which are somebody else's keys and values by now.
+So such a model could free up to four fifths of its keys and values. But your tree has *one* slot per token, for all layers together, and a cached prefix that has lost some of its keys and values looks like any other. Suppose we free them anyway, and a request matches the first 30,000 tokens. Its windowed layers then read the last few slots, which by now hold another request's keys and values.
 
 ## Build it
 
 ### Step 1: two slots per token
 
-We give each token two slots. One is its slot in the tree, for the full layers. The other is a **window slot** in a second, smaller pool, for the windowed layers. A dictionary maps the first slot to the second:
+We give each token two slots: a *tree slot*, which the tree lists, for the full layers, and a **window slot** from a second, smaller pool, for the windowed layers. A dictionary maps the first to the second:
 
-    window_of = {slot: window slot}
+    window_of = {tree slot: window slot}
 
-A token with a window slot is *live*. To free its window, take its slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers have none.
+A token with a window slot is *live*; for short, it *has a window*. To free the window, take the tree slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers don't.
 
-Here is a cached prompt of ten tokens. Each column is a token, with its slot in the tree and, below it, its window slot.
+Here is a cached prompt of ten tokens. Each column is a token, with its tree slot above its window slot.
 """
 
 # %%
@@ -89,7 +89,7 @@ from minikv.course.pictures.cells import word_rows
 
 
 def columns(slots, window_of):
-    """A column for each slot of the tree, with its window slot below it."""
+    """A column for each tree slot, with its window slot below it."""
     windows = [str(window_of.get(slot, "")) for slot in slots]
     return word_rows([("tree slot", list(map(str, slots))), ("window slot", windows)])
 
@@ -98,11 +98,11 @@ columns(range(10), {6: 0, 7: 1, 8: 2, 9: 3})
 
 # %% [markdown]
 """
-From which prefix can a request continue? Tokens 0 to 5 are tombstones, and the window is 3, so the next token reads the three tokens before it. A new prompt has the tokens 0 to 7. How many of them can be used?
+Tokens 0 to 5 are tombstones, and the window is 3, so the next token reads the three tokens before it. A new prompt begins with tokens 0 to 7. How many of these can it take from the cache?
 """
 
 # %%
-guess("12.b", "a prompt has the tokens 0 to 7. How many of them can be used?", None)
+guess("12.b", "how many of tokens 0 to 7 can the prompt take from the cache?", None)
 
 # %%
 cache = SlidingWindowCache(window=3)
@@ -114,17 +114,17 @@ fold("12.b", lengths[8], f"of tokens 0 to 8: {lengths[9]}", draw(cache))
 """
 <details><summary>Why</summary>
 
-None. The next token would read tokens 5, 6 and 7 in its window, and token 5 is a tombstone. A shorter prefix ends with even more tombstones. With token 8 there are three live tokens at the end, and only the full layers read the tokens before them.
+None. The next token would read tokens 5, 6 and 7 in its window, and token 5 is a tombstone. A shorter prefix ends with even more tombstones. With token 8, the prefix would end with three live tokens, and only the full layers would read the tokens before them.
 
 </details>
 
-A prefix is *valid* if a request can continue from it. So a longer prefix can be valid while a shorter one is not. A prefix without a dead token is always valid, because its window begins at the root.
+A prefix is *valid* if a request can continue from it, so a prefix without dead tokens is always valid. A longer prefix can be valid while a shorter one is not.
 
 #### 12.1 You write: `valid_length` (15 minutes)
 
-`slots` is a list with the slots of the longest match, `window_of` is the dictionary, and `window` is at least 1. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`. A prefix with fewer slots than that is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
+`slots` lists the tree slots of the longest match, `window_of` is the dictionary, and `window` is at least 1. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`; one with fewer slots is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
 
-*Test it first* (optional, 10 minutes): slots may have any numbers, 0 among them. Which paths would a wrong version mistake for valid ones?
+*Test it first* (optional, 10 minutes): slots may have any numbers, 0 among them. Which prefixes would a wrong version take for valid ones?
 """
 
 
@@ -152,15 +152,15 @@ for end in (10, 9, 8, 7, 2):
 
 # %% [markdown]
 """
-Slots 0 and 1 have kept their windows too, so a match that cannot use a longer prefix falls back to them.
+Here slots 0 and 1 have windows too, so a match without a longer valid prefix falls back to these two tokens.
 
-### Step 2: hold what will be read
+### Step 2: hold the windows that will be read
 
-A lock protects a whole path (chapter 04). For the windows, that would be a waste. Anna and Ben have each sent a prompt of 1,000 tokens. The first 990 tokens are the same, and the window is 4. How many window slots must be protected for both of them?
+A lock protects a whole path (chapter 04). For windows, that would be a waste. Anna and Ben have each sent a prompt of 1,000 tokens. The first 990 tokens are the same, and the window is 4. How many window slots must be protected for the two of them together?
 """
 
 # %%
-guess("12.c", "how many window slots must be protected for both of them?", None)
+guess("12.c", "how many window slots must be protected for the two together?", None)
 
 # %%
 cache = SlidingWindowCache(window=4)
@@ -175,13 +175,13 @@ fold("12.c", cache.window_protected_size, sizes, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four for each of them. The next token of Anna's answer reads the last four of *her* tokens, and the 990 shared tokens are far away.
+Four for each of them. The next token of Anna's answer reads the last four of *her* tokens, and the 990 shared tokens are farther back.
 
 </details>
 
 #### 12.2 You write: `hold` (5 minutes)
 
-A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots, or to all of them if there are fewer. Return these slots as a new list, because `slots` belongs to the caller, who may change it. This is the **receipt**: when the request leaves, each slot on it loses one pin, whatever has happened in between.
+A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots of `slots`, or to all of them if there are fewer. Return the pinned slots as a new list, because `slots` belongs to the caller, who may change it. The new list is the request's *receipt* (chapter 04): when the request leaves, each slot on it loses one pin, whatever has happened in between.
 """
 
 
@@ -201,17 +201,17 @@ print("slot 2 has", pins[2], "pins")
 
 # %% [markdown]
 """
-Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}}, a lock skipped a tombstone. Then the window came back, and the unlock, which looked again, released another request's lock.
+Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}}, a lock skipped a tombstone; after its window had come back, the unlock looked again and could release another request's lock.
 
-### Step 3: what can be spared?
+### Step 3: choose the windows to free
 
-A request needs window slots, and too few are free. Which tokens lose theirs? As in chapter 05, the least recently used edge goes first. Within an edge, the *beginning* goes first, because it is the furthest from the next token. (In the tree, the end of a path goes first.)
+A request needs more window slots than are free. Which tokens lose theirs? As in chapter 05, the least recently used edge goes first. Within an edge, the *beginning* goes first, because it is farthest from the next token. (Among the tree slots, those at the end of a path go first.)
 
-But a leaf must keep its last window, or no request could continue from it, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that; your function looks at each edge alone.)
+But the last `window` tokens of a leaf must stay live. Otherwise, no request could continue from the leaf, and its tree slots would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package handles that; your function looks at each edge alone.)
 
 #### 12.3 You write: `spare` (10 minutes)
 
-`edges` is a list of pairs, the least recently used edge first. A pair holds the list of an edge's slots, and whether the edge is a leaf. Return a list of the slots that can lose their window, in the order in which they go. A slot can lose its window if it has one (it is in `window_of`) and has no pin (it is not in `pins`). The last `window` slots of a leaf must stay.
+`edges` is a list of pairs, the least recently used edge first. Each pair has the list of an edge's tree slots and a bool that tells whether the edge is a leaf. Return a list of the slots that can lose their window, in the order in which they go. A slot can lose its window if it has one (it is in `window_of`) and no pin (it is not in `pins`). The last `window` slots of a leaf must keep theirs.
 """
 
 
@@ -230,13 +230,13 @@ print(*spare(edges, window_of, {3: 1}, 2))
 
 # %% [markdown]
 """
-### Step 4: bring it back
+### Step 4: bring windows back
 
-Suppose a prompt ends among tombstones. The match cannot be used, so the tokens are computed again, in new slots, and the prompt is inserted. The tree already has these tokens and keeps its own slots. But the duplicates have something that the tree's slots lack: a window. Nothing has to be copied: the window slot changes hands, and from now on it belongs to the *tree's* slot.
+Suppose a prompt ends among tombstones, so its match cannot be used. Its tokens are computed again, in new slots, and the prompt is inserted. The tree already has these tokens and keeps its own slots, so the new ones are *duplicates*. But the duplicates have windows, which the tree's slots lack. Nothing has to be copied: a duplicate's window slot can be handed over to the tree's slot.
 
 #### 12.4 You write: `heal` (10 minutes)
 
-`kept` is a list of slots of the tree, and `twice` is a list of the duplicates of the same tokens, in the same order. If the tree's slot has no window and the duplicate has one, move the window in `window_of` from the duplicate to the tree's slot. Return how many windows moved.
+`kept` is a list of the tree's slots, and `twice` lists the duplicates of the same tokens, in the same order. Where the tree's slot has no window but the duplicate has one, move the window in `window_of` from the duplicate to the tree's slot. Return how many windows moved.
 """
 
 
@@ -258,7 +258,7 @@ beside(before, columns([10, 11, 12, 20, 21], window_of))
 """
 ### All together
 
-This class combines your four functions with your tree and two of your pools. Read `serve`, which follows a request from start to finish. After the insert, `twice` holds those of the request's own slots that the tree did not need, and `kept` the tree's slots for the same tokens.
+This class combines your four functions with your tree and two of your pools. Read `serve`, which follows a request from start to finish. After the insert, `twice` holds the request's own slots that the tree did not need, and `kept` begins with the tree's slots for the same tokens.
 """
 
 # %%
@@ -266,7 +266,7 @@ source(WindowTree)
 
 # %% [markdown]
 """
-Ten readers talk to the help desk, with two turns each, and all prompts start the same. There are 3,000 slots but only 400 window slots. The cell prints how many tokens each turn finds.
+Ten readers each ask the help desk twice, and all prompts begin with the same tokens. There are 3,000 tree slots but only 400 window slots. The cell prints how many tokens each turn finds.
 """
 
 # %%
@@ -284,13 +284,13 @@ for reader in range(10):
 
 # %% [markdown]
 """
-Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts diverge have just gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
+Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows just before the prompts diverge have gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
 
-After these twenty turns, nearly half of the cached tokens have lost their window. Each reader wants to continue after the second turn. How many of the 10 readers have lost part of their conversation?
+After these twenty turns, nearly half of the cached tokens have lost their window. Each reader wants to take a third turn. How many of the 10 readers will find less than their whole conversation in the cache?
 """
 
 # %%
-guess("12.d", "how many of the 10 readers have lost part of their conversation?", None)
+guess("12.d", "how many of the 10 readers find less than their conversation?", None)
 
 # %%
 cached, live, lost = tree.cache.total_size, len(tree.window_of), 0
@@ -305,15 +305,15 @@ fold("12.d", lost, f"{cached} tokens are cached, and {live} of them have a windo
 """
 <details><summary>Why</summary>
 
-None. Nearly half of the tokens in the tree are tombstones, but these are in the middle of the paths, where no prompt ends.
+None. The tombstones are in the middle of the paths, where no prompt ends.
 
 </details>
 
 ## The same in `minikv`
 
-`SlidingWindowCache` has no dictionary of windows. On each edge, the dead tokens come first, then the live ones, and the tokens that locks need are at the end. So two positions per node are enough, and neither a lock nor a freed window ever cuts an edge.
+`SlidingWindowCache` has no dictionary of windows. On each edge, the dead tokens come first, then the live ones, and those that locks need are at the end. So two positions per node are enough, and neither locking nor freeing a window ever splits an edge.
 
-Does its match end where your `valid_length` says, on a thousand random paths? `match_of` builds the same path in the package: each `insert` adds some dead tokens and then a live one.
+Does its match end where your `valid_length` says, on a thousand random paths? `match_of` builds the same path in the package's cache: each `insert` adds some dead tokens and then a live one.
 """
 
 # %%
@@ -340,7 +340,7 @@ print("equal on 1000 paths")
 
 # %% [markdown]
 """
-`WindowedManager` takes window slots when a request starts, and gives them back as the request advances. Does anything read them after that? A canary (chapter 04) watches both stores.
+`WindowedManager` takes window slots when a request starts and gives them back as the request advances. Does any request still read them? A canary (chapter 04) watches both pools.
 """
 
 # %%
@@ -356,7 +356,7 @@ print("the same answers from the cache:", first == second)
 
 # %% [markdown]
 """
-The next cell needs PyTorch. It gives three of the five layers of the course's small model a window of 16 tokens, and uses two stores.
+The next cell, which needs PyTorch, gives three of the five layers of the course's small model a window of 16 tokens.
 """
 
 # %%
@@ -374,7 +374,7 @@ store
 """
 ## Play
 
-Two conversations share a beginning, and the window is 2. In the film, each `evict` asks for one window slot. Before each one, say which tokens will lose their window. Why does the second `evict` also free two slots of the tree?
+Two conversations share a beginning, and the window is 2. In the film, each `evict` asks for one window slot. Before each one, say which tokens will lose their window. Why does the second `evict` also free two tree slots?
 """
 
 # %%
@@ -395,7 +395,7 @@ film.player()
 """
 <details><summary>Why</summary>
 
-By then `8 9` is the least recently used edge, and it is a leaf with nothing but its last window. Without that window, no request could continue from the leaf, so the whole leaf goes.
+By then, `8 9` is the least recently used edge. It is a leaf of two tokens, and both must stay live for a request to continue from it. So the whole leaf goes.
 
 </details>
 """
@@ -406,7 +406,7 @@ By then `8 9` is the least recently used edge, and it is a leaf with nothing but
 
 #### 12.5 Design: which windows are worth keeping?
 
-`spare` takes the least recently used windows. But most windows are worth nothing from the start: a match ends where a prompt ends, or where two prompts diverge. Suppose we knew these places on one path. `ends` lists how many tokens come before each of them. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
+`spare` takes the least recently used windows. But most windows are worth nothing from the start, because a match ends only where a prompt ends or two prompts diverge. Suppose we knew these places on one path: `ends` lists how many tokens come before each. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
 """
 
 
@@ -439,7 +439,7 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function receives such a tree, with a window of two. Write calls after which the pins are wrong. You may call `serve(tokens)`, `find(tokens)`, `leave(found, receipt)`, and `free_windows(slots)`, which makes tokens dead. A request leaves with what its `find` returned. The first prompt gets the slots 0, 1, 2, and so on. Can you make the tree take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972|May 2026}}. Your function receives such a tree, with a window of two. Write calls after which the pins are wrong. You may call `serve(tokens)`, `find(tokens)`, `leave(found, receipt)`, and `free_windows(slots)`, which makes tokens dead. A request must leave with the values that its `find` returned. The first prompt gets the slots 0, 1, 2, and so on. Can you make the tree take the pin of *another* request?
 """
 
 # %%
@@ -480,37 +480,37 @@ def calls_that_expose_it(tree):
 
 ## What it cost
 
-Each node has one more small object, and a lock walks over the nodes of its window a second time. In a tree with tombstones, a match walks down twice: first to find out where it is valid, then to take it.
+Each node has one more small object, and a lock walks over the nodes of its window a second time. In a tree with tombstones, a match walks down twice: first to find the valid length, then to match that much.
 
-There is also a new invariant at risk: every window slot belongs to exactly one token, or it is free. `make_room` and `heal` move window slots between tokens, and could leave one with two owners, or with none.
+A new invariant is also at risk: every window slot belongs to exactly one token or is free. `make_room` and `heal` move window slots between tokens, and a mistake there could leave one with two owners or with none.
 
-You have now met all six designs that [Which one do I choose?](which_design.ipynb) compares.
+You have now met all the designs that [Which one do I choose?](which_design.ipynb) compares.
 
 ## In real engines
 
 {{engines 12|`valid_length`; `hold`; `heal`}}
 
-In SGLang, the window is a component of its one tree ({{engines sglang-components}}), next to one for full layers. vLLM looks up the last blocks of a prefix from right to left, as your `valid_length` does. It {{engines vllm-window-margin}} than the window, because a token also reads itself.
+SGLang has one tree, in which {{engines sglang-components}} handles the windowed layers, beside a component for the full ones. vLLM looks up the last blocks of a prefix from right to left, as your `valid_length` does. It {{engines vllm-window-margin|needs one token fewer}} than the window, because a token also reads itself.
 
-{{engines pymllm}} This chapter started from its tree, which has the bug you hunted in chapter 03: an insert drops the node that a split returns ({{engines pymllm-swa-split|`_insert_swa`}}), so the new branch would be attached to the wrong half, and a later match would return another prompt's keys and values.
+{{engines pymllm}} This chapter grew out of that tree, which has the bug you hunted in chapter 03: an insert drops the node that a split returns ({{engines pymllm-swa-split|`_insert_swa`}}), so the new branch would be attached to the wrong half, and a later match would return another prompt's keys and values.
 
 ## Recap
 
-A layer with a sliding window reads only the last tokens, so a cached prefix stays useful as long as its last window is there. A lock holds only that window, and its receipt says exactly what to give back. The tokens furthest from the next one lose their windows first, a leaf keeps its last window, and a duplicate heals a tombstone by handing over its window slot.
+A layer with a sliding window reads only the last tokens, so a cached prefix stays useful as long as these are live. A lock holds only their windows, and its receipt lists exactly the slots to give back. The tokens farthest from the next one lose their windows first, the end of a leaf stays live, and a duplicate heals a tombstone by handing over its window slot.
 
 **Check yourself**
 
-1. A path has the tokens 0 to 9, and the window is 4. Only token 5 is dead. Which lengths of prefixes are valid?
+1. A path has the tokens 0 to 9, and the window is 4. Only token 5 is dead. Which prefixes are valid?
 2. Why does a lock return a receipt, although the path could be walked again?
-3. From chapter 05: in the tree, which end of a path goes first, and why is it the other end for windows?
+3. From chapter 05: which end of a path leaves the tree first, and why is it the other end for windows?
 4. From chapter 03: two requests compute the same tokens. Whose slots does the tree keep?
 
 <details><summary>Answers</summary>
 
-1. Lengths up to 5, because they have no dead token. And 10, because tokens 6 to 9 are live.
-2. Between lock and unlock, windows are freed and come back. A second walk would find other tokens.
-3. In the tree the end goes first, because a prefix without its beginning is useless. For windows the beginning goes first, because only the end is read.
-4. Its own. The duplicates are freed, and a window among them moves to the tree's slot.
+1. Those of up to 5 tokens, because they have no dead token, and the whole path, because tokens 6 to 9 are live.
+2. Between lock and unlock, windows are freed and come back, so a second walk could find other tokens.
+3. The end leaves the tree first, because a prefix without its beginning is useless. For windows, the beginning goes first, because only the end is read.
+4. Those of the request that was inserted first. The duplicates are freed, and their windows move to tree slots without one.
 
 </details>
 

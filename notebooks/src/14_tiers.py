@@ -2,15 +2,15 @@
 """
 # 14 · Where does evicted KV go?
 
-So far, what your cache evicts is lost. But a server has far more host memory than GPU memory, and the bytes could wait there. In this chapter you write five functions, about thirty-five lines, that decide what is copied out, what is loaded back, and when neither is worth it.
+So far, the keys and values that your cache evicts are lost. They could wait in host memory, which is usually far larger than GPU memory. You will write five functions, about thirty-five lines in all, that decide what is copied out, what is loaded back, and when loading is not worth it.
 
-**After this chapter you will be able to** *say* when loading beats computing, *keep* two memories consistent while bytes move between them, and *choose* a write policy by what it costs.
+**After this chapter you will be able to** *say* when loading beats computing, *keep* two memories consistent while bytes move between them, and *choose* a write policy by its cost.
 
 {{time}} **Needs** chapters 02, 04, 05, 06, 10 and 13. **New words** tier, demotion, write policy, write-back, write-through.
 
-**In this notebook already** `Pool` from chapter 02 and `load_or_compute` from 06, yours or the package's, and the classes `Block` and `Tiers`, which call your pieces.
+**In this notebook already** `Pool` from chapter 02 and `load_or_compute` from 06, yours or the package's, and the classes `Block` and `Tiers`, which call your functions.
 
-Here is where we are going. Coding agents share one GPU for two hours. Without host memory, it takes longer than that to compute their prompts. Your code will bring it down to a fifth of the two hours.
+Here is where we are going: coding agents share one GPU for two hours. Without host memory, computing their prompts takes longer. Your code will cut this time to a fifth of the two hours.
 """
 
 # %%
@@ -31,7 +31,7 @@ def traffic(name):
 
 
 def seconds(new, cached):
-    """To compute so many new blocks after so many cached ones."""
+    """Return the time to compute `new` blocks after `cached` ones."""
     n, m = BLOCK * new, BLOCK * cached
     return (n * TOKEN_FLOPS + (n**2 + 2 * n * m) * ATTENTION) / SPEED
 
@@ -44,7 +44,7 @@ agents = [each for each in agents if len(each.blocks) <= PAGES]
 
 # %%
 def through(trace, tiers):
-    """For each request: blocks copied while it waits, loaded, seconds to compute."""
+    """Return, for each request, blocks it waits for, blocks loaded, compute seconds."""
     rows = []
     for request in trace:
         before = tiers.stalled
@@ -68,7 +68,7 @@ plot("22 coding agents, Llama 3.1 8B", gigabytes, lines, "hours")
 """
 ## The problem
 
-The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, and 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that would not fit. (Some are longer than this model's 131,072 tokens; only its costs count here.) How much does your cache of chapter 05 compute again?
+The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, so 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that don't fit. (Some exceed this model's 131,072 tokens; only its costs count here.) How much does an LRU cache have to compute again?
 """
 
 # %%
@@ -80,13 +80,13 @@ print(f"computed again: {1 - distinct / computed:.0%}")
 
 # %% [markdown]
 """
-These blocks had been evicted. They could have been copied to the host instead, and copied back. A place where keys and values are kept is called a **tier**: the GPU's memory is the first one, host memory the second.
+These blocks had been evicted. They could have been copied to host memory and back instead. A place where keys and values are kept is called a **tier**: the memory of the GPU (the *device*) is the first tier, host memory the second.
 
 ## Build it
 
 ### Step 1: is it worth loading?
 
-In chapter 06, loading takes bytes ÷ link, and computing takes FLOPs ÷ speed. For short prompts attention costs little, so both grow in step with the tokens. The *number* of tokens cancels out, and a link is either fast enough or not.
+In chapter 06, loading took bytes ÷ link, and computing took FLOPs ÷ speed. For short prompts, attention costs little, so both times grow in step with the number of tokens. This *number* cancels out, and a link is either fast enough or not.
 """
 
 
@@ -100,7 +100,7 @@ print(f"Llama 3.1 8B: {link_needed(TOKEN_BYTES, TOKEN_FLOPS):.1f} GB per second"
 
 # %% [markdown]
 """
-Llama 3.1 70B has the same KV heads in each layer, but 80 layers instead of 32, and 70.6 × 10⁹ parameters instead of 8.03 × 10⁹. How many GB per second must a link deliver for this model, on GPUs that compute as many FLOPs per second?
+Llama 3.1 70B has the same KV heads in each layer, but 80 layers instead of 32, and 70.6 × 10⁹ parameters instead of 8.03 × 10⁹. (A token takes 2 FLOPs per parameter.) How many GB per second must a link deliver for this model, on equally fast GPUs?
 """
 
 # %%
@@ -116,15 +116,15 @@ fold("14.a", round(answer, 1), f"{layers:.1f} times the bytes per token")
 """
 <details><summary>Why</summary>
 
-A token has 2.5 times the bytes but takes 8.8 times the FLOPs, so for the larger model a slower link is enough.
+A token has 2.5 times the bytes but takes 8.8 times the FLOPs, so a slower link is enough for the larger model.
 
 </details>
 
-Usually only the end of a prompt has left the GPU. Its tokens look back at the beginning as well, so they take longer to compute.
+Usually, only the last tokens of a prompt have left the device. These attend to the beginning as well, so they take longer to compute.
 
 #### 14.1 You write: `worth_loading` (5 minutes)
 
-Return `True` if loading `num_tokens` tokens is faster than computing them, and `False` if not. Before them, `cached` tokens are on the device. Each new token makes a pair with each cached token, and a pair takes 2 × `attention_flops` FLOPs. You may call your `load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed)` from chapter 06, which returns `"load"` or `"compute"` for a prompt with nothing before it.
+Return whether loading `num_tokens` tokens is faster than computing them (`True` or `False`). The `cached` tokens before them are on the device. Each new token makes a pair with each cached token, and a pair takes 2 × `attention_flops` FLOPs. You may call your `load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed)` from chapter 06, which returns `"load"` or `"compute"` for a prompt with nothing before it.
 """
 
 
@@ -146,11 +146,11 @@ for cached in (0, 8_000, 32_000):
 
 # %% [markdown]
 """
-From host memory, at 50 GB per second, loading is always worth it here. Over a network of 3 GB per second, a short end needs a long beginning.
+From host memory, at 50 GB per second, loading is always worth it here; over a network, at 3 GB per second, only after a long beginning.
 
 ### Step 2: two places for a block
 
-The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a token is a letter, a block has one token, and its key is the prompt up to there. The tree shows only the last letter of a key.
+The index is a dictionary, as in chapter 10: the key of a block stands for everything up to its end. Here a block has one token, a letter, and its key is the prompt up to this letter. The picture shows only the last letter of each key.
 """
 
 # %%
@@ -170,15 +170,15 @@ draw(tiers)
 
 # %% [markdown]
 """
-`D` means that a block has a page on the device, `H` that it has one in host memory. The end of `abcd` had to make room for `xy`, so it is in host memory only. Its beginning is in both.
+`D` means that a block has a page on the device, `H` that it has one in host memory. The end of `abcd` had to make room for `xy`, so it is only in host memory, while the beginning is in both.
 
-Why the beginning? On the device, only leaves are evicted, so if a block is there, so are all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then whatever the device evicts, host memory can give a whole prefix. SGLang's write-through has the same rule. In {{engines sglang-31902}}, a block from storage was put below one without a host copy.
+Why is it in both? On the device, only leaves are evicted, so if a block is there, so are all blocks before it. This cache keeps the same **invariant** in host memory: *a block may be there only if its parent is*. Then host memory can provide a whole prefix, whatever the device evicts. SGLang's write-through {{engines sglang-ancestors-first}}. In {{engines sglang-31902}}, a block from storage was put below one without a host copy.
 
-When host memory is full, the least recently used block leaves it, unless it has to stay. In this picture, `a` is the least recently used one, then come `ab`, `x` and `xy`. Which block leaves first?
+When host memory is full, the least recently used block leaves it, unless that block has to stay. In the next picture, `a` is the least recently used, followed by `ab`, `x` and `xy`. Which block leaves first?
 """
 
 # %%
-from minikv.course.pieces.ch14 import planted_tiers
+from minikv.course.pieces.ch14 import planted_tiers  # puts blocks where we want them
 
 tiers = planted_tiers(globals(), [("ab", 2, 2, 0), ("abc", 3, 2, 0), ("xy", 0, 2, 0)])
 draw(tiers)
@@ -194,13 +194,13 @@ fold("14.b", host_victim(tiers.in_host).key, order)
 """
 <details><summary>Why</summary>
 
-`a` has to stay, because its child `ab` is in host memory. `ab` has a child too, but that one is only on the device and needs nothing from the host.
+`a` has to stay, because its child `ab` is in host memory. `ab` has a child too, but this child is only on the device and needs nothing in host memory.
 
 </details>
 
 #### 14.2 You write: `host_victim` (10 minutes)
 
-`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (the values are all `None`). Return the first one that may leave, or `None` if all have to stay; look at no block after it. A block has to stay while one of its children is in host memory, or while it has `host_locks`, because its host page is being read or written. `block.children` is a dictionary from keys to blocks. Change nothing.
+`in_host` is a dictionary whose keys are the blocks in host memory, the least recently used first (all values are `None`). Return the first block that may leave, or `None` if all have to stay; look at no block after it. A block has to stay while one of its children is in host memory, or while it has `host_locks`, because its host page is being read or written. `block.children` is a dictionary from keys to blocks. Change nothing.
 """
 
 
@@ -216,18 +216,18 @@ host_victim = check("14.2 host_victim", host_victim)
 """
 ### Step 3: demote instead of free
 
-When the device needs room, its victim is copied to host memory before its page is freed. That is a **demotion**. The invariant asks for more: all blocks before it must be in host memory, too.
+When the device needs room, each victim is copied to host memory before its page is freed. That is a **demotion**. The invariant requires more: all blocks before the victim must be in host memory, too.
 
 #### 14.3 You write: `copy_out` (20 minutes)
 
-`path` is a list of blocks from the first block of a prompt on, each on the device or in host memory. Copy those that host memory lacks, and return how many you have copied. If host memory runs out, keep what you have, as long as it is a prefix. You may call:
+`path` lists the blocks of a prompt from the first one on, each on the device, in host memory, or both. Copy those that are not in host memory, and return how many you copied. If host memory runs out, stop, and keep the copies you have made. You may call:
 
 | call | what it does | returns |
 |---|---|---|
 | `tiers.host_page()` | takes a host page; if none is free, evicts the block that your `host_victim` finds | the page, or `None` if there is none |
 | `tiers.copy(block, page)` | copies a block from the device to this host page, and sets `block.host` | nothing |
 
-Think of chapter 04: what if the victim is on this path? Add 1 to the `host_locks` of all its blocks first, and subtract it at the end.
+No victim may be on `path` itself (chapter 04), so add 1 to the `host_locks` of its blocks first, and subtract it at the end.
 """
 
 
@@ -247,7 +247,7 @@ print(f"then it loads {loaded} blocks and computes for {compute:.2f} s")
 
 # %% [markdown]
 """
-That is the price of a demotion: the pages are needed *now*, and their bytes have to leave first. The request *stalls*. This one needs only 30 pages, but they hold the end of another agent's prompt, and the invariant requires all of that prompt in host memory.
+That is the price of a demotion: the pages are needed *now*, and their bytes have to leave first, so the request *stalls*. This one needs only 30 pages, but they hold the ends of other agents' prompts, and the invariant requires the whole prompts in host memory.
 
 ### Step 4: when to copy
 
@@ -255,13 +255,13 @@ So copy earlier. A **write policy** says when a block is copied out:
 
 - *write_back* (**write-back**): when the device evicts it, as in step 3.
 - *write_through* (**write-through**): as soon as it has been computed. An eviction then frees the page at once.
-- *write_through_selective*: as soon as a second request has used it.
+- *write_through_selective*: as soon as a second request has used it (counted in `block.hits`).
 
-Try the third on two prompts that take turns, `abc` and `xyz`, three times each. The device has room for three blocks, and host memory for eight. How many blocks do all six requests load?
+Try the third policy on two prompts that take turns, `abc` and `xyz`, three times each. The device has room for three blocks, host memory for eight. How many blocks do the six requests load in all?
 """
 
 # %%
-guess("14.c", "write_through_selective: how many blocks do all six load?", None)
+guess("14.c", "how many blocks do the six requests load in all?", None)
 
 
 # %%
@@ -279,11 +279,11 @@ fold("14.c", served("write_through_selective"), str(loads))
 """
 <details><summary>Why</summary>
 
-Each prompt evicts the other before its second use. It was never copied, so nothing is left of it, not even its count, which starts from zero each time.
+Each prompt is evicted by the other before its second use. Its blocks were never copied, so nothing is left of them, not even their counts, which start from zero each time.
 
 </details>
 
-Now the agents with 512 GiB of host memory, and the chat of chapter 13 with room for 2,764 blocks on the device and 20,000 in host memory:
+Now serve the agents with 512 GiB of host memory, and chapter 13's chat with room for 2,764 blocks on the device and 20,000 in host memory:
 """
 
 # %%
@@ -299,22 +299,22 @@ for name, requests, pages in traces:
 
 # %% [markdown]
 """
-*write_through* copies a little more than *write_back*, and no request waits for it. The selective policy copies less, but the agents then compute three times as long. For the chat it is nearly useless, because most of it is evicted before its second use.
+*write_through* copies a little more than *write_back*, but no request waits for its copies. The selective policy copies less, but the agents then compute three times as long. For the chat, it is nearly useless, because most blocks are evicted before their second use.
 
-### Step 5: load it back
+### Step 5: load blocks back
 
-A request finds some blocks on the device, and after them some in host memory only. To load these it needs device pages. That may demote other blocks, which need host pages. And the host's victim may be a block that is about to be loaded.
+A request finds some blocks on the device and the next ones only in host memory. To load these, it needs device pages, so other blocks may be demoted, which takes host pages. The victim in host memory may be a block that is about to be loaded.
 
 #### 14.4 You write: `load_back` (15 minutes)
 
-Start to load the blocks of `path` whose `device` is `None`, and return them as a new list, in order. With fewer pages than blocks, load the first ones. You may call:
+Start to load the blocks of `path` whose `device` is `None`, and return the blocks being loaded as a new list, in order. With fewer pages than blocks, load only the first ones. You may call:
 
 | call | what it does | returns |
 |---|---|---|
 | `tiers.take(count)` | makes room on the device as far as it can, which may evict from both memories | a list of up to `count` device pages |
 | `tiers.start(block, page)` | starts to load a block into this page, and sets `block.device` | nothing |
 
-The bytes arrive later, and until then the host page must stay. So each block that is being loaded has 1 more in `host_locks`, which `Tiers` takes away when they arrive. A block that got no page keeps no lock.
+The bytes arrive later, and until then the host page must stay. So add 1 to the `host_locks` of each block that is being loaded; `Tiers` subtracts it when the bytes arrive. A block that gets no page keeps no lock.
 """
 
 
@@ -328,11 +328,11 @@ load_back = check("14.4 load_back", load_back)
 
 # %% [markdown]
 """
-Let the device and the host have four pages each. `abcd` comes in, then `wxyz`, then `abcd` again. How many different blocks do the two memories hold now?
+Under *write_back*, let the device and host memory have four pages each. `abcd` comes in, then `wxyz`, then `abcd` again. How many different blocks do the two memories hold at the end?
 """
 
 # %%
-guess("14.d", "how many different blocks do the two memories hold?", None)
+guess("14.d", "how many different blocks do the two memories hold at the end?", None)
 
 # %%
 tiers = Tiers(device_pages=4, host_pages=4)
@@ -344,15 +344,15 @@ fold("14.d", len(tiers.blocks), draw(tiers))
 """
 <details><summary>Why</summary>
 
-While `abcd` is loaded, its host pages are locked. So `wxyz`, which has to leave the device, finds no room there and is lost. `abcd` is now in both.
+While `abcd` is being loaded, its host pages are locked. So `wxyz`, which has to leave the device, finds no room in host memory and is lost, and `abcd` is in both memories.
 
 </details>
 
-A layer needs only its own keys and values, so it can compute while the next one is loading (chapter 06). Take five layers, each of which takes 3 ms to load and 2 ms to compute: 25 ms, one after the other. How many ms is it if each layer starts as soon as it can?
+A layer needs only its own keys and values, so it can compute while the next one is loading (chapter 06). Take five layers, each of which takes 3 ms to load and 2 ms to compute: 25 ms, one step after the other. How many ms does it take if each step starts as soon as it can?
 """
 
 # %%
-guess("14.e", "how many ms does it take if each layer starts as soon as it can?", None)
+guess("14.e", "how many ms does it take if each step starts as soon as it can?", None)
 
 # %%
 at_once = overlapped([3] * 5, [2] * 5)
@@ -370,7 +370,7 @@ The link never waits, so all loads are done after 15 ms. Then only the last laye
 
 #### 14.5 You write: `overlapped` (5 minutes)
 
-`loads` and `computes` are lists with the times of each layer. The loads follow each other without a gap. A layer starts to compute when its load is done and the layer before it has computed. Return the time at which the last layer has computed, or 0 if the lists are empty.
+`loads` and `computes` list how long each layer takes to load and to compute. The loads follow each other without a gap. Computing a layer starts when it has been loaded and the layer before it has been computed. Return when the last layer has been computed, or 0 if the lists are empty.
 """
 
 
@@ -389,7 +389,7 @@ for load, compute in (32, 64), (64, 64), (128, 64):
 
 # %% [markdown]
 """
-So the total is close to the *larger* of the two. Where loading takes longer, the GPU could compute some of these tokens meanwhile (14.6).
+So the total is close to the *longer* of the two times. Where loading takes longer, the GPU could compute some tokens meanwhile (14.6).
 
 ### All together
 """
@@ -399,13 +399,13 @@ source(Tiers.serve, Tiers.take)
 
 # %% [markdown]
 """
-`use` sets the order of use, `arrive` ends a load, and `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of many speeds. One line loads everything that it finds, the other asks your `worth_loading` first, and in both, loading and computing overlap.
+`use` sets the order of use, `arrive` ends a load, and `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of several speeds: load everything that is found, or ask your `worth_loading` before each load. In both cases, loading and computing overlap.
 """
 
 
 # %%
 def total(rows, rate):
-    """The hours of all requests, if they load over this link."""
+    """Return the hours that all requests take if they load over this link."""
     spent = 0
     for _, loaded, compute in rows:
         load = loaded * BLOCK * TOKEN_BYTES / rate
@@ -433,11 +433,11 @@ plot("22 agents, 512 GiB of host memory", speeds, lines, "hours", log="x")
 
 # %% [markdown]
 """
-The break-even of this traffic is where *load always* crosses *no host memory*, far below the 3.3 GB per second of a short prompt, because these prompts are long. To the left of it, only the line that asks is safe.
+The break-even point of this traffic is where *load always* crosses *no host memory*, far below the 3.3 GB per second of a short prompt, because these prompts are long. To the left of it, loading pays only where your function says so.
 
 ## The same in `minikv`
 
-`TieredCache` has two trees, one for the device and one for host memory, each with its own order and its own locks. It says what must be moved, and a `CacheManager` has its stores do it. Does it find as much as yours?
+`TieredCache` has two trees, one for the device and one for host memory, each with its own order and locks. It says which blocks must be moved, and `CacheManager` has them moved. Does it find as much as yours?
 """
 
 # %%
@@ -460,7 +460,7 @@ print(f"{same} of 2000 requests find and load the same")
 
 # %% [markdown]
 """
-They differ once, because they keep different orders of use in host memory. Now an engine runs on both tiers, and your `worth_loading` decides about each load. In place of a model there is a canary (chapter 04): it complains as soon as a page is read that holds the wrong bytes.
+They differ once, because they keep different orders of use in host memory. Next, an engine runs on both tiers, and your `worth_loading` decides about each load. Instead of a model, a canary (chapter 04) raises an error when a page with the wrong bytes is read.
 """
 
 # %%
@@ -491,11 +491,11 @@ for host_pages in (0, 600):
 
 # %% [markdown]
 """
-With host memory, far more tokens are cached, and the answers are the same.
+With host memory, far more tokens are found, and the answers are the same.
 
 ## Play
 
-There are four device pages and four host pages, and the policy is *write_back*. Before each prompt, say where every block will be: on the device, in host memory, in both, or nowhere.
+There are four device pages and four host pages, and the policy is *write_back*. Before each prompt, say where it will leave every block: on the device, in host memory, in both, or nowhere.
 """
 
 # %%
@@ -513,7 +513,7 @@ play(steps)
 
 #### 14.6 Design: meet in the middle
 
-While the first blocks of a prompt are being loaded over a slow link, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that it takes to load block `i` and to compute it. Write `blocks_to_load(loads, computes)`, which returns how many of the first blocks to load for both to be done as soon as possible. Of several such numbers, return the smallest.
+While the first blocks of a prompt are being loaded over a slow link, layer by layer, the GPU can compute the last ones. `loads[i]` and `computes[i]` are the times that block `i` takes to load and to compute. Write `blocks_to_load(loads, computes)`, which returns how many of the first blocks to load for everything to be done as soon as possible. Of several such numbers, return the smallest.
 """
 
 
@@ -528,7 +528,7 @@ check("14.6 blocks_to_load", blocks_to_load)
 """
 <details><summary>Hint</summary>
 
-Try each number. For each, two sums run at the same time, and the later one counts.
+Try each number. Loading and computing run at the same time, so the larger of the two sums counts.
 
 </details>
 
@@ -546,7 +546,7 @@ def blocks_to_load(loads, computes):
 
 #### 14.7 Bug hunt: a load without a lock
 
-This `load_back` locks no host page, like SGLang's until {{engines sglang-27444}}. Your function is given tiers with four device pages and four host pages. Write calls of `serve(keys)` with which it loads a block whose bytes are gone.
+This `load_back` locks no host page, like SGLang's until {{engines sglang-27444|June 2026}}. Your function receives `tiers`, with four device pages and four host pages. Write calls to `tiers.serve(keys)` after which `load_back` loads a block whose bytes are gone.
 """
 
 # %%
@@ -566,7 +566,7 @@ check("14.7 careless_load", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-Fill both memories. Then ask for a prompt that is only in host memory: its load makes room on the device, and that makes room in host memory.
+Fill both memories. Then serve a prompt that is only in host memory: its load needs room on the device, which needs room in host memory.
 
 </details>
 
@@ -583,19 +583,19 @@ def calls_that_expose_it(tiers):
 
 ## What it cost
 
-Many blocks are in both tiers, as in 14.d, and some bytes cross the link although nobody will ask for them again. And one rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and no page is given away while bytes are on their way to it or from it.
+Many blocks are in both tiers, and some bytes cross the link although nobody will ask for them again. One rule became three: a page has one owner *in each tier*, a block in host memory has its parent there, and no page is given away while bytes are moving to or from it.
 
 ## In real engines
 
 {{engines 14|`worth_loading`; `host_victim`; `load_back`}}
 
-vLLM's blocks have no parent, so it keeps no invariant: a block without its beginning waits in host memory until it is the oldest. While a request stores its blocks, {{engines vllm-offload-protected}}, for the same reason as in your `copy_out`.
+vLLM's blocks have no parents, so there is no such invariant: a block whose prefix is gone stays in host memory until it is the oldest. While a request stores its blocks, {{engines vllm-offload-protected|they are protected}}, as in your `copy_out`.
 
-**A loop that never counts.** An early host eviction in SGLang ran until it had freed enough, but it never counted: {{engines sglang-4987}}. Whenever host memory was full, it would throw everything away, and no answer would change.
+**A loop that never counted.** SGLang's host eviction once ran until it had freed enough pages, but never counted them: {{engines sglang-4987}}. Whenever host memory was full, it would evict all that it could, and no answer would change.
 
-**A page reused while it loads.** That is your hunt. In {{engines sglang-27631}}, the load's own search for room took its host pages, and the load failed on `None`.
+**A page reused during its load.** This is the bug of 14.7. In {{engines sglang-27631}}, a load evicted its own host pages while making room, and then failed on `None`.
 
-**A write-through that never fires.** A request whose prefill comes in chunks does not count as a hit, because otherwise each chunk would count. But at first a long prompt always comes in chunks: {{engines sglang-33714}}. Here are the agents if no request with more than 16 new blocks is copied out:
+**A write-through that doesn't fire.** In SGLang, a request whose prefill comes in chunks does not count as a hit, because otherwise each chunk would count. But at first, a long prompt always comes in chunks: {{engines sglang-33714}}. The next cell serves the agents without copying out any request of more than 16 new blocks:
 """
 
 
@@ -614,21 +614,21 @@ for kind in Tiers, Uncounted:
 """
 ## Recap
 
-Evicted keys and values can wait in host memory, and loading them is worth it where the link delivers a token sooner than the GPU computes it. A block may be in host memory only if its parent is there, and host pages are locked from before the room is made until the bytes have arrived. Copying early keeps requests from waiting, and so does loading layer by layer.
+Evicted keys and values can wait in host memory, and loading them is worth it where the link delivers a token faster than the GPU computes it. A block may be in host memory only if its parent is there, and a load locks its host pages before it makes room, until their bytes have arrived. Copying early keeps requests from waiting, and so does loading layer by layer.
 
 **Check yourself**
 
-1. Why does it not depend on the length of a short prompt whether loading is worth it?
-2. A block is in both tiers, and its child only on the device. May it leave host memory?
-3. From chapter 04: `copy_out` locks the path before it looks for room. Which function of chapter 04 does the same, and why?
+1. Why is loading worth it for all short prompts or for none?
+2. A block is in both tiers, and its child is only on the device. May the block leave host memory?
+3. From chapter 04: `copy_out` locks the path before it makes room. Which function there does the same, and why?
 4. From chapter 13: why does the selective policy copy almost nothing of the chat?
 
 <details><summary>Answers</summary>
 
-1. Both times grow in step with the tokens, so their number cancels out.
-2. Yes, if it has no lock. The child needs nothing from host memory.
-3. `admit`. Making room evicts, and without the lock it could evict what it makes room for.
-4. A conversation is evicted before its next turn, so nearly nothing is used twice on the device.
+1. Both times grow in step with the number of tokens, so it cancels out.
+2. Yes, if it has no host lock. The child needs nothing from host memory.
+3. `admit`. Making room evicts, and without the lock, it could evict the matched blocks.
+4. Most conversations are evicted before their next turn, so few blocks are used twice on the device.
 
 </details>
 
