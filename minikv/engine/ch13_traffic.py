@@ -40,7 +40,7 @@ class Timeline:
 
 # %% 13.1 reuse_distances
 def reuse_distances(requests):
-    """For each block used before: the smallest room in which LRU still has it."""
+    """Return the smallest room in which LRU has a block, for each use but its first."""
     timeline, marks, distances = Timeline(sum(map(len, requests))), {}, []
     for blocks in requests:
         for block in blocks:
@@ -55,7 +55,7 @@ def reuse_distances(requests):
 
 # %% 13.2 next_uses
 def next_uses(requests):
-    """For each block of each request: the number of the next request that uses it."""
+    """Return, for each request, the number of the next request to use each block."""
     later, found = {}, []
     for number in reversed(range(len(requests))):
         found.append([later.get(block, len(requests)) for block in requests[number]])
@@ -65,7 +65,7 @@ def next_uses(requests):
 
 # %% 13.3 optimal_hits
 def optimal_hits(requests, room):
-    """The most hits that any order of eviction can have with this much room."""
+    """Return the most hits that any order of eviction can have with this much room."""
     held, farthest, hits = set(), [], 0
     for blocks, uses in zip(requests, next_uses(requests)):
         hits += len(held.intersection(blocks))
@@ -79,5 +79,5 @@ def optimal_hits(requests, room):
 
 # %% 13.4 aged_key
 def aged_key(node, half_life):
-    """A number: the leaf whose count is worth least by now has the smallest."""
+    """Return a number, which is smallest for the leaf that is worth least by now."""
     return node.last_used + half_life * log2(node.hits)

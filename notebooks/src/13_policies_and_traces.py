@@ -2,13 +2,13 @@
 """
 # 13 · Which policy wins on real traffic?
 
-Your eviction of chapter 05 rests on a guess: what has not been used for a while will not be needed soon. Now you test that guess on real requests. You write two yardsticks, one pass that gives the hits of *every* cache size and the most hits that any policy could have, and then a policy.
+A **policy** is a rule that says which leaf is evicted first. Yours from chapter 05, LRU, rests on a guess: a prefix that has not been used for a while will not be needed soon. Now you test it on real requests. You write two yardsticks, LRU's hits at *every* cache size and the most hits that any policy could have, and then a policy.
 
-**After this chapter you will be able to** *measure* how much cache some traffic needs, *compare* any policy with the best possible one, and *tell* a good policy from a lucky one.
+**After this chapter you will be able to** *measure* how much cache your traffic needs, *compare* any policy with the best possible one, and *tell* a good policy from a lucky one.
 
 {{time}} **Needs** chapter 05. **New words** policy, trace, LFU, reuse distance, time to live.
 
-Here is where we are going. 24 coding agents share one server. The chart shows how much of their prompts is left to compute, under LRU and if the cache knew the future. You will write the code for both lines.
+Here is where we are going: 24 coding agents share one server. The chart shows how much of their prompts is left to compute under LRU and under the best possible policy, which knows the future. You will write the code for both lines.
 """
 
 # %%
@@ -39,9 +39,9 @@ plot("24 coding agents", room, lines, "% of all tokens to compute", log="x")
 """
 ## The problem
 
-LRU guesses that the future will be like the recent past. But think of a job that asks the same ten questions over and over: ten prompts of ten tokens, ten times. Together they need 100 slots, and there is room for 90.
+LRU guesses that the future will be like the recent past. But think of a loop: the same ten prompts, of ten tokens each, come in turn ten times. Together they need 100 slots, and there is room for 90.
 
-A **trace** is a record of requests, in the order in which they came. `replay` serves them through a cache and counts the tokens that it finds there, the *hits*. How many of the loop's 1,000 tokens are hits under LRU?
+A **trace** is a record of requests, in the order in which they came. `replay` serves them through a cache and counts the tokens that are found there, the *hits*. How many of the loop's 1,000 tokens are hits under LRU?
 """
 
 # %%
@@ -67,9 +67,11 @@ fold("13.a", done.hits, f"{done.evicted} tokens were evicted")
 """
 <details><summary>Why</summary>
 
-When a prompt comes around again, it has waited the longest of all, so it has just been evicted to make room for the prompt before it. The film shows this with three prompts and room for two.
+When a prompt comes around again, it has waited the longest of all, so it has just been evicted to make room for the prompt before it.
 
 </details>
+
+The film shows a loop of three prompts with room for two.
 """
 
 # %%
@@ -84,7 +86,7 @@ film.player(still=13)
 
 # %% [markdown]
 """
-A **policy** is a rule that says which leaf goes first. This one knows nothing and evicts the leaf with the smallest random number. Here even chance beats LRU.
+The next policy knows nothing: it gives each leaf a random number and evicts the leaf with the smallest. Here, even chance beats LRU.
 """
 
 # %%
@@ -94,7 +96,7 @@ from minikv.prefix.eviction import SmallestKeyFirst
 
 
 class RandomLeaf(SmallestKeyFirst):
-    reads = ("id",)  # what the key depends on: here, on which node it is
+    reads = ("id",)  # the key depends only on which node it is
 
     def __init__(self):
         super().__init__()
@@ -113,22 +115,22 @@ print(served(loop, 90, RadixCache(policy=RandomLeaf)).hits, "hits by chance")
 
 ### Step 1: seven guesses
 
-`RadixCache(policy=...)` also knows seven policies by name.
+`RadixCache(policy=...)` also knows seven policies by name. Each says which leaf goes first:
 
-- *lru*: the least recently used leaf, by the ring of chapter 05. *mru*, most recently used, is its reverse.
+- *lru*: the least recently used leaf, found by the ring from chapter 05. *mru*, most recently used, is the reverse.
 - *lfu*: the leaf that was used least often. (**LFU** is *least frequently used*.)
-- *fifo*, first in, first out: the leaf that was cached first. *filo* is its reverse.
-- *priority*: the leaf for which the caller gave the lowest number.
-- *slru*, segmented LRU: leaves that were used once go before leaves that were used again.
+- *fifo*, first in, first out: the leaf that was cached first. *filo* is the reverse.
+- *priority*: the leaf to which the caller gave the lowest number.
+- *slru*, segmented LRU: leaves that were used only once go before the others.
 
-Each lookup and each insert counts as a use. Where two leaves tie, *lfu*, *priority* and *slru* fall back on the last use.
+Each lookup and each insert counts as a use. Of leaves that tie, the least recently used goes first.
 
-A and B are cached, in that order. B is inserted twice more, with priority 5. Then A is looked up, and finally C is cached. In which order do they go under *lfu*?
+A is inserted, and then B three times, with priority 5. Then A is looked up, and finally C is inserted. In which order are they evicted under *lfu*?
 """
 
 # %%
 POLICIES = "lru", "lfu", "fifo", "mru", "filo", "priority", "slru"
-guess("13.b", "under lfu, in which order do they go? Write it like 'A C B'.", None)
+guess("13.b", "under lfu, in which order are they evicted? Write it as 'A C B'.", None)
 
 # %%
 orders = {}
@@ -150,7 +152,7 @@ C was used once, A twice and B three times.
 
 </details>
 
-Back to the loop. Which of the seven serves it best?
+Back to the loop: which of the seven policies serves it best?
 """
 
 # %%
@@ -165,11 +167,11 @@ fold("13.c", winner, *(f"{name:9}{hits:4} hits" for name, hits in found.items())
 """
 <details><summary>Why</summary>
 
-In a loop, what you used a moment ago is the last thing you will need again.
+In a loop, the prompt that you have just used is the last one that you will need again.
 
 </details>
 
-So far each victim was a whole leaf. With `evict_by="page"` the cache cuts only as many pages as it needs off the *end* of the victim. Here a page is one token. Give the loop room for 99 of its 100 tokens: by whole leaves, LRU still has no hit. How many hits has it by pages?
+So far, each victim was a whole leaf. With `evict_by="page"`, the cache cuts only as many pages as it needs off the victim's *end*. Here a page is one token. Give the loop room for 99 of its 100 tokens: by whole leaves, LRU still has no hit. How many hits does it have by pages?
 """
 
 # %%
@@ -183,21 +185,21 @@ fold("13.d", by_page, f"by leaves: {served(loop, 99, RadixCache()).hits}")
 """
 <details><summary>Why</summary>
 
-Now the missing slot costs each prompt one token at its end, not all ten: 9 tokens of each of 10 prompts hit, in nine rounds. So the collapse came from the policy *and* from evicting whole leaves.
+Now the missing slot costs each prompt one token at its end, not all ten: in each of nine rounds, 9 tokens of each of the 10 prompts hit. So the collapse came from the policy *and* from evicting whole leaves.
 
 </details>
 
 ### Step 2: real traffic
 
-Two traces come with the course. The *chat* is 16 minutes of a public service, 3,000 requests, published by Mooncake. The *agents* are 24 sessions of a coding agent, 1,478 requests, recorded by WEKA; we let them begin evenly over one hour. A prompt is a list of block ids, without text. A block holds 512 tokens, and its id, like a key in chapter 10, stands for everything up to its end.
+Two traces come with the course. The *chat* is 16 minutes (3,000 requests) of a public chat service, published by Mooncake. The *agents* are 24 sessions (1,478 requests) of a coding agent, recorded by WEKA; we spread their starts evenly over one hour. A prompt is a list of block ids, without text. A block holds 512 tokens, and its id, like a key in chapter 10, stands for everything up to its end.
 
-Does chapter 05's care for the last use pay off? *fifo* never looks at it. Give both policies room for 11,057 blocks, a fifth of the different blocks in the chat, and evict by pages. By how many percentage points is *lru* ahead of *fifo*?
+Is *lru*'s work at every use worth it? *fifo* does no such work. In the chat, each turn's prompt extends that of the turn before. Give both policies room for 11,057 blocks, a fifth of the chat's different blocks, and evict by pages. By how many percentage points is *lru*'s hit rate higher than *fifo*'s?
 """
 
 # %%
 chat = traffic("chat")
 TRACES = [("chat", chat, room) for room in (1_000, 2_764, 11_057)]
-guess("13.e", "by how many percentage points is lru ahead of fifo?", None)
+guess("13.e", "by how many points is lru's hit rate higher? (one decimal)", None)
 
 # %%
 tried, rates, lines = ("lru", "fifo", "slru", "lfu", RandomLeaf), {}, []
@@ -214,15 +216,15 @@ fold("13.e", round(rates[11_057, "lru"] - rates[11_057, "fifo"], 1), head, *line
 """
 <details><summary>Why</summary>
 
-In a chat, a leaf is used for the last time when it is made: the next turn extends it, and then it is not a leaf anymore. So the leaf that was cached first is also the least recently used. The two differ only where the same prompt comes again.
+In a chat, a leaf is not used again as a leaf: the next turn gives it a child. So the leaf that was cached first is also the least recently used. The two policies differ only where the same prompt comes in again.
 
 </details>
 
-Read the table from the bottom. An agent's next request comes soon after the last one and continues it, so the recent past is a good guide, and LRU is far ahead of chance. The same holds for the chat with room for 11,057 blocks. But with 2,764 blocks or fewer, *random beats LRU*. This is the collapse that we saw in the loop: a *cliff*. While a person reads and types, more blocks come in than fit, so LRU evicts the conversation before its next turn. Chance spares some.
+Read the table (hit rates in percent) from the bottom. An agent's next request comes soon after the last one and continues it, so the recent past is a good guide, and LRU is far ahead of chance. The same holds for the chat with room for 11,057 blocks. But with room for 2,764 or fewer, *random beats LRU*. This is the loop's collapse again, a *cliff*: while a person reads and types, more blocks come in than fit, so LRU evicts conversations before their next turn. Random eviction spares some.
 
 ### Step 3: every size in one pass
 
-A replay tells you about one size. For LRU, a single pass tells you about all of them (Mattson and others, 1970).
+A replay tells you about one cache size. For LRU, a single pass covers them all (Mattson and others, 1970).
 
 Put all blocks in a list, the most recently used first. A cache with room for C blocks holds exactly the first C of them, and the *list* is the same for every C. So a block is a hit if its place in the list is at most C. That place is its **reuse distance**: the number of different blocks used since its last use, plus one for the block itself.
 
@@ -241,19 +243,19 @@ fold("13.f", 1 + enough.index(True), "the smallest room in which both B and A hi
 """
 <details><summary>Why</summary>
 
-It counts B, C and A itself. B was used twice, but it takes room once.
+It counts B, C and A itself. B was used twice, but it takes up room only once.
 
 </details>
 
-Most requests have several blocks, and two rules decide what such a request does to the list. Its blocks are locked while it is served (chapter 04), so look up all their places before you move the first. And a leaf goes before its parent (chapter 05), so move the request's last block to the front first.
+For requests with several blocks, there are two rules. All blocks of a request are locked while it is served (chapter 04), so look up their places before you move the first. And a leaf is evicted before its parent (chapter 05), so move the request's last block to the front first.
 
 For example, let `[1, 2]`, `[3]` and `[1, 2]` come in. When the third request arrives, the list is 3, 1, 2, so the reuse distances are 2 and 3.
 
 #### 13.1 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return the reuse distance of each block that was used before, as a list in any order: `[2, 3]` for the three requests above.
+`requests` is a list of lists of block ids. Return a list, in any order, of the reuse distances of all uses but each block's first: `[2, 3]` for the three requests above.
 
-A list would be slow to search. Instead, give a block a *mark* whenever it is used. A `Timeline(most)` has room for `most` marks, removed ones included:
+Searching a list would be slow. Instead, give a block a *mark* whenever it is used. A `Timeline(most)` has room for `most` marks, removed ones included:
 
 | call | returns |
 |---|---|
@@ -261,7 +263,7 @@ A list would be slow to search. Instead, give a block a *mark* whenever it is us
 | `timeline.newer(mark)` | how many marks are newer than this one, found in a few steps |
 | `timeline.remove(mark)` | nothing; the mark no longer counts |
 
-*Test it first* (optional, 10 minutes): what if it counts uses, not blocks, or moves them in the wrong order?
+*Test it first* (optional, 10 minutes): what if a wrong version counts uses instead of blocks, or moves blocks in the wrong order?
 """
 
 
@@ -276,7 +278,7 @@ catch("13.1 reuse_distances", test_reuse_distances)
 
 # %%
 def reuse_distances(requests):
-    """For each block used before: the smallest room in which LRU still has it."""
+    """Return the smallest room in which LRU has a block, for each use but its first."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -295,48 +297,47 @@ from bisect import bisect_right
 
 rooms = [250 * 2**step for step in range(8)]
 hits = [bisect_right(distances, room) for room in rooms]
-sizes = {"room, in blocks": rooms}
-plot("chat: LRU by pages", sizes, {"LRU": hits}, "hits", log="x")
+plot("chat: LRU by pages", {"room, in blocks": rooms}, {"LRU": hits}, "hits", log="x")
 
 # %% [markdown]
 """
-Up to a thousand blocks, more memory gains almost nothing: nearly all hits are the one block that all prompts share. Then the curve climbs. (It starts where the longest request fits.)
+Up to a thousand blocks, more memory gains almost nothing, because nearly all hits are on the first block, which all prompts share. Then the curve climbs. (It starts where even the longest request fits.)
 
 ### Step 4: the best possible
 
-With room for 1,000 blocks, LRU finds 4.1 percent. Is that bad? It depends on what is possible. If you knew the future, you could follow Bélády's rule of 1966 and evict *the block whose next use is farthest away*. But a prefix cache may evict only leaves. The rule does so if, of several blocks with the same next use, it takes the deepest:
+With room for 1,000 blocks, LRU finds 4.1 percent of the blocks. How many could be found? If you knew the future, you could follow Bélády's rule of 1966 and evict *the block whose next use is farthest away*. But a prefix cache may evict only leaves. The rule takes only leaves if, of several blocks with the same next use, it takes the deepest:
 
 1. A prompt that contains a block contains everything before it, so each use of a block is a use of its parent.
 2. So a parent's next use is never later than its child's. If the two are the same, the child is deeper.
-3. So while a block has a cached child, the rule takes the child first. The victim is a leaf.
-4. The blocks of the request itself are in use *now*, so they are never the farthest.
+3. So while a block has a cached child, the rule takes the child first, and the victim is a leaf.
+4. The blocks of the current request are in use *now*, so they are never the farthest.
 
-No order of eviction has more hits; the docstring of `minikv.traffic.reuse` has the proof. Back to the loop, with room for 90 of its 100 tokens. If you know the future, how many of the 1,000 tokens are hits?
+No order of eviction has more hits; the docstring of `minikv.traffic.reuse` has the proof. Now take a short loop: prompts A, B and C, one block each, come in turn four times, with room for two blocks. If you know the future, how many of the 12 requests are hits?
 """
 
 # %%
-guess("13.g", "if you know the future: how many of the loop's 1,000 tokens hit?", None)
+guess("13.g", "if you know the future: how many of the 12 requests are hits?", None)
 
 # %%
-fold("13.g", optimal_hits(loop, 90), "LRU had none")
+fold("13.g", optimal_hits([[1], [2], [3]] * 4, 2), "LRU would have none")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The first round has no hits. After that, evict the prompt that you used last, because it comes back last. Of nine prompts, eight hit and one misses, so 80 of the other 90 prompts hit. *mru* does exactly that, and no policy can beat it on this loop.
+The first round has no hits. When a prompt is missing, evict the one that you served just before, because it comes back last. Then hits and misses alternate: A hits, B misses, C hits, and so on. *mru* does exactly that, so no policy can beat it on this loop.
 
 </details>
 
 #### 13.2 You write: `next_uses` (5 minutes)
 
-To look ahead, walk backward. Return a list for each request, in order, with a number for each of its blocks: the number of the next request that uses it. Requests count from 0. A block that nobody uses again gets `len(requests)`.
+Return a list for each request, in order, with a number for each of its blocks: the number of the next request that uses the block. Requests are numbered from 0, and a block that is not used again gets `len(requests)`. (To look ahead, go through the requests backward.)
 """
 
 
 # %%
 def next_uses(requests):
-    """For each block of each request: the number of the next request that uses it."""
+    """Return, for each request, the number of the next request to use each block."""
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
@@ -346,15 +347,15 @@ next_uses = check("13.2 next_uses", next_uses)
 """
 #### 13.3 You write: `optimal_hits` (25 minutes)
 
-Serve the requests in order, with room for `room` blocks; no request is larger. Return how many blocks were there when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. No block of the request that is being served may be a victim. (Ties make no difference to the count.)
+Serve the requests in order, with room for `room` blocks; no request has more. Return how many blocks were in the cache when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. No block of the current request may be a victim. (It doesn't matter how you break ties.)
 
-A heap finds the victim. It begins as an empty list; `heappush(heap, entry)` adds a tuple, and `heappop(heap)` removes the smallest one and returns it. When a block is used again, its old entry stays in the heap. It does no harm: the use that it names is in the past, so every possible victim comes out first.
+A heap finds the victim. It begins as an empty list; `heappush(heap, entry)` adds a tuple, and `heappop(heap)` removes the smallest one and returns it. When a block is used again, its old entry stays in the heap but does no harm: the use that the entry names is over, so every possible victim comes out before it.
 """
 
 
 # %%
 def optimal_hits(requests, room):
-    """The most hits that any order of eviction can have with this much room."""
+    """Return the most hits that any order of eviction can have with this much room."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -368,21 +369,7 @@ for room in rooms[2:]:
 
 # %% [markdown]
 """
-With room for 1,000 blocks, LRU finds a quarter of what is possible. Twice the memory brings it to 4.9 percent, but in step 2 chance found 5.4 percent with no more memory. So below the cliff, look for a better guess. For the agents, who hit often, count what is left to compute:
-"""
-
-# %%
-agents_blocks, most = [request.blocks.tolist() for request in agents], {}
-for room in 2_000, 4_000:
-    most[room] = optimal_hits(agents_blocks, room)
-    left, least = curve.blocks - curve.hits(room), curve.blocks - most[room]
-    shares = f"{left / curve.blocks:.1%}, best possible {least / curve.blocks:.1%}"
-    print(f"room {room:,}: LRU computes {shares}, {1 - least / left:.0%} less")
-print(f"unlimited: {curve.blocks - curve.hits():,} of {curve.blocks:,} blocks computed")
-
-# %% [markdown]
-"""
-Twice the memory helps the agents most, but with 2,000 blocks the best policy would save 28 percent of what LRU computes.
+With room for 1,000 blocks, LRU finds a quarter of the possible hits. Twice the memory brings it to 4.9 percent, but in step 2, random eviction found 5.4 percent with 1,000 blocks. So below the cliff, look for a better policy first.
 
 ### Step 5: a count that fades
 
@@ -401,19 +388,19 @@ print(f"at most {optimal_hits(day, 50)} of {sum(map(len, day)):,} tokens")
 
 # %% [markdown]
 """
-*lfu* counts well, but it cannot forget, so it keeps the morning's favorites all afternoon. Let the count fade: for every `half_life` ticks of the cache's clock since its last use, a leaf's count is halved. A leaf is then worth `hits / 2 ** ((now - last_used) / half_life)`.
+*lfu* counts well, but it cannot forget, so it keeps the morning's favorites all afternoon. Let the count fade: it is halved for every `half_life` ticks of the cache's clock since the leaf's last use. A leaf is then worth `hits / 2 ** ((now - last_used) / half_life)`.
 
-This changes with every tick, but the heap need not be sorted again: all leaves fade at the same rate, so the *order* of two leaves stays the same until one of them is used. You need a key that has this order but does not depend on the current time.
+This value changes with every tick, but the heap need not be sorted again: all leaves fade at the same rate, so the *order* of two leaves stays the same until one of them is used. You need a key that gives this order but does not depend on the current time.
 
 #### 13.4 You write: `aged_key` (10 minutes)
 
-Return a number. Of two leaves, the one that is worth less has the smaller key. You may use `node.hits` (at least 1), `node.last_used` and `log2(x)`. After a million ticks your key must still work.
+Return a number, the key of `node`. Of two leaves, the one that is worth less must have the smaller key. You may use `node.hits` (at least 1), `node.last_used` and `log2(x)`. After a million ticks, your key must still work.
 """
 
 
 # %%
 def aged_key(node, half_life):
-    """A number: the leaf whose count is worth least by now has the smallest."""
+    """Return a number, which is smallest for the leaf that is worth least by now."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -432,11 +419,29 @@ print(f"Aged  {served(day, 50, RadixCache(policy=Aged)).hits:5} hits")
 
 # %% [markdown]
 """
-Your policy beats *lru*, which forgets too fast, and *lfu*, which never does. With a half-life of one tick it is nearly *lru*, and with a very long one it is *lfu*.
+Your policy beats *lru*, which forgets too fast, and *lfu*, which never does. (A half-life of one tick makes it nearly *lru*, and a very long one makes it *lfu*.)
 
 ## The same in `minikv`
 
-For the chart at the top, the package found both of your lines in one pass. And `minikv replay chat.jsonl.gz --capacity 2764,11057 --evict-by page` counts the same hits as you did. (`uncached requests` would be larger than the whole cache.)
+For the chart at the top, `HitCurve` found both lines in one pass. Does your `optimal_hits` agree? The agents hit often, so count the blocks left to compute:
+"""
+
+# %%
+agents_blocks, most = [request.blocks.tolist() for request in agents], {}
+for room in 2_000, 4_000:
+    most[room] = optimal_hits(agents_blocks, room)
+    left, least = curve.blocks - curve.hits(room), curve.blocks - most[room]
+    shares = f"{left / curve.blocks:.1%}, best possible {least / curve.blocks:.1%}"
+    print(f"room {room:,}: LRU computes {shares}, {1 - least / left:.0%} less")
+print(f"unlimited: {curve.blocks - curve.hits():,} of {curve.blocks:,} blocks computed")
+same = [curve.bound(room) == hits for room, hits in most.items()]
+print("your bound is the chart's:", all(same))
+
+# %% [markdown]
+"""
+Twice the memory helps the agents most, but with 2,000 blocks, the best policy would save 28 percent of what LRU computes.
+
+For the chat, `minikv replay chat.jsonl.gz --capacity 2764,11057 --evict-by page` counts the same hits as your pass. (*Uncached requests* are larger than the whole cache.)
 """
 
 # %%
@@ -447,16 +452,14 @@ from minikv.cli import main
 words = "replay", "--capacity", "2764,11057", "--evict-by", "page"
 with contextlib.redirect_stderr(None):  # which says what format the trace has
     main([*words, str(asset("traffic/chat.jsonl.gz"))])
-same = [curve.bound(room) == hits for room, hits in most.items()]
-print("your bound is the chart's:", all(same))
 
 # %% [markdown]
 """
-*Whose* blocks are the hits? The usual story is a system prompt that everybody shares. The trace does not say what agents share, so here each computes its own, about 28 blocks. With unlimited memory the 24 agents compute 18,028 blocks. If they shared one system prompt, how many percent fewer would it be?
+Is a shared system prompt worth much? The trace does not say what the agents share, so here each computes its own, about 28 blocks. With unlimited memory, the 24 agents compute 18,028 blocks. By how many percent would that number fall if they shared one system prompt?
 """
 
 # %%
-guess("13.h", "how many percent fewer blocks? (a whole number)", None)
+guess("13.h", "by how many percent would the number fall? (a whole number)", None)
 
 # %%
 import gzip
@@ -476,11 +479,11 @@ fold("13.h", percent, f"{hits:,} of {curve.hits():,} blocks that hit are system 
 """
 <details><summary>Why</summary>
 
-It would save 28 blocks for each of 23 agents. The rest are conversations, which nobody else can use. Nine tenths of the hits, too, are an agent's own history.
+Sharing would save 28 blocks for each of 23 agents. The other blocks belong to conversations, which nobody else can use. Nine tenths of the hits, too, come from an agent's own conversation.
 
 </details>
 
-So a conversation has to survive until its next turn. Many services forget it after a **time to live**, however much memory is free. What does that cost the agents?
+So a conversation has to survive until its next turn. A service may forget it after a **time to live**, however much memory is free. What would that cost the agents?
 """
 
 # %%
@@ -502,7 +505,7 @@ for evict_by in ("node", "page"):
 """
 ## Play
 
-This playground has room for four tokens and evicts by *mru*. Insert three prompts of two tokens, again and again, as in the film. How many can you keep alive? Then find an order in which *lru* does better.
+This playground has room for four tokens and evicts by *mru*. Insert three prompts of two tokens, again and again, as in the film. How many stay cached? Then find an order in which *lru* does better.
 """
 
 # %%
@@ -516,7 +519,7 @@ playground(capacity=4, policy="mru")
 
 #### 13.5 Design: a policy of your own
 
-A policy is a class with a `key`, a number or a tuple of numbers, and with `reads`, the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `id`, and `end`, the number of blocks from the root to its end. The policy below evicts what is cheapest to compute again. Change it. The score is the share of all blocks that are hits, over the first half of both traces. How close to the bound can you get?
+A policy is a class with a method `key`, which returns a tuple of numbers, and `reads`, the fields that `key` looks at. A node has `hits`, `last_used`, `created`, `priority`, `id`, and `end`, the number of blocks from the root to its end. The policy below evicts the leaf that is cheapest to compute again. Change it. The score is the share of blocks that are hits, over the first half of both traces. How close to the bound can you get?
 """
 
 
@@ -548,7 +551,7 @@ print(f"bound      {bound(PRACTICE):6.1%}")
 
 # %% [markdown]
 """
-*slru* and *Aged* win. Or were they lucky? If you try enough policies on the same requests, one of them fits by chance. So hold some traffic back, and look at it only once: here are the second halves.
+*slru* and *Aged* win. Or were they lucky? If you try enough policies on the same requests, one of them fits by chance. So hold some traffic back, and look at it only once. Here are the second halves:
 """
 
 # %%
@@ -559,11 +562,11 @@ print(f"bound      {bound(EXAM):6.1%}")
 
 # %% [markdown]
 """
-Both winners lose to *lru*. The bound would leave 18.1 percent to compute instead of 21.2, but none of these policies gets there.
+Now both lose to *lru*, which leaves 21.2 percent to compute. The best possible policy would leave 18.1.
 
 #### 13.6 Hunt: when does *lfu* lose?
 
-`careless_hits` always trusts *lfu*. Find an order of at most 30 prompts for which *lru* has more hits, with room for three prompts. A number stands for a prompt.
+`careless_hits` always trusts *lfu*. With room for three prompts, find an order of at most 30 prompts for which *lru* has more hits. Numbers stand for prompts.
 """
 
 # %%
@@ -599,32 +602,30 @@ def order():
 
 ## What it cost
 
-*lru* needs no sorting, because a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there. *slru* and your `Aged` pay for that on every request, for a point or two on some traffic.
+*lru* needs no sorting, because a use moves a node to the end of a ring. *slru* and your `Aged` must update a heap at each use, for a point or two on some traffic.
 
-And the yardsticks count blocks, but a hit at token 30,000 saves more than one at token 30, because attention looks back.
+The yardsticks count all blocks alike, but a hit at token 30,000 saves more than one at token 30, because attention also reads the tokens before it.
 
 ## In real engines
 
 {{engines 13}}
 
-In SGLang you choose when you start the server.
-
-To measure your own traffic, use minikv-tools (`pip install ./tools`), which reads many formats of logs. `minikv-tools plan` draws your two lines over a GPU's memory, and `minikv-tools why` says why prompts don't share more.
+For your own traffic, use minikv-tools (`pip install ./tools`): `minikv-tools plan` draws your two lines for a GPU's memory, and `minikv-tools why` explains why prompts don't share more.
 
 ## Recap
 
-A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic LRU is hard to beat once the cache holds what comes back; below that it falls off a cliff, and there a better guess helps more than twice the memory.
+A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic, LRU is hard to beat once a conversation survives until its next turn; with less room, it falls off a cliff, and a better policy can help more than twice the memory.
 
 **Check yourself**
 
 1. Why does LRU have no hit at all in a loop that is one prompt too long?
 2. Why is the block whose next use is farthest away always a leaf?
 3. From chapter 05: why does *lru* need no search for a leaf?
-4. From chapter 10: why can a set of block ids stand for a tree of prefixes?
+4. From chapter 10: why can a set of block ids represent a tree of prefixes?
 
 <details><summary>Answers</summary>
 
-1. When a prompt comes around again, it has waited longest, so it has just been evicted.
+1. When a prompt comes around again, it has waited the longest, so it has just been evicted.
 2. Each use of a child is a use of its parent, so the parent's next use is never later. If both are the same, the deeper one goes first.
 3. On every path the parent is newer than its child, so the oldest node has no children.
 4. An id is made from the block and from everything before it. Two prompts have the same id only if they share that whole prefix.
