@@ -125,8 +125,8 @@ def table(chapter: str, first: Sequence[str] = ()) -> str:
     told = "".join(f" {engines()[name].title}: {_of(name, cells)[0]}." for name in without)
     shown = _rows(chapter, cells, first, without)
     rest = _rows(chapter, cells, [row for row in rows if row not in first], without)
-    read = ", ".join(f"{engines()[name].title} of {engines()[name].date}" for name in COLUMNS)
-    dates = f"The links show the sources of {read}.{told}"
+    *read, last = (f"{engines()[name].title} ({engines()[name].date})" for name in COLUMNS)
+    dates = f"The links lead to the source code of {', '.join(read)} and {last}.{told}"
     return f"{shown}\n\n{dates}\n\n<details><summary>More rows</summary>\n\n{rest}\n\n</details>"
 
 

@@ -49,7 +49,7 @@ def slots_of(pages, page_size, num_tokens):
 
 # %% 1.5 kept_bytes
 def kept_bytes(groups, tokens):
-    """Return the bytes that a sequence of so many tokens keeps in all these groups."""
+    """Return the bytes that a sequence of `tokens` tokens takes in all `groups`."""
     total = 0
     for group in groups:
         kept = tokens
@@ -156,7 +156,7 @@ def respond(model, pool, cache, prompt):
 
 # %% 2.6 take_back
 def take_back(pool, pages, versions):
-    """Take these free pages back if none has been handed out since; else take none."""
+    """Take these free pages if none has been handed out since; otherwise take none."""
     for page, version in zip(pages, versions):
         if not pool.is_free(page) or pool.version(page) != version:
             return False

@@ -57,7 +57,7 @@ def trie_add(root, tokens):
 
 # %% 3.4 walk
 def walk(root, tokens):
-    """The node where `tokens` leave the tree, and how many of them were followed."""
+    """Return the node where `tokens` leave the tree, and how many were followed."""
     node, at = root, 0
     while at < len(tokens) and tokens[at] in node.children:
         child = node.children[tokens[at]]
@@ -82,7 +82,7 @@ def insert(root, tokens, slots):
 
 # %% 3.6 match
 def match(root, tokens):
-    """The node where the cached prefix of `tokens` ends, and its slots in order."""
+    """Return the node where the cached prefix of `tokens` ends, and its slots."""
     end, _ = walk(root, tokens)
     runs, node = [], end
     while node.parent is not None:
@@ -103,7 +103,7 @@ def reply(model, pool, root, prompt):
 
 # %% 3.8 pages_of
 def pages_of(tokens, size):
-    """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
+    """Cut `tokens` into tuples of `size`; leave out an incomplete last page."""
     whole = len(tokens) // size
     return [tuple(tokens[page * size : (page + 1) * size]) for page in range(whole)]
 

@@ -2,13 +2,13 @@
 """
 # 00 · What does a prefix cache buy?
 
-In this notebook a small language model answers three questions, and you count what its cache saves. Then you tell the model what time it is, and explain what changes.
+In this notebook a small language model answers three questions, and you count the tokens that its cache saves. Then you tell the model the time, and explain what that changes.
 
 **After this chapter you will be able to** *explain* what a prefix cache keeps and why reusing it is safe, *measure* how much it saves in a chat, and *predict* how a change to the prompt affects the savings.
 
-{{time}} **Needs** a little Python; no GPU, no network, no earlier chapter. **New words** token, prefill, prefix, slot, hit rate. The [glossary](map_and_glossary.ipynb) lists all the words of the course.
+{{time}} **Needs** a little Python, but no GPU, no network and no earlier chapter. **New words** token, prefill, prefix, slot, hit rate. The [glossary](map_and_glossary.ipynb) lists the words of the course.
 
-The model has 1.8 million parameters and was trained on this course's text, so it can talk about KV caches and nothing else. Run each cell from the top, with Shift+Enter; the first answers take a few seconds.
+The model was trained on this course's text, so it can talk about KV caches and nothing else. Run the cells from top to bottom with Shift+Enter; the first answers take a few seconds.
 """
 
 # %%
@@ -19,13 +19,13 @@ with_cache
 
 # %% [markdown]
 """
-The text you give a model is its *prompt*. A language model reads numbers, not letters, so the text is cut into pieces. Each piece is called a **token** and has a number. For this model, every byte of text is a token, which is crude but easy to count.
+The text you give a model is its *prompt*. A language model reads numbers, not letters, so the text is cut into pieces. Each piece is called a **token** and has a number. For this model, every byte is a token, which is crude but makes counting easy.
 
-Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. Users wait for it (the *time to first token*), and it takes GPU time, which costs money. A cached token saves both, so we count tokens: the last line of each turn says how many the prompt had, and how many of them the model had to compute.
+Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. Meanwhile the user waits (for the *time to first token*), and the GPU is busy, which costs money. A *cache* keeps the results of earlier work, and each token found there saves time and money. So we count tokens: the last line of each turn says how many the prompt had, and how many of them were not in the cache and had to be *computed*.
 
 ## The problem
 
-A model remembers nothing from one turn to the next, so every turn sends the *whole* conversation again, including the instructions. Without a cache, the model computes all of it again.
+A model remembers nothing from one turn to the next, so every turn sends the *whole* conversation again, beginning with the instructions to the model. Without a cache, the model computes all of it again.
 """
 
 # %%
@@ -44,7 +44,7 @@ def strip(name, chat, count):
 
 # %% [markdown]
 """
-This function draws the prompts of a chat, one after the other. Run the next cell and step through the chat; each step adds a turn. Tokens from the cache are marked m, for *matched*. They are always the first ones in their prompt.
+This function draws the prompts of a chat, one after the other. Run the next cell and step through the chat; each step adds a turn. Tokens from the cache are marked m, for *matched*.
 """
 
 # %%
@@ -68,7 +68,7 @@ print("the same answers:", answers[0] == answers[1])
 """
 The answers are the same, letter for letter. With the cache, each turn after the first computes little more than the new question, since everything before it was computed earlier.
 
-Now somebody improves the assistant: it should know what time it is. The instructions begin with `It is 09:10.` in the first turn, with `It is 09:17.` in the second, and with `It is 09:24.` in the third. Of several hundred characters, only one or two change from turn to turn. How many tokens of the third prompt come from the cache?
+Now somebody wants the assistant to know what time it is. The instructions begin with `It is 09:10.` in the first turn, with `It is 09:17.` in the second, and with `It is 09:24.` in the third. Only one or two characters change from turn to turn. How many tokens of the third prompt come from the cache?
 """
 
 # %%
@@ -86,19 +86,19 @@ fold("0.a", third.prompt - third.computed, said, strips(rows, size=0.6))
 """
 <details><summary>Why</summary>
 
-The cache is on, but it can reuse only what two prompts have in common *at the beginning*. Here that is `It is 09:`, or nine bytes. Everything after it is computed again, although nearly all of it is the same text.
+The third prompt and the earlier ones begin with the same nine bytes, `It is 09:`, and then differ. Everything after that is computed again, although nearly all of it is the same text.
 
 </details>
 
-To understand what happened, let's build the smallest cache that works.
+To understand why, let's build the smallest cache that works.
 
 ## Build it
 
 ### Step 1: what can be reused
 
-For each token, a transformer computes a *key* and a *value* in every layer, which later tokens read. Together they are the KV in "KV cache". A token can see only earlier tokens, so its key and value depend on the tokens **before it and on itself**, and on nothing that comes later.
+Our model is a *transformer*, which consists of layers. In each layer, it computes a *key* and a *value* for every token: the K and V in "KV cache". Then each token reads its own key and value and those of the tokens before it, which is called *attention*, and takes the result into the next layer. No token reads later ones.
 
-Let's try that out. `keys_and_values` is a tiny transformer with random weights. (`source(keys_and_values)` shows it, but you don't need to know how it works.) We give it the tokens `1 2 3`. Then we change only the last token, and in a second experiment only the first. How many of the three tokens keep their keys and values in the second experiment?
+`keys_and_values` is a tiny transformer with two layers and random weights. (`source(keys_and_values)` shows its code.) We give it the tokens `1 2 3`, then change only the last token, and then only the first. How many of the three tokens keep all of their keys and values when the first one changes?
 """
 
 # %%
@@ -109,7 +109,7 @@ print(keys_and_values([1, 2, 3]).shape, "= layers, key or value, tokens, numbers
 # %%
 guess(
     "0.b",
-    "how many of the three tokens keep their keys and values if the first changes?",
+    "how many tokens keep all of their keys and values if the first one changes?",
     None,
 )
 
@@ -127,17 +127,17 @@ fold("0.b", equal.count(True), *same)
 """
 <details><summary>Why</summary>
 
-Two prompts that *begin* with the same tokens have the same keys and values there. A shared ending doesn't help: the tokens before it differ, so its keys and values differ, too. The whole course rests on this.
+In the first layer, tokens 2 and 3 keep theirs. But attention there reads the changed token, so their keys and values in the second layer change, too. A shared ending doesn't help.
 
 </details>
 
-So we keep the keys and values of each token in a place called a **slot**, and let the next prompt that begins the same way use them. The first tokens of a prompt, any number of them, are a **prefix**.
+The whole course rests on this: a token's keys and values depend on the token itself and the tokens **before it**, and on nothing that comes later. So we keep them in a **slot**, a place for the keys and values of one token, and let the next prompt that *begins* with the same tokens use them. The beginning of a prompt, of any length, is called a **prefix**.
 
 ### Step 2: compare and remember
 
-Two prompts share everything up to their first difference. Our cache never forgets anything: it keeps every sequence that was ever computed. A new prompt reuses the longest prefix that it shares with any of them.
+Two prompts share everything up to their first difference. Our cache keeps every sequence that was ever computed, and a new prompt reuses the longest prefix that it shares with any of them.
 
-The program that runs a model for its users is called an *engine*. Two details are easy to get wrong. First, even if the *whole* prompt is cached, the engine computes its last token again, because it needs the model's output for that token, and the cache stores only keys and values. Second, the engine keeps all tokens of an answer but the last one. That token ends the answer, so its key and value are never computed.
+The program that runs a model for its users is called an *engine*. Two details are easy to get wrong. First, even if the *whole* prompt is cached, the engine computes its last token again, because it needs the model's output for that token, and the cache stores only keys and values. Second, the last token of an answer isn't kept: it ends the answer, so its key and value are never computed.
 """
 
 
@@ -150,7 +150,7 @@ def shared(a, b):
 
 
 def serve(prompt, answer, memory):
-    """Tokens of `prompt` to compute; afterwards `memory` knows the turn."""
+    """Return how many tokens of `prompt` to compute; add the turn to `memory`."""
     cached = max((shared(prompt, earlier) for earlier in memory), default=0)
     memory.append((prompt + answer)[:-1])
     return len(prompt) - min(cached, len(prompt) - 1)
@@ -170,7 +170,7 @@ DESK = json.loads(asset("chats.json").read_text("utf-8"))
 
 
 def turns(chat):
-    """The prompt and the answer of each turn, as tokens."""
+    """Yield the prompt and the answer of each turn, as tokens."""
     said = DESK["system"]
     for question, answer in chat:
         said += f"\nreader: {question}\ndesk:"
@@ -187,11 +187,11 @@ for name, (prompt, answer) in zip(NAMES, requests):
 
 # %% [markdown]
 """
-Ben has never talked to the desk before. How many of the 422 tokens of his first prompt have to be computed?
+Ben has never talked to the desk before. Roughly how many of the 422 tokens of his first prompt have to be computed: a tenth, half, or all of them?
 """
 
 # %%
-guess("0.c", "Ben's first turn computes about 40, 200 or 420 tokens?", None)
+guess("0.c", "does Ben's first turn compute about 40, 200 or 420 tokens?", None)
 
 # %%
 memory = []
@@ -214,7 +214,7 @@ Ben's prompt begins with the *instructions*, which were computed in Anna's first
 
 ### Step 3: count
 
-The share of prompt tokens that come from the cache is the **hit rate**. Every cache in this course is judged by it.
+A lookup that finds cached tokens is a *hit*, and the share of prompt tokens that come from the cache is the **hit rate**. Every cache in this course is judged by it.
 """
 
 
@@ -235,11 +235,11 @@ for place in ("at the top", "at the end"):
 
 # %% [markdown]
 """
-There is the clock again. With the time at the top, two prompts differ after about ten bytes, and a prefix ends there. So put anything that changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time before it, so that answer is computed again.
+With the time at the top, two prompts differ after about ten bytes, and their common prefix ends there. So put anything that changes at the *end* of a prompt. Even there it costs a little: the next prompt repeats the last answer, but without the time before it, so the answer's tokens are computed again.
 
 ## The same in `minikv`
 
-Our list compares each prompt with everything that was ever said. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots; we look a prompt up without its last token, which is always computed. `insert` adds what is new, and keeps the slots of the tokens that are already there.
+Our `serve` compares each prompt with every earlier turn. The package uses a tree instead, and gets the same counts. `match_prefix` finds the longest cached prefix and its slots; we look a prompt up without its last token, which is always computed. `insert` adds the new tokens; those that are already in the tree keep their slots.
 """
 
 # %%
@@ -257,7 +257,7 @@ print(from_tree, "equal to our counts:", from_tree == computed)
 
 # %% [markdown]
 """
-Here is the tree. The instructions are there **once**, at the top, in the slots that Anna's first turn used, and both conversations continue from them.
+Here is the tree. The instructions appear only **once**, at the top, in the slots that Anna's first turn used, and both conversations continue from them.
 """
 
 # %%
@@ -265,7 +265,7 @@ from minikv import draw
 
 
 def as_text(tokens):
-    """The label of a node: how its text ends, since prompts differ at the end."""
+    """Label a node with the end of its text, because prompts differ at the end."""
     text = bytes(tokens).decode().replace("\n", "¶")
     return text if len(text) <= 40 else f"… {text[-38:]}"
 
@@ -276,7 +276,7 @@ draw(cache, label=as_text)
 """
 ## Play
 
-There are two prompts in the cache below. Every character, spaces included, is one token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. You need only *insert*; later chapters explain the rest.
+The cache below holds two prompts. Every character, spaces included, is a token. Run the cell, and type a prompt that finds exactly eight tokens in the cache; the playground tells you when you have done it. You need only the *insert* button; later chapters explain the others.
 
 The model answers other questions, too. Try `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """
@@ -290,11 +290,11 @@ playground(goal="make a prompt hit 8 tokens")
 """
 ## More to try
 
-`check` runs your function on many cases and shows the smallest one that fails. It never stops the notebook.
+`check` runs your function on many cases and shows the smallest one that fails.
 
 #### 0.1 How long are the instructions?
 
-Write `shared_by_all(prompts)`: how many leading tokens do *all* the prompts have in common? In a log of prompts, this tells you how long the instructions are.
+Write `shared_by_all(prompts)`, which returns how many leading tokens *all* the prompts have in common. In a log of prompts, that is the length of the instructions.
 """
 
 
@@ -329,7 +329,7 @@ def shared_by_all(prompts):
 
 #### 0.2 A small memory
 
-Write `tokens_computed(prompts, keep)`. An engine serves the prompts in order and remembers only the last `keep` prompts that it served, with all of their tokens. (A prompt that was served twice counts twice.) Return a list with the number of tokens that it has to compute for each prompt. The last token of a prompt is always computed.
+An engine serves the prompts in order and remembers only the last `keep` prompts that it served, with all of their tokens. (A prompt that was served twice counts twice.) Write `tokens_computed(prompts, keep)`, which returns a list of how many tokens the engine has to compute for each prompt. The last token of a prompt is always computed.
 """
 
 
@@ -399,7 +399,7 @@ def prompts_it_gets_wrong():
 
 ## What it cost
 
-The five turns are over and nobody is being served, yet the cache still holds every token that was computed. How much memory is that in a larger model? (A real tokenizer would cut the same text into fewer, longer tokens.)
+The five turns are over, yet the cache still holds every token that was computed. How much memory would that be in a larger model? (A real tokenizer would cut the same text into fewer, longer tokens.)
 """
 
 # %%
@@ -411,19 +411,20 @@ print(f"{cache.total_size * each / 2**20:.0f} MiB of GPU memory for five short t
 
 # %% [markdown]
 """
-So the memory fills up, and three things can go wrong. A slot may be handed out **twice** (chapter 02). A slot may be taken away **while somebody is reading it** (chapter 04). And the engine may throw away the *wrong* thing (chapter 05). Most of this course is about preventing these three mistakes, and about noticing them at once when they happen.
+So the memory fills up, and three things can go wrong: a slot may be handed out **twice** (chapter 02), it may be taken away **while somebody is reading it** (chapter 04), or the engine may throw away the **wrong tokens** (chapter 05). Most of this course is about preventing these mistakes and noticing them at once.
 
-From chapter 01 on, each chapter has a few functions for you to write, which go into your own file, `my_minikv.py`. At the end of chapter 02, the chat from this page runs on your code, and in chapter 08 a complete engine does.
+From chapter 01 on, each chapter has a few functions for you to write, which go into your own file, `my_minikv.py`. In chapter 02 they already run the chat from this chapter, and in chapter 08 they become a complete engine.
 
 ## In real engines
 
+SGLang and vLLM are large engines; mini-sglang and nano-vllm are small ones modeled on them. vLLM and nano-vllm store tokens in *blocks* of a fixed size, which this course calls pages.
+
 {{engines 00|`RadixCache`; `match_prefix`; all but the last token}}
 
-Later chapters add what this one leaves out, such as keeping one customer from finding out another's prompts by timing the hits (chapter 10), and a second tier in host memory (chapter 14). The [map](map_and_glossary.ipynb) shows them all.
 
 ## Recap
 
-Keys and values depend on the tokens up to them and on nothing later, so prompts that start the same can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it provides is the hit rate. If one token near the beginning of a prompt changes, everything after it is computed again.
+A token's keys and values don't depend on later tokens, so prompts that begin with the same tokens can share them. A prefix cache remembers which slots hold which prefix, and the share of prompt tokens that it provides is the hit rate. If one token near the beginning of a prompt changes, everything after it is computed again.
 
 **Check yourself**
 
@@ -434,7 +435,7 @@ Keys and values depend on the tokens up to them and on nothing later, so prompts
 
 <details><summary>Answers</summary>
 
-1. A token's keys and values depend on all tokens before it. Before a common ending, the prompts differ.
+1. A token's keys and values depend on all tokens before it, and before a common ending, the prompts differ.
 2. The cache has the keys and values, but not the model's output for the last token. The answer begins with that output.
 3. The instructions are the same for everybody, and Anna's first turn computed them.
 4. As late as possible: prompts of different users share nothing after it.

@@ -2,13 +2,13 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-When an engine starts, it decides how large its KV cache will be. In this chapter you write the first functions of your own `my_minikv.py`: four that size a cache and find a request's slots, and another in an optional second half.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write the first functions of your own `my_minikv.py`: four that size a cache and find a request's slots, and a fifth in an optional second half.
 
-**After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, *say* what else takes up GPU memory, and *choose* a page size for your requests; and, after the second half, *say* why some models also need a fixed amount per sequence.
+**After this chapter you will be able to** *compute* the bytes per token from a model's `config.json`, *say* what else takes up GPU memory, and *choose* a page size for your requests. After the second half, you can also *say* why some models need a fixed amount of memory per sequence.
 
-{{time}} Of these, 10 and 5 minutes are for the optional half. **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
+{{time}} The optional half takes 10 minutes of the reading and 5 of the building. **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots, here four. The **page table** has a row for each request, which lists the slots of its tokens in order.
+Here is where we are going. Slots are handed out in pages: a **page** is a fixed number of neighboring slots, here four. The **page table** has a row for each request, which lists the slots of the request's tokens in order.
 """
 
 # %%
@@ -25,11 +25,11 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin with the same tokens, so the first page (*matched*) is in both rows. The other slots are *in hand*: only one request uses them. A request's pages don't have to be neighbors, because the page table says where to look. Row 2 is *closed*: it is free for the next request.
+The two requests begin with the same tokens, so the first page (*matched*) is in both rows. The other slots are *in hand*: each is used by only one request. A request's pages don't have to be neighbors, because the page table says where to look. Row 2 is *closed*, so it is free for the next request.
 
 ## The problem
 
-An engine reserves all the memory for its cache once, when it starts, so it has to know *beforehand* how many tokens will fit. {{engines infratech}} To size a token, it {{engines notebook-formula}}. Here is that formula for one layer with 8 heads (step 1 explains them) on 1, 2, 3 and 16 GPUs.
+An engine reserves all the memory for its cache once, when it starts, so it has to know *beforehand* how many tokens will fit. {{engines infratech}} Its formula for the size of a token {{engines notebook-formula|divides the heads by the number of GPUs}}, even where the result is not a whole number. Here it is for one layer with 8 heads (step 1 explains them) on 1, 2, 3 and 16 GPUs.
 """
 
 
@@ -46,15 +46,15 @@ print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-The last three lines are wrong. There is no third of a byte. On 16 GPUs the number is too small, so the engine would run out of memory. And the last line gives the whole GPU to the cache.
+The last three lines are wrong: on 3 GPUs, the size is not a whole number of bytes; on 16, it is too small, so the engine would run out of memory; and the last line leaves memory for nothing but the cache.
 
 ## Build it
 
 ### Step 1: one token
 
-A **KV head** keeps one key vector and one value vector for every token, each with `head_dim` numbers, and a *query head* reads one KV head. In the simplest form, *multi-head attention* (MHA), each query head has its own KV head. Every layer keeps its own keys and values.
+In each layer, attention is divided into *heads*, which work side by side. A **KV head** keeps one key vector and one value vector for every token, each with `head_dim` numbers, and a *query head* reads one KV head. In the simplest form, *multi-head attention* (MHA), each query head has its own KV head.
 
-Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes per number. The first guess is plain arithmetic: how many KiB (1,024 bytes) does one token take?
+Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes per number. How many KiB (1,024 bytes) does one token take?
 """
 
 # %%
@@ -72,11 +72,11 @@ fold("1.a", size, "KiB per token, measured on real arrays of ten tokens")
 """
 <details><summary>Why</summary>
 
-32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes are half a MiB for a single token. (256 KiB are the keys alone.) That is why in many newer models, query heads share KV heads.
+32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes is half a MiB for a single token. (The keys alone take 256 KiB.) That is why query heads share KV heads in many newer models.
 
 </details>
 
-In **GQA**, grouped-query attention, several query heads read the same KV head. In *MQA*, multi-query attention, all of them read a single one. Here are eight query heads and the KV head that each of them reads:
+In **GQA**, grouped-query attention, several query heads read the same KV head. In *MQA*, multi-query attention, all of them read a single one. Here are eight query heads and the KV head that each reads:
 """
 
 # %%
@@ -92,7 +92,7 @@ word_rows(rows, heads=[f"q{head}" for head in range(8)])
 """
 ### Step 2: several GPUs
 
-A large model is divided among several GPUs, and each gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. A head is never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
+A large model is divided among several GPUs, each of which gets some of the heads. This is *tensor parallelism*; each GPU is a *rank*, and `tp` is their number. A head is never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
 """
 
 # %%
@@ -107,20 +107,20 @@ word_rows(rows, heads=[f"GPU {gpu}" for gpu in range(8)])
 Two cases work:
 
 - The number of KV heads is a multiple of the number of GPUs, and every GPU gets equally many.
-- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and each head has copies.
+- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, of which other GPUs may keep copies.
 
-Any other combination is an error, {{engines mini-sglang-heads|as in mini-sglang}}. Now take Llama 3.1 8B, with 32 layers, 8 KV heads, vectors of 128 numbers, and 2 bytes per number. How many KiB does one token take on each of 8 GPUs? And on each of 16?
+Any other combination is an error, {{engines mini-sglang-heads|as in mini-sglang}}. Now take Llama 3.1 8B, with 32 layers, 8 KV heads, vectors of 128 numbers, and 2 bytes per number. How many KiB does one token take on each of 8 GPUs, and how many on each of 16?
 """
 
 # %%
 # two numbers: put a list such as [1, 2] in place of None
-guess("1.b", "how many KiB per token on each of 8 GPUs? And of 16? [., .]", None)
+guess("1.b", "how many KiB per token on each of 8 GPUs, and of 16? [., .]", None)
 
 # %% [markdown]
 """
 #### 1.1 You write: `bytes_per_token` (10 minutes)
 
-Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If neither case applies, raise a `ValueError`. The result is a whole number, and must be exact even where a float would not be.
+Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in a layer, on all GPUs together, and `number_bytes` is the size of one number. If neither case applies, raise a `ValueError`. The result is a whole number, and must be exact even where a float would not be.
 """
 
 
@@ -136,7 +136,7 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 """
 `check` calls your function with many different numbers. Once all results are correct, *your* function runs below and is saved in `my_minikv.py`; until then, the package's version runs, and the file keeps your last failing answer as a comment. Stuck? Try `hint("1.1")`, and call it again for a stronger hint. `solution("1.1")` shows the package's version.
 
-A function that doesn't finish is stopped after 3 seconds. If a check still runs after a minute, restart the kernel and run the cells from the top: the set-up cell loads your functions again.
+If a check runs for more than a minute, restart the kernel and run the cells from the top: the set-up cell loads your functions again.
 """
 
 # %%
@@ -147,7 +147,7 @@ fold("1.b", [sizes[8], sizes[16]], f"KiB on each GPU, by the number of GPUs: {si
 """
 <details><summary>Why</summary>
 
-With as many GPUs as KV heads, each GPU keeps one head, and its cache stops shrinking. More GPUs only make more copies.
+With as many GPUs as KV heads, each GPU already keeps a single head, which can't be split. More GPUs only make more copies.
 
 </details>
 
@@ -158,11 +158,11 @@ A model comes with a `config.json`. In the simplest kind, `num_hidden_layers`, `
 | entry | what it says | if it is missing or `None` |
 |---|---|---|
 | `num_key_value_heads` | the number of KV heads | every query head has its own KV head |
-| `head_dim` | the numbers in a key vector | the query heads divide the hidden size evenly |
+| `head_dim` | the numbers in a key vector | the hidden size is divided evenly among the query heads |
 
 #### 1.2 You write: `read_config` (5 minutes)
 
-`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change.
+From the dictionary `config`, which must not change, return a tuple of the number of layers, the number of KV heads, and `head_dim`.
 """
 
 
@@ -193,18 +193,18 @@ for name in ("llama-2-7b", "llama-3.1-8b", "gemma-2b"):
 """
 ### Step 4: what else is on the GPU
 
-Four things come before the cache:
+Four things take memory before the cache gets any:
 
 - **A margin** for other programs. We let the engine use 90 percent of the memory.
-- **The weights.** Llama 3.1 8B has 8,030,261,248 of them, at 2 bytes each.
-- **Activations.** The intermediate results of a layer take memory, and it is hard to calculate how much. So vLLM {{engines vllm-trial-run|measures it}} in a *trial run* with as many tokens as it allows at once, and nano-vllm {{engines nano-vllm-trial-run|does the same}}. SGLang {{engines sglang-reserve|holds back a reserve}} instead, and so does {{engines mini-sglang-reserve|mini-sglang}}.
-- **Graphs.** To save time, an engine records one pass through the model and replays it, and the recording takes memory, too.
+- **The weights.** [Llama 3.1 8B](https://huggingface.co/meta-llama/Llama-3.1-8B) has 8,030,261,248 of them, at 2 bytes each.
+- **Activations.** The intermediate results of a layer take memory, but the amount is hard to calculate. So {{engines vllm-trial-run|vLLM}} and {{engines nano-vllm-trial-run|nano-vllm}} measure it in a *trial run* of maximum size, while {{engines sglang-reserve|SGLang}} and {{engines mini-sglang-reserve|mini-sglang}} hold back a reserve.
+- **CUDA graphs.** To save time, an engine records a pass through the model and replays it. The recording takes memory, too.
 
 The rest is divided into whole pages.
 
 #### 1.3 You write: `pages_that_fit` (10 minutes)
 
-All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share of the memory that the engine may use. If not even one page fits, raise a `MemoryError`. Again, be exact.
+All sizes are in bytes. `percent`, a whole number from 1 to 100, says how much of the memory the engine may use. If not even one page fits, raise a `MemoryError`. Again, be exact.
 """
 
 
@@ -218,7 +218,7 @@ pages_that_fit = check("1.3 pages_that_fit", pages_that_fit)
 
 # %% [markdown]
 """
-Now we can answer this chapter's question, if we assume 1.2 GiB for the activations and 0.5 GiB for the graphs:
+If we assume 1.2 GiB for activations and 0.5 GiB for graphs, we can answer this chapter's question:
 """
 
 # %%
@@ -230,7 +230,7 @@ for size in (1, 16, 256):
 
 # %% [markdown]
 """
-So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size: nearly a third less than the careless formula promised. This is where the memory goes, in boxes of up to 4 GiB:
+So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size is, which is nearly a third less than the careless formula promised. This is where the memory goes, in boxes of up to 4 GiB:
 """
 
 # %%
@@ -250,7 +250,7 @@ The engine hands out pages, but the model reads and writes slots. Page 0 has the
 
 #### 1.4 You write: `slots_of` (10 minutes)
 
-`pages` lists the numbers of a request's pages in the order of its tokens. Return a new list with one slot for each of its `num_tokens` tokens, in order. If the pages have too few slots, raise a `ValueError`.
+`pages` lists the numbers of a request's pages in the order of its tokens. Return a new list with the slot of each of the request's `num_tokens` tokens, in order. If the pages have too few slots, raise a `ValueError`.
 """
 
 
@@ -264,7 +264,7 @@ slots_of = check("1.4 slots_of", slots_of)
 
 # %% [markdown]
 """
-These are the two rows of the picture at the beginning:
+Here are the two rows of the picture at the beginning:
 """
 
 # %%
@@ -275,7 +275,7 @@ print(slots_of([0, 2], 4, 5))
 """
 ## The same in `minikv`
 
-The package's `page_slots` uses numpy, and your engine will use it. Its `bytes_per_token` takes a `KVShape`, which `KVShape.from_config` reads from a `config.json`. Do both agree with your functions?
+The package's `page_slots` does the same with numpy, and your engine will use it. The package's `bytes_per_token` takes a `KVShape`, which `KVShape.from_config` reads from a `config.json`. Do both agree with your functions?
 """
 
 # %%
@@ -295,11 +295,11 @@ print("equal in a thousand random cases")
 """
 ### The end of the first half
 
-Your four functions turn a `config.json` into the bytes of a token, those into the number of pages that fit, and a request's pages into its row of the page table. Nothing before chapter 12 needs the second half, so you may skip to the part *Play*.
+Your four functions read a `config.json`, size a token, count the pages that fit, and list the slots of a request. No chapter before 12 needs the second half, so you may skip ahead to *Play*.
 
 ### Optional: other kinds of models
 
-In **MLA**, multi-head latent attention, each layer keeps one small vector per token, from which the keys and values of all heads are computed when they are needed. DeepSeek V3 has 671 billion parameters and 61 layers, each with a vector of 576 numbers (2 bytes each). Llama 2 7B has 7 billion parameters. Which of the two takes more bytes per token, and how many times as many, to the nearest whole number?
+In **MLA**, multi-head latent attention, each layer keeps one small vector per token, from which the keys and values of all heads are computed when they are needed. [DeepSeek V3](https://huggingface.co/deepseek-ai/DeepSeek-V3) has 671 billion parameters and 61 layers, each with a vector of 576 numbers (2 bytes each). Llama 2 7B has 7 billion parameters. Which of the two takes more bytes per token, and how many times as many, to the nearest whole number?
 """
 
 # %%
@@ -318,11 +318,11 @@ fold("1.c", round(sizes["llama-2-7b"] / sizes["deepseek-v3"]), *lines)
 """
 <details><summary>Why</summary>
 
-A token's size depends on what each layer keeps and on the number of layers, not on the number of parameters. 61 × 576 × 2 bytes are 70,272, and Llama 2 7B takes 524,288. (With MLA, every GPU keeps the whole vector.)
+A token's size depends on the number of layers and on the size of the vectors in each, not on the number of parameters. DeepSeek V3 takes 61 × 576 × 2 = 70,272 bytes, and Llama 2 7B takes 524,288.
 
 </details>
 
-Keys and values can also be stored with fewer bits: as 8-bit floats (fp8), or as integers of 8 or 4 bits, which need one scale factor per vector:
+Keys and values can also be stored with fewer bits: as 8-bit floats (fp8), or as integers of 8 or 4 bits, which need one scale factor per vector. For Llama 3.1 8B, that makes:
 """
 
 # %%
@@ -334,9 +334,9 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 """
 ### Layers that keep less
 
-So far, every layer kept every token, which is called *full attention*. In many recent models, some layers keep less. A layer with a *sliding window* keeps only the latest tokens. A *recurrent* layer keeps no tokens at all but a *state*, a summary of the whole text, of fixed size.
+So far, every layer kept every token, which is called *full attention*. In many recent models, some layers keep less: a layer with a *sliding window* keeps only the latest tokens, and a *recurrent* layer keeps no tokens at all but a *state*, a summary of the whole text with a fixed size.
 
-The package's `KVLayers` reads a `config.json` and groups layers that keep the same. Here is what the groups of two models keep of 8,192 tokens. Each box stands for 1,024 tokens or for one state:
+The package's `KVLayers` reads a `config.json` and puts layers of the same kind into one group. Here is what two models keep of 8,192 tokens. Each box stands for 1,024 tokens or one state:
 """
 
 # %%
@@ -352,7 +352,7 @@ word_rows(rows, heads=[f"{1024 * box:,}" for box in range(1, 9)])
 
 # %% [markdown]
 """
-Your functions count every layer as full attention. Here is their result for gpt-oss-120b, and the windows that its layers really have, in tokens (`None` is full attention):
+Your functions treat every layer as full attention. Here are their result for gpt-oss-120b and the windows of its layers, in tokens (`None` is full attention):
 """
 
 # %%
@@ -364,7 +364,7 @@ for g in oss:
 
 # %% [markdown]
 """
-Take a text of 256 tokens. What percent of the bytes that your functions count for it does gpt-oss-120b really keep?
+For a text of 256 tokens, your functions count 256 times this size, but gpt-oss-120b keeps less. What percent of that count does it keep?
 """
 
 # %%
@@ -378,7 +378,7 @@ fold("1.d", round(100 * kept / bytes_per_token(*read_config(config))), "percent"
 """
 <details><summary>Why</summary>
 
-Half of the layers keep all 256 tokens, and the other half keep the last 128: three quarters in all. (Only a long text approaches 50 percent: a full window drops its oldest token for each new one, so only half of the layers grow. An engine that used your functions would then leave half of its cache empty.)
+Half of the layers keep all 256 tokens, and the other half only the last 128, which makes three quarters. (For a long text, the share approaches 50 percent, so an engine that sized its cache with your functions would leave half of it empty.)
 
 </details>
 
@@ -398,7 +398,7 @@ Return the bytes that a sequence of `tokens` tokens (at least one) takes in all 
 
 # %%
 def kept_bytes(groups, tokens):
-    """Return the bytes that a sequence of so many tokens keeps in all these groups."""
+    """Return the bytes that a sequence of `tokens` tokens takes in all `groups`."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -406,7 +406,7 @@ kept_bytes = check("1.5 kept_bytes", kept_bytes)
 
 # %% [markdown]
 """
-The plots show what one sequence takes:
+The plots show how much memory one sequence takes:
 """
 
 # %%
@@ -421,7 +421,7 @@ beside(*plots)
 
 # %% [markdown]
 """
-Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token, so they save memory only after about a thousand tokens. Each sequence has its own windows and states, so the number of tokens that fit depends on the number of sequences. In Gemma, for 100,000 tokens:
+Gemma's windows save nothing until they are full. Qwen3-Next's states have their full size from the first token, so they save memory only after about a thousand tokens. Each sequence has its own windows and states, so the number of tokens that fit depends on the number of sequences. This is what 100,000 tokens take in Gemma:
 """
 
 # %%
@@ -432,15 +432,15 @@ for count in (1, 10, 100):
 
 # %% [markdown]
 """
-Keeping less has a price. A request can reuse a cached prefix only if every layer still has what it needs: a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix.
+Keeping less has its price: a request can reuse a cached prefix only if every layer still has what it needs. A layer with a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix.
 
 ### The end of the second half
 
-MLA and fewer bits make a token smaller. A full window or a state takes a fixed amount per sequence, and your `kept_bytes` counts both. Chapter 12 builds a cache for windows.
+MLA and fewer bits make a token smaller, and a full window or a state takes a fixed amount per sequence. Chapter 12 builds a cache for windows.
 
 ## Play
 
-A request grows token by token, in pages of four. Run the cell to step through it. Before each step, predict whether it takes a new page. (Click a page in the pool to see its history.)
+A request grows token by token, in pages of four. Run the cell to step through the film. Before each step, predict whether the request takes a new page.
 """
 
 # %%
@@ -457,7 +457,7 @@ film.player()
 
 # %% [markdown]
 """
-Larger pages mean fewer pages to keep track of, but each request wastes the empty part of its last page. Take a thousand requests, with 1, 2, 3 and so on up to 1,000 tokens, in pages of 256. What percent of their slots is wasted, to the nearest ten?
+Larger pages mean fewer pages to keep track of, but each request wastes the empty part of its last page. Take a thousand requests with 1, 2, 3, and so on up to 1,000 tokens, in pages of 256. What percent of their slots is wasted, to the nearest ten?
 """
 
 # %%
@@ -481,13 +481,13 @@ On average, a request has 500 tokens and wastes half a page: 128 of 628 slots, o
 
 </details>
 
-Pages of 1 waste nothing, but they don't suit every *kernel*, the program that computes attention on the GPU. With pages of 16, it finds 16 neighbors with one look into the page table, so it may be written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}; in SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}; and nano-vllm asks for {{engines nano-vllm-pages}}.
+Pages of one token waste nothing, but they don't suit every *kernel* (a program that computes attention on the GPU). With pages of 16, a kernel finds 16 neighboring slots with one lookup in the page table, and some kernels work only with certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}; in SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}; and nano-vllm requires {{engines nano-vllm-pages}}.
 
 ## More to try
 
 #### 1.6 Design: choose a page size
 
-Write `best_page_size(lengths, sizes, most_waste)`. Return the largest of the page sizes in `sizes` at which requests of these lengths, each with its own pages, leave at most the share `most_waste` of their slots empty. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Then think of the lengths that *you* would serve. Which size would you choose, and why?
+Requests with the given `lengths` each have their own pages. Write `best_page_size(lengths, sizes, most_waste)`, which returns the largest page size in `sizes` that leaves at most the share `most_waste` of their slots empty. If every size wastes more, raise a `ValueError`. (Python rounds floats, so divide once: the empty slots by all slots.) Which size would you choose for *your* requests, and why?
 """
 
 
@@ -520,13 +520,13 @@ def best_page_size(lengths, sizes, most_waste):
     return max(fitting)
 ```
 
-The open question has no single answer. Half a page of 16 is little for a chat of 2,000 tokens and much for a question of 20, and the kernel may decide for you.
+Half a page of 16 is little for a chat of 2,000 tokens and much for a question of 20, and the kernel may decide for you.
 
 </details>
 
 #### 1.7 Bug hunt: one page off
 
-`pages` counts exactly. `careless_pages` takes the share of the memory as a float, like {{engines nano-vllm-fit}}. Return values of `(memory, percent, taken, page_bytes)` for which the two differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
+`pages` counts exactly. `careless_pages` computes the share of the memory with a float, {{engines nano-vllm-fit|as nano-vllm does}}. Return values of `(memory, percent, taken, page_bytes)` for which the two results differ. All four are whole numbers: `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make the function promise one page too *many*?
 """
 
 # %%
@@ -547,7 +547,7 @@ check("1.7 careless_pages", one_page_off)
 """
 <details><summary>Hint</summary>
 
-What does Python print for `0.29 * 100`? And for the second question: a float has 53 bits. What happens to a larger number?
+What does Python print for `0.29 * 100`? For the second question: a float has 53 significant bits. What happens to a larger number?
 
 </details>
 
@@ -562,7 +562,7 @@ def one_page_off():
 
 ## What it cost
 
-Pages make *sharing* coarser. Two prompts can share a page only if they agree on every token in it. Suppose they have 255 tokens in common:
+Pages make *sharing* coarser. Two prompts can share a page only if they agree on every token in it. Suppose they begin with the same 255 tokens:
 """
 
 # %%
@@ -571,17 +571,17 @@ for size in (1, 16, 64, 256):
 
 # %% [markdown]
 """
-With pages of 256, they share nothing. There is also a new rule: *each page has one owner*, which alone may write to it, no matter how many requests read it. The next chapter guards that rule.
+With pages of 256, they share nothing. There is also a new rule: *each page has one owner*, the only request that may write to it, however many read it. The next chapter enforces this rule.
 
 ## In real engines
 
 {{engines 01|`pages_that_fit`; too little memory; page size}}
 
-For layers that differ, vLLM has {{engines vllm-groups}}: the pages of all groups have the same size in bytes.
+If a model's layers differ, vLLM {{engines vllm-groups|divides them into groups}} whose pages all have the same size in bytes.
 
 ## Recap
 
-With KV heads and full attention, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number, and a head is never split. The cache gets the whole pages that the weights, the activations and the graphs leave room for. Larger pages suit the kernels, but they waste more and share less.
+With KV heads and full attention, a token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number, and a head is never split. The cache gets as many whole pages as fit beside the weights, the activations and the graphs. Larger pages suit the kernels, but they waste more and share less.
 
 **Check yourself**
 
@@ -592,7 +592,7 @@ With KV heads and full attention, a token takes layers × KV heads × 2 vectors 
 
 <details><summary>Answers</summary>
 
-1. 8 heads can't be divided evenly among 3 GPUs. Each of 16 GPUs keeps a whole head. And the cache gets only what the weights and the rest leave.
+1. 8 heads can't be divided evenly among 3 GPUs. Each of 16 GPUs keeps a whole head. And only a part of the memory is left for the cache.
 2. A trial run that measures it (vLLM, nano-vllm), or a reserve that is held back (SGLang, mini-sglang).
 3. A prefix ends at the first token that differs, and the time differs right away.
 4. Those of the prompt and of the first nine tokens. The last token's are never computed.

@@ -8,7 +8,7 @@ In this chapter you write a **pool**: the part of an engine that hands out slots
 
 {{time}} **Needs** chapters 00 and 01. **New words** pool, owner, free list, double free, version.
 
-Here is where we are going. Anna and Ben have each sent a request, and a third one has just finished. Every slot is free or belongs to exactly one request.
+Here is where we are going. Anna and Ben have each sent a request, and a third request has just finished. Every slot is either free or belongs to exactly one request.
 """
 
 # %%
@@ -25,7 +25,7 @@ draw(pool, owners={"Anna": anna, "Ben": ben})
 
 A slot has one **owner** at a time: the request that may write to it and give it back. Many requests may *read* a slot, as chapter 03 shows, but if two requests write to the same slot, each destroys what the other wrote.
 
-Here is a careless way to hand out slots. An array holds the free ones, and a request copies some from the front into its row of the page table. The {{engines notebook-allocate|notebook from which this course grew}} hands out slots this way:
+Here is a careless way to hand out slots, from {{engines notebook-allocate|the notebook that this course grew out of}}. An array holds the free slots, and a request copies the first few into its row of the page table:
 """
 
 # %%
@@ -45,9 +45,9 @@ print(rows)
 
 # %% [markdown]
 """
-The second request asked for seven slots, but only slot 7 was left. It got that slot **seven times**, and there was no error, because numpy, like torch, repeats a single value to fill a whole slice. Now seven tokens overwrite each other's keys and values, and the model talks nonsense.
+The second request asked for seven slots, but only slot 7 was left. It got that slot **seven times**, and there was no error, because numpy, like torch, repeats a single value to fill a whole slice. Seven tokens would now overwrite each other's keys and values, and the model would talk nonsense.
 
-Giving slots back is no safer. A request owns slots 0 to 6 of a pool of eight, and slot 7 is free. The user cancels the request just as it finishes, so its slots are given back twice. That is a **double free**. How many free slots does the pool think it has now?
+Giving slots back is no safer. A request owns slots 0 to 6 of a pool of eight, and slot 7 is free. The user cancels the request just as it finishes, so its slots are given back twice, which is called a **double free**. How many free slots does the pool think it has now?
 """
 
 # %%
@@ -56,7 +56,7 @@ guess("2.a", "how many free slots does this pool of eight think it has now?", No
 
 # %%
 free_slots, row = np.array([7]), np.arange(7)
-for reason in ("cancelled", "finished"):
+for reason in ("canceled", "finished"):
     free_slots = np.concatenate([free_slots, row])
 fold("2.a", len(free_slots), free_slots)
 
@@ -64,13 +64,13 @@ fold("2.a", len(free_slots), free_slots)
 """
 <details><summary>Why</summary>
 
-Slots 0 to 6 are on the list twice, so each of them can get two owners, who overwrite each other's keys and values without any error.
+Slots 0 to 6 are on the list twice, so each of them can get two owners that overwrite each other's keys and values without any error.
 
 </details>
 
 ## Build it
 
-A pool hands out whole pages and never looks inside one. In this chapter a page is a single slot, so the two words mean the same.
+A pool hands out whole pages and never looks inside one. In this chapter a page has a single slot, so the two words mean the same thing.
 
 ### Step 1: a stack of free pages
 
@@ -84,9 +84,9 @@ source(Pool)
 
 # %% [markdown]
 """
-The stack would be enough to run a pool. `in_use` is there for safety: one mark per page tells us at once whether somebody has that page.
+The stack alone would do; `in_use` is there for safety: one mark per page tells us at once whether somebody has that page.
 
-The rule for handing out pages is **all or nothing**. A request with half of its pages can only wait, and meanwhile it holds pages that another request could use. So if there aren't enough, take none, and raise a `MemoryError`.
+The rule for handing out pages is **all or nothing**. A request with half of its pages can only wait, and meanwhile it holds pages that another request could use. So if there aren't enough pages, take none, and raise a `MemoryError`.
 
 #### 2.1 You write: `alloc` (10 minutes)
 
@@ -104,17 +104,17 @@ alloc = check("2.1 alloc", alloc)
 
 # %% [markdown]
 """
-`check` plays many sequences of calls and looks at the stack and the marks after each call. If they are wrong, it shows you the shortest sequence that fails.
+`check` tries many sequences of calls and looks at the stack and the marks after each call. If they are wrong, it shows you the shortest sequence that fails.
 
-### Step 2: look before you take it back
+### Step 2: look before you take pages back
 
-Three things can be wrong with a page that somebody gives back. The pool may have no page with that number, the page may already be free, or it may be in the list twice.
+Three things can be wrong with a page that somebody gives back: the pool may have no page with that number, the page may already be free, or it may be in the list twice.
 
-Suppose `free` took pages back one by one and met a bad one in the middle. It would raise an error, but by then half of the pages would be free, and the caller couldn't tell which half. So look at *all* of them first, and change nothing while you look.
+If `free` took pages back one by one and met a bad one, it would raise an error with some pages already free, and the caller couldn't tell which. So look at *all* of them first, and change nothing while you look.
 
 #### 2.2 You write: `guard` (10 minutes)
 
-Return the first page that must not be given back, in the order given, or `None` if all of them may be. `pages` may be a list, a tuple or a numpy array of integers, some of which may be negative. Don't search the stack, since the marks answer at once.
+Return the first page of the list that must not be given back, or `None` if there is none. `pages` may be a list, a tuple or a numpy array of integers, some of which may be negative. Don't search the stack, because the marks tell you at once.
 """
 
 
@@ -141,13 +141,13 @@ for pages in ([7], [2, 2], [3, -1], [0, 8, 9], [6, 0]):
 """
 ### Step 3: give back
 
-With the guard in place, one choice is left: in which order do the pages go back onto the stack? Neighboring slots are copied together (chapter 06), so the next request should get them in the same order. The *first* page of the list must end up on top.
+With the guard in place, one choice is left: in which order do the pages go back onto the stack? Neighboring slots are copied together (chapter 06), so the next request should get the pages in the order of the list. The *first* page of the list must end up on top.
 
 #### 2.3 You write: `free` (5 minutes)
 
 Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array. Don't change it, and don't copy the stack.
 
-*Test it first* (optional, 10 minutes): write a test that fails on a wrong `free`. `catch` runs it on the package's version, which must pass, and on many wrong answers.
+*Test it first* (optional, 10 minutes): write a test that fails for a wrong `free`. `catch` runs it on the package's version, which must pass, and on many wrong answers.
 """
 
 
@@ -194,7 +194,7 @@ The page that was freed last is on top, so it is used first.
 
 </details>
 
-Now both pages come back in one call, `free([1, 3])`, and the next request needs three pages. Which ones does it get, and in which order?
+Now suppose both pages come back in one call, `free([1, 3])`, and the next request needs three pages. Which ones does it get, and in which order?
 """
 
 # %%
@@ -210,11 +210,11 @@ fold("2.c", pool.alloc(3), "freed in one call, pages come out in the order given
 """
 <details><summary>Why</summary>
 
-`free` puts the first page of its list on top. (In the two calls, each page was a list of its own.) Below them is page 5, which nobody has used yet.
+`free` puts the first page of its list on top. (In 2.b, each call had a list of one page.) Page 5 comes next on the stack.
 
 </details>
 
-If a request is cancelled and also finishes, the second attempt is now refused, and it changes nothing:
+If a request is canceled just as it finishes, the second `free` is now refused and changes nothing:
 """
 
 # %%
@@ -232,7 +232,7 @@ That is the whole pool. Its rule returns throughout the course: **check everythi
 
 ### Step 4: answer a prompt
 
-A pool is enough for a first engine. Its cache is the one from chapter 00, a list of everything that was ever computed, but each sequence now comes with its row, which says where its keys and values are.
+A pool is enough for a first engine. Its cache is the one from chapter 00, a list of all computed sequences, but each now comes with its row, which says where its keys and values are.
 """
 
 # %%
@@ -242,7 +242,7 @@ source(PromptList)
 """
 #### 2.4 You write: `cached_row` (10 minutes)
 
-`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens` (any of them, if there are several), and return the slots of that prefix in a new list, which is empty if nothing is shared. The caller may add to your list, which must not change `known`. Compare each token only once.
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens` (any of them, if there are several), and return the slots of that prefix in a new list. If nothing is shared, the list is empty. The caller may add to your list, but that must not change `known`. Compare each token only once.
 """
 
 
@@ -256,7 +256,7 @@ cached_row = check("2.4 cached_row", cached_row)
 
 # %% [markdown]
 """
-Now the loop that every engine runs. Here are the rows of two turns of a chat. A digit is a token:
+Next comes the loop that every engine runs. Here are the rows of two turns of a chat, where a digit is a token:
 """
 
 # %%
@@ -266,13 +266,13 @@ answered_rows("2.5", ("12345", "67"), ("123456789", "4"))
 
 # %% [markdown]
 """
-Nothing is cached in the first turn, so the first call of the model computes the whole prompt. It returns *one* new token, 6. The next call computes that token and returns another, until the model returns `model.end`, the token that ends an answer. This last token is never computed, so it gets no slot.
+Nothing is cached in the first turn, so the first call of the model computes the whole prompt. It returns *one* new token, 6. The next call computes that token and returns another, and so on until the model returns `model.end`, the token that ends an answer. This last token is never computed, so it gets no slot.
 
-In the second turn, seven tokens are cached. The new row begins with their slots, and the first call computes only the other tokens. As in chapter 00, the last token of a prompt is always computed, so we look up only those before it.
+In the second turn, seven tokens are cached. The new row begins with their slots, and the first call computes only the other tokens. As in chapter 00, the last token of a prompt is always computed, so we look up only the tokens before it.
 
 #### 2.5 You write: `respond` (15 minutes)
 
-Answer `prompt`, a list of at least one token, and return the list of generated tokens, including `model.end`. (The prompt may contain that token, too, from earlier answers.) `pool` is yours and has enough slots. You can also use:
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including `model.end`. (The prompt may contain that token, too, from earlier answers.) `pool` is your `Pool` and has enough slots. You can also use:
 
 | you call | what it does | what it returns |
 |---|---|---|
@@ -280,7 +280,7 @@ Answer `prompt`, a list of at least one token, and return the list of generated 
 | `model(tokens, row)` | computes `tokens` (a list), writes their keys and values to the last slots of `row`, and reads the slots before those | the next token, a number |
 | `cache.keep(tokens, row)` | remembers both lists, which nobody may change later | nothing |
 
-At the end, keep everything that was computed, in one call and in a new list.
+At the end, call `cache.keep` once, with all tokens that have a slot, in a new list.
 """
 
 
@@ -294,7 +294,7 @@ respond = check("2.5 respond", respond)
 
 # %% [markdown]
 """
-Here is the chat from chapter 00 again. Now your functions decide which slots the model writes and reads, and with wrong slots it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
+Here is the chat from chapter 00 again. Now your functions decide which slots the model writes and reads, and with wrong slots it would talk nonsense. (Without PyTorch, the stored answers are replayed, but the counts still come from your code.)
 """
 
 # %%
@@ -308,11 +308,11 @@ print(f"{pool.size - pool.num_free} of {pool.size} slots are in use")
 
 # %% [markdown]
 """
-Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that, and the engine of chapter 08 will serve many requests at once.
+Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that.
 
 ## The same in `minikv`
 
-`FreeListPool` is your stack, built from two numpy arrays. Both pools go through the same thousand random steps:
+`FreeListPool` is the same stack, built from two numpy arrays. Both pools go through the same thousand random steps:
 """
 
 # %%
@@ -332,11 +332,11 @@ print("1000 steps, the same pages every time;", ours)
 """
 `minikv` has two more pools, for engines in which a free page may still hold something useful.
 
-**A free page may have been used since.** Anna's request ends and its page is free, but her keys and values are still in it. If the page is free tomorrow, can she have them back? Not if Ben used it in between, and it is free either way. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back. Which version does it have now?
+**Somebody may have used a free page in the meantime.** Anna's request ends and its page is free, but her keys and values are still in it. She can use them again later, unless Ben has used the page in between, but in both cases the page is free. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back. Which version does the page have now?
 """
 
 # %%
-guess("2.d", "Anna's page is free again. Which version does it have now?", None)
+guess("2.d", "which version does Anna's page have, now that it is free again?", None)
 
 # %%
 from minikv import BitmaskPool
@@ -352,19 +352,19 @@ fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben overwrote her 
 """
 <details><summary>Why</summary>
 
-The page was handed out twice: giving it back doesn't count. The versions differ, so Anna's keys and values have to be computed again. (AstrAI, a small framework, kept {{engines astrai-versions}}, too, in an early cache.)
+The page was handed out twice; giving it back doesn't count. The versions differ, so Anna's keys and values have to be computed again. (An early cache of AstrAI, a small framework, kept {{engines astrai-versions}}, too.)
 
 </details>
 
 #### 2.6 You write: `take_back` (5 minutes)
 
-Anna noted several pages and their versions. Take all of them back and return `True`. If one is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this free page and keeps its version. (Your engine doesn't need this function, because its cached pages are never free.)
+Anna noted several pages and their versions. Take all of these pages and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this free page and keeps its version. (Chapter 09 builds on this check.)
 """
 
 
 # %%
 def take_back(pool, pages, versions):
-    """Take these free pages back if none has been handed out since; else take none."""
+    """Take these free pages if none has been handed out since; otherwise take none."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -372,11 +372,11 @@ take_back = check("2.6 take_back", take_back)
 
 # %% [markdown]
 """
-**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the one that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. How many of the three tokens can still be matched if the pages were freed in the order 0, 1, 2? And in the order 2, 1, 0?
+**The order of freeing is the order of forgetting.** In vLLM the free blocks (its word for pages) form {{engines vllm-free-list}}. Cached blocks stay in the queue, and the one that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2, and gives these back in one call. No other page is free, and then another request needs one. A prefix is useless without its beginning. How many of the three tokens can still be matched if the pages were freed in the order 0, 1, 2, and how many with the order 2, 1, 0?
 """
 
 # %%
-guess("2.e", "tokens left: freed as [0, 1, 2]? And freed as [2, 1, 0]? [., .]", None)
+guess("2.e", "how many tokens match after [0, 1, 2], and after [2, 1, 0]? [., .]", None)
 
 # %%
 from minikv import QueuePool
@@ -394,15 +394,15 @@ fold("2.e", matched, "all tokens before the first missing one can be matched")
 """
 <details><summary>Why</summary>
 
-The page that was freed first is lost first, and with page 0 the whole prefix is lost. So give back the end of the prompt first: vLLM {{engines vllm-reverse}}.
+The page that was freed first is lost first, and with page 0 the whole prefix is lost. So the end of a prompt should be freed first, and vLLM {{engines vllm-reverse|frees a request's blocks in reverse}}.
 
 </details>
 
-A hit takes a cached page out of the *middle* of the queue. In a Python `deque` we would have to search for it. In `QueuePool` each page knows the page before it and the page after it, so it can leave at once and join its two neighbors. You will build such a ring in chapter 05.
+A hit takes a cached page out of the *middle* of the queue. In a Python `deque` we would have to search for it. In `QueuePool` each page is linked to its two neighbors, so it can be taken out at once by linking these to each other. You will build such a linked list in chapter 05.
 
 ## Play
 
-Three pools get the same calls: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Run the cell to step through it, and stop before the last three steps. Which page will each pool hand out? (A bitmask hands out its lowest free page.)
+Three pools get the same calls: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Run the cell to step through the film, and stop before the last three steps. Which page will each pool hand out? (A bitmask hands out its lowest free page.)
 """
 
 # %%
@@ -419,7 +419,7 @@ film.player(still=9)
 
 #### 2.7 Design: audit a pool
 
-Every slot must be free or have exactly one owner. Write the test that would have caught this chapter's first bugs: `audit(size, free, rows)` gets the size of a pool, the list of its free slots, and a list with the row of each request. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*, each named once. Don't change the arguments.
+Every slot must be free or have exactly one owner. Write `audit(size, free, rows)`, a test that would have caught this chapter's first bugs. It gets the size of a pool, the list of its free slots, and a list of all rows. It returns two sorted lists without repeats: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*. Don't change the arguments.
 """
 
 
@@ -450,9 +450,9 @@ def audit(size, free, rows):
 
 </details>
 
-#### 2.8 Bug hunt: take this one
+#### 2.8 Bug hunt: take this page
 
-`BitmaskPool` has one bit per page, and a set bit means free. The careless `occupy` below flips the bit of a page without looking at it, like {{engines astrai-occupy}} in an early cache of AstrAI. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)`, and make the careless pool accept something that it must refuse. Who gets that page next?
+`BitmaskPool` has one bit per page, and a set bit means free. The careless `occupy` below flips the bit whether the page is free or not, as {{engines astrai-occupy|the one}} in an early cache of AstrAI would. Your function gets a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)`, and make the careless pool accept a call that it must refuse. Who gets the page next?
 """
 
 # %%
@@ -488,7 +488,7 @@ def calls_that_expose_it(pool):
 
 ## What it cost
 
-A stack of a million pages is a million Python numbers, plus the marks. A numpy array needs no such objects.
+A stack of a million pages is a list of a million Python numbers, plus the marks. A numpy array needs no such objects.
 """
 
 # %%
@@ -503,7 +503,7 @@ print(f"bytes per page: yours {lists / 10**6:.0f}, minikv's {arrays / 10**6:.0f}
 """
 In Llama 3.1 8B, a page of one token holds 131,072 bytes of keys and values, so either pool costs next to nothing.
 
-A pool *can't* see whether anyone still needs what an owner gives back. In step 4, several rows contained the same slots, so giving them back is no longer a decision for one request alone. The next chapters are about who shares what.
+A pool *can't* see whether anyone still needs the pages that an owner gives back. In step 4, several rows contained the same slots, so giving them back is no longer a decision for one request alone, as the next chapters show.
 
 ## In real engines
 
@@ -511,7 +511,7 @@ A pool *can't* see whether anyone still needs what an owner gives back. In step 
 
 <details><summary>Where does padding go?</summary>
 
-Padding fills a batch up to a fixed size. SGLang reserves {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM, padding has slot {{engines vllm-padding}}.
+Padding fills a batch up to a fixed size. SGLang reserves {{engines sglang-padding}} for it, and mini-sglang reserves {{engines mini-sglang-padding}}. In vLLM, padding has slot {{engines vllm-padding}}.
 
 </details>
 
@@ -529,7 +529,7 @@ A pool checks everything before it changes anything, so every page has at most o
 <details><summary>Answers</summary>
 
 1. Assigning one value to a longer slice is legal, and numpy repeats it.
-2. Whichever were free before, and no others: the call changed nothing.
+2. Only those that were free before, because the call changed nothing.
 3. Three, and 15 slots of the last one are wasted.
 4. The engine needs the model's output at the last position, and the cache stores only keys and values.
 

@@ -4,30 +4,29 @@
 
 In this chapter you write a **radix tree**, the data structure that holds SGLang's prefix cache. You will write eight short functions, about forty-five lines in all, and then the chat from chapter 00 will run through your tree.
 
-**After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* what pages do to sharing.
+**After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* how pages affect sharing.
 
 {{time}} **Needs** chapters 00 and 02. **New words** trie, radix tree, split, page alignment, namespace.
 
-Here is where we are going. Three prompts go into a tree, and then we look one up. Run the cell to step through it.
+Here is where we are going. Three prompts go into a tree, and then we look up another. Run the cell to step through the film.
 """
 
 # %%
-from minikv import FreeListPool, RadixCache, asset, beside, draw, playground, record
+from minikv import RadixCache, asset, beside, draw, playground, record
 
-cache, pool = RadixCache(), FreeListPool(16)
-with record(cache, pool) as film:
-    for prompt in ([4, 4, 2, 9, 6, 5], [8, 1], [4, 4, 2, 3]):
-        slots = pool.alloc(len(prompt))
-        done = cache.insert(prompt, slots)
-        pool.free(slots[: done.prefix_length])
+cache = RadixCache()
+with record(cache) as film:
+    cache.insert([8, 1], [0, 1])
+    cache.insert([4, 4, 2, 9, 6, 5], range(2, 8))
+    cache.insert([4, 4, 2, 3], [2, 3, 4, 8])
     cache.match_prefix([4, 4, 2, 3, 7])
-film.player(still=8)
+film.player(still=4)
 
 # %% [markdown]
 """
 ## The problem
 
-In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were correct, but what did they cost? Suppose a help desk has answered a thousand prompts, which start with the same instructions and then ask different questions.
+In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were correct, but what did they cost? Suppose a help desk has answered a thousand prompts, which share their instructions and end with different questions.
 """
 
 # %%
@@ -40,9 +39,9 @@ prompts = [list((DESK["system"] + text).encode()) for text in asked]
 
 # %% [markdown]
 """
-You need one helper, both here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`, because later in this chapter a token will be a whole page, a tuple.
+First you need a helper, which counts the tokens that two prompts share at the beginning. `a` and `b` are lists of tokens, and either may be empty. They can be long, so use a loop. Compare tokens with `==`, because later in this chapter a "token" will be a whole page, stored as a tuple.
 
-The set-up cell at the top has already defined every function of this chapter, in the package's version. As soon as yours passes its check, it runs instead.
+The set-up cell at the top has already defined every function of this chapter, in the package's version. As soon as your version passes its check, it runs instead.
 
 #### 3.1 You write: `common` (5 minutes)
 """
@@ -69,7 +68,7 @@ With ten times as many prompts, *each* lookup takes ten times as many comparison
 
 ### Step 1: one token per edge
 
-Start with the simplest structure that works: put one token on each edge, and let prompts that start the same follow the same path. A node needs nothing but its children:
+Start with the simplest structure that works: put one token on each edge, and let prompts that begin with the same tokens follow the same path. A node needs nothing but its children:
 """
 
 
@@ -103,13 +102,13 @@ draw(trie)
 
 # %% [markdown]
 """
-This is called a **trie** (say "try"). To look up a prompt, follow its tokens from the root until there is no edge to follow. The cost depends on the length of the prompt, however many are cached. Problem solved?
+This is called a **trie** (say "try"). To look up a prompt, follow its tokens from the root until there is no edge to follow. The cost depends on the length of the prompt, however many are cached.
 
-Count the boxes. A 20,000-token prompt needs 20,000 nodes, and each node is an object with a dictionary inside. Almost all of them have exactly one child, so they never branch.
+But a 20,000-token prompt needs 20,000 nodes, each an object with a dictionary inside, and almost all of them have exactly one child.
 
 ### Step 2: many tokens per edge
 
-So keep a node only where something happens: where a prompt ends, or where two prompts diverge. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children begin with the same one.
+So keep a node only where a prompt ends or where two prompts diverge, and put all the tokens in between on one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children begin with the same one.
 """
 
 
@@ -126,15 +125,15 @@ draw(root)
 
 # %% [markdown]
 """
-One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts diverge in the *middle* of the edge, where there is no node, so we make one.
+The tree holds `1 2 3 4 5` as a single edge, and then `1 2 3 7 8` arrives. The two prompts diverge in the *middle* of the edge, where there is no node, so we make one.
 
 ### Step 3: split an edge
 
 A **split** turns one node into two. The upper half is a new node, and the lower half is the *old* node, now shorter.
 
-Why that way around? A request may be holding on to the old node, because its prompt ends there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So **the old node keeps its end.**
+Why that way around? A request may hold a reference to the old node, because its prompt ends there. If the old node became the upper half, it would stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So **the old node keeps its end.**
 
-Here are the links between the nodes, by their attributes, before and after a cut:
+Here are the attributes that link the nodes, before and after a cut:
 """
 
 # %%
@@ -163,7 +162,7 @@ split = check("3.3 split", split)
 
 # %% [markdown]
 """
-`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows the smallest tree where it does. Stuck? Try `hint("3.3")`, and call it again for a stronger hint.
+`check` runs your function on many small trees and compares every node and every link with those of the package's version. If something differs, it shows the smallest tree where it does.
 
 Now we cut an edge twice. Its node, `leaf`, holds `1 2 3 4 5 6`, and we call `split(leaf, 3)` and then `split(leaf, 1)`. Which tokens are left in `leaf` after both cuts?
 """
@@ -182,7 +181,7 @@ fold("3.a", leaf.tokens, draw(root, new=middle))
 """
 <details><summary>Why</summary>
 
-The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, and the second cut takes the `4` away; the beginnings are in two new nodes. The picture shows that no slot was copied or lost. That is the first thing to check when a cache returns garbage.
+The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, and the second cut takes the `4` away; the beginnings are in two new nodes. The picture shows that no slot was copied or lost.
 
 </details>
 
@@ -192,13 +191,13 @@ Follow a prompt from the root, edge by edge, as far as the tree agrees with it. 
 
 #### 3.4 You write: `walk` (10 minutes)
 
-Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Give `common` no more tokens than the node has, because a slice is a copy. Use a loop: a path can have thousands of nodes, too many for a function that calls itself.
+Return the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Give `common` a slice of the prompt no longer than the node's tokens, because a slice is a copy. Use a loop: a path with thousands of nodes is too long for a recursive function.
 """
 
 
 # %%
 def walk(root, tokens):
-    """The node where `tokens` leave the tree, and how many of them were followed."""
+    """Return the node where `tokens` leave the tree, and how many were followed."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -214,11 +213,11 @@ draw(root, matched=node)
 """
 ### Step 5: insert and match
 
-To **insert** a prompt, walk it. The tokens that the walk did not find become one new leaf. Those that it found are already in the tree and keep the slots they have. Tell the caller how many that is, because it has to free its own slots for them. Otherwise those slots are lost for good.
+To **insert** a prompt, walk down the tree with it. The tokens that the walk did not find become one new leaf. Those that it found are already in the tree and keep their slots. Return their number, because the caller has to free its own slots for them, or those are lost for good.
 
 #### 3.5 You write: `insert` (5 minutes)
 
-Return the node where the prompt ends, and how many tokens were there already. The tree keeps copies of both lists.
+Return the node where the prompt ends, and how many tokens were there already. Store copies of `tokens` and `slots` in the tree.
 """
 
 
@@ -232,11 +231,11 @@ insert = check("3.5 insert", insert)
 
 # %% [markdown]
 """
-To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots, because the nodes' own lists belong to the tree. Don't build a new list at each node.
+To **match** a prompt, walk down the tree with it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots, because the nodes' own lists belong to the tree. Don't build a new list at each node.
 
 #### 3.6 You write: `match` (5 minutes)
 
-*Test it first* (optional, 5 minutes): before you write `match`, say what a wrong one would do. Which node must a correct one return, which slots, and what must not change?
+*Test it first* (optional, 5 minutes): before you write `match`, think about how it could be wrong. Which node and which slots must a correct `match` return, and what must not change?
 """
 
 
@@ -253,7 +252,7 @@ catch("3.6 match", test_match)
 
 # %%
 def match(root, tokens):
-    """The node where the cached prefix of `tokens` ends, and its slots in order."""
+    """Return the node where the cached prefix of `tokens` ends, and its slots."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -261,7 +260,7 @@ match = check("3.6 match", match)
 
 # %% [markdown]
 """
-That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4, then `1 2 3 7 8` with slots 5 to 9, and then we look up the second prompt. Which slots does this match return?
+Your functions make up a complete *index*, which finds the cached prefix of any prompt. We insert `1 2 3 4 5` with slots 0 to 4, then `1 2 3 7 8` with slots 5 to 9, and then we look up the second prompt. Which slots does this match return?
 """
 
 # %%
@@ -301,13 +300,13 @@ fold("3.c", count_nodes(root), draw(root, new=end))
 """
 <details><summary>Why</summary>
 
-The lookup splits an edge, because a match has to end at a node. (mini-sglang's lookup does so, too, although the docstring of `match_prefix` says that it {{engines mini-sglang-docstring}}.) A match never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know that.
+The lookup splits an edge, because a match has to end at a node. (mini-sglang's lookup does so, too, although the docstring of `match_prefix` says that it {{engines mini-sglang-docstring}}.) A match never changes *what* is cached, but it can change the nodes, and code that keeps track of nodes has to allow for that.
 
 </details>
 
 ### What a lookup costs now
 
-Back to the problem. We insert the thousand help desk prompts and count the nodes that a lookup visits.
+Back to the problem: we insert the thousand help desk prompts and count the nodes that a lookup visits.
 """
 
 # %%
@@ -324,7 +323,7 @@ print(f"nodes: {count_nodes(desk):,} in the tree, {count_nodes(trie):,} in the t
 
 # %% [markdown]
 """
-With a hundred times as many prompts, a lookup visits one more node. The next cell measures the time on your machine. Its output differs from run to run, so it isn't stored.
+With a hundred times as many prompts, a lookup visits one more node. The next cell measures the time on your machine, so its output isn't stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -338,7 +337,7 @@ print(f"a lookup in a list {in_list * 100:.2f} ms, in your tree {in_tree * 100:.
 """
 ### Step 6: answer a prompt
 
-Now a language model answers through your tree. Start from `respond`, the loop of chapter 02 (your own, if you wrote it):
+Now a language model answers through your tree. Start from `respond`, the loop from chapter 02 (your own, if you wrote it):
 """
 
 # %%
@@ -346,7 +345,7 @@ source(respond)
 
 # %% [markdown]
 """
-Only its two ends, the lookup and the `keep`, have to change. The loop between them is given, as `answer_from`. Here are the rows of two replies to the same prompt, where a digit is a token:
+Only the lookup and the call of `keep` have to change. The loop between them is given, as `answer_from`. Here are the rows of two replies to the same prompt, where a digit is a token:
 """
 
 # %%
@@ -365,11 +364,11 @@ You may call:
 
 #### 3.7 You write: `reply` (10 minutes)
 
-Answer the prompt, cache everything that was computed, and return the answer, with `model.end`.
+Answer the prompt, cache everything that was computed, and return the answer, including `model.end`.
 
 - The last token of a prompt is always computed, so look up the others.
 - The last token of the answer, `model.end`, is never computed, so it has no slot.
-- The tree may have more than you looked up: that last token, and even the same answer. For those tokens it keeps its own slots.
+- The tree may already hold tokens that you didn't look up: the last token of the prompt, and even the same answer. For these it keeps the slots it has.
 - In the end, each slot that was taken is either in the tree or free again.
 """
 
@@ -384,7 +383,7 @@ reply = check("3.7 reply", reply)
 
 # %% [markdown]
 """
-Here is the chat from chapter 00 again. This time, each turn runs through *your* `reply`, your `Pool` of chapter 02 and your tree.
+Here is the chat from chapter 00 again. This time, each turn runs through *your* `reply`, your `Pool` from chapter 02 and your tree.
 """
 
 # %%
@@ -396,21 +395,21 @@ chat
 
 # %% [markdown]
 """
-The answers and the counts are those of chapter 00. After the first turn, each turn computes little more than its own question, because your tree finds the rest.
+The answers and the counts are the same as in chapter 00.
 
 ### Step 7: share whole pages
 
-If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function, but your functions only compare tokens and use them as keys of a dictionary. A tuple can do both, so a whole page can be a "token", with one number for its slots.
+If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function, but your functions only compare tokens and use them as dictionary keys. Both work with tuples, too, so a whole page can be a "token", with a page number in place of a slot.
 
 #### 3.8 You write: `pages_of` (5 minutes)
 
-Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens, and tokens at the end that don't fill a page are left out. Don't copy the remaining tokens for each page.
+Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens, and tokens at the end that don't fill a page are left out. Don't copy all the remaining tokens for each page.
 """
 
 
 # %%
 def pages_of(tokens, size):
-    """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
+    """Cut `tokens` into tuples of `size`; leave out an incomplete last page."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -434,13 +433,13 @@ fold("3.d", there, draw(paged))
 """
 <details><summary>Why</summary>
 
-They agree in three tokens and share nothing, because they differ inside their first page. The last two tokens of the first prompt don't fill a page, so they aren't stored at all. And you didn't change a single line of the tree.
+The prompts begin with the same three tokens but differ inside their first page, so they share nothing. The last two tokens of the first prompt don't fill a page, so they aren't stored. And you didn't change a single line of the tree.
 
 </details>
 
 ## The same in `minikv`
 
-`RadixCache` is this tree with its edges packed into bytes, so comparing an edge is a single call into C. It also joins a node with its only child when nothing distinguishes the two any longer, which changes no result. On a thousand random prompts, your tree and the package's agree on every length and every slot.
+`RadixCache` is the same tree with its edges packed into bytes. It also joins a node with its only child when the two no longer need to be separate, which changes no result. On a thousand random prompts, your tree and the package's agree on every length and every slot.
 """
 
 # %%
@@ -456,7 +455,7 @@ print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
 
 # %% [markdown]
 """
-Some prompts must not share anything, even if their tokens are equal. With different adapters (small sets of extra weights), a model computes different keys and values for the same tokens. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps such prompts apart: each namespace has its own root.
+Some prompts must not share anything, even if their tokens are equal. With different adapters (small sets of extra weights), a model computes different keys and values for the same tokens. And one customer must not find out another's prompts. A **namespace** is a label that keeps such prompts apart: each namespace has its own root.
 """
 
 # %%
@@ -469,7 +468,7 @@ draw(cache)
 """
 ## Play
 
-One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground tells you when you have done it. Then insert and look up prompts of your own, as numbers or as text. You can undo every step.
+One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground tells you when you have done it. Then insert and look up prompts of your own, as numbers or as text.
 """
 
 # %%
@@ -481,7 +480,7 @@ playground(goal="cut an edge in one step")
 
 #### 3.9 Design: how many nodes?
 
-Write `radix_nodes(prompts)`: if these prompts are inserted into an empty radix tree, how many nodes does it have, not counting the root? You may build the tree and count. Can you also find the number without building it?
+Write `radix_nodes(prompts)`, which returns how many nodes a radix tree has after these prompts are inserted into it, not counting the root. You may build the tree and count. Can you also find the number without building it?
 """
 
 
@@ -513,9 +512,9 @@ def radix_nodes(prompts):
 
 #### 3.10 Bug hunt: the branch in the wrong place
 
-Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} In June 2026 that tree {{engines pymllm-swa-split|had this bug}}.
+The careless `walk` below continues from the wrong node after a split, so a new branch ends up in the wrong place. A real engine had this bug. {{engines pymllm}} In June 2026, an insert into this tree {{engines pymllm-swa-split|made the same mistake}}.
 
-Your function gets a cache built from the package's pieces, except for this `walk`. Write calls to its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
+Your function gets a cache built from the package's functions, except for this `walk`. Write calls to its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad, but can you even make the cache return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -552,7 +551,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-The tree gives the *same* slots to every request that matches them:
+The tree gives the *same* slots to every request that matches them. When an engine runs out of free slots, it has to **evict**: to remove tokens from the tree and reuse their slots. Here it does so while Anna and Ben are reading:
 """
 
 # %%
@@ -566,17 +565,17 @@ print("slots", cache.evict(3), "are evicted while both are reading")
 """
 The rule from chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and before anything can be evicted safely, the tree has to know about them. That is the next chapter: locks.
 
-Your tree keeps running until chapter 08, where the engine replaces `reply`.
+Your tree stays in use; chapter 08 replaces only `reply`, with an engine.
 
 ## In real engines
 
-{{engines 03|walk; split; comparing a run}}
+{{engines 03|walk; split; comparing tokens}}
 
-The links to SGLang show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default. SGLang's tree also {{engines sglang-evicted|keeps nodes whose contents have moved to host memory}}, and {{engines sglang-events|reports what it stores}} to a router. vLLM doesn't use a tree at all: it gives each block of tokens a hash of everything up to the block's end, and {{engines vllm-blocks|looks that hash up}} in a dictionary.
+The links to SGLang show its core in Python, although {{engines sglang-rust|the one in Rust}} runs by default. SGLang's tree also {{engines sglang-evicted|keeps nodes whose contents have moved to main memory}}, and it can {{engines sglang-events|report what it stores}} to a router, which distributes requests to several servers. vLLM doesn't use a tree: it gives each block of tokens a hash of everything up to the block's end, and {{engines vllm-blocks|looks that hash up}} in a dictionary.
 
 ## Recap
 
-A radix tree keeps a node only where a prompt ends, where two prompts diverge, or where a match ended, so the cost of a lookup depends on the prompt and not on how much is cached. A split makes a new upper node and leaves the old node as the lower half, so every reference to the old node stays right. Even a lookup may split, and with pages only whole pages are stored, matched and shared.
+A radix tree keeps a node only where a prompt ends, where two prompts diverge, or where a match ended, so the cost of a lookup depends on the prompt and not on how much is cached. A split makes a new upper node and leaves the old node as the lower half, so every reference to the old node still ends at the same token. Even a lookup may split, and with pages, only whole pages are stored, matched and shared.
 
 **Check yourself**
 
