@@ -2,11 +2,11 @@
 """
 # Which one do I choose?
 
-This page compares six ways to keep keys and values: the radix tree (chapters 03 to 05), the token trie and its rows (09), hashed blocks (10), pages with copy on write (11) and the tree with windows (12). It needs no chapter, but each answer points to the chapter that explains it.
+This page compares six ways to keep keys and values: the radix tree (chapters 03 to 05), the token trie (09), rows (09), hashed blocks (10), pages with copy on write (11) and the tree with windows (12). You can read it without the chapters, because each answer names the chapter that explains it.
 
 {{time}}
 
-Four of the six are indexes, which have the same verbs:
+Four of the six are indexes, which find cached prefixes and have the same methods:
 """
 
 # %%
@@ -19,11 +19,11 @@ INDEXES |= {"hash": HashBlockCache, "window": SlidingWindowCache}
 """
 ## Five situations
 
-Guess first in each of them. Each answer comes from a run.
+Guess first in each of them. The next cell shows the answer, which was computed or measured.
 
 ### One server, any prompt
 
-One server runs agents with tools. Their prompts share a system prompt and then diverge anywhere, often in the middle of a line. You don't want to waste a token, so a page holds one token, and 500,000 tokens are cached. How large is the index itself? Which of the six designs takes the least memory here?
+One server runs agents with tools. Their prompts share a system prompt and then diverge anywhere, often in the middle of a line. You don't want to waste a token, so a page holds one token, and 500,000 tokens are cached. Which of the six designs takes the least memory here, apart from the keys and values?
 """
 
 # %%
@@ -49,17 +49,17 @@ fold("which.a", chat[0]["index"], sizes)
 """
 <details><summary>Why</summary>
 
-The tree has a node per *branch*, and everything on an edge is a run of numbers. The tree with windows is built the same way and adds one count. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
+The tree has one node per *branch* and stores an edge as plain numbers. The tree with windows is built the same way and adds one count. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
 
 </details>
 
 ### Twelve servers and a router
 
-Twelve servers answer the same users. A router wants to send each prompt to the server that has cached most of it. It can't ask all twelve for each prompt, so every server reports the names of what it caches, and the router looks them up. Two servers have served different prompts before, and now both cache the prompt `1 2 3 4`. In which index does the end of this prompt get the same name on both?
+Twelve servers answer the same users. A router has to send each prompt to the server that has cached most of it. It can't ask all twelve for each prompt, so every server reports the names of its cached prefixes, and the router looks them up. Two servers have served different prompts before, and now both cache the prompt `1 2 3 4`. In which index does the end of this prompt get the same name on both?
 """
 
 # %%
-guess("which.b", '"radix", "trie", "hash" or "window"?', None)
+guess("which.b", 'which index: "radix", "trie", "hash" or "window"?', None)
 
 
 # %%
@@ -80,17 +80,17 @@ fold("which.b", same[0], *(f"{name:6} {both}" for name, both in names.items()))
 """
 <details><summary>Why</summary>
 
-A node of a tree is a place, and the tree's history decides where its edges are cut. The key of a hashed block is made from its tokens and the key before it, so it is the same everywhere (chapter 10). This is a property of these classes rather than a law: a tree can compute such keys as well. Our tree with windows does so when asked, with `hashes_of`, and SGLang's tree {{engines sglang-events|reports them}}.
+A node of a tree has only a number, and earlier prompts decide where edges are cut. The key of a hashed block is made from its tokens and the key before it, so it is the same everywhere (chapter 10). Trees can compute such keys as well: our tree with windows does so in `hashes_of`, and SGLang's tree {{engines sglang-events|reports them}}.
 
 </details>
 
 ### Sixteen answers to one prompt
 
-A prompt of 100 tokens gets sixteen answers at once, and a page holds 16 tokens. In an index, the first request computes the prompt and publishes its whole pages, and then the other fifteen look it up. As always, an index stores whole pages only. With copy on write, the other fifteen are *forks* of the first. How many of the 1,600 prompt tokens are computed with the radix tree, and how many with copy on write?
+A prompt of 100 tokens gets sixteen answers at once, and a page holds 16 tokens. With an index, the first request computes the prompt and inserts its whole pages, and then the other fifteen look it up. With copy on write, the other fifteen are *forks* of the first. How many of the 1,600 prompt tokens are computed with the radix tree, and how many with copy on write?
 """
 
 # %%
-guess("which.c", "tokens computed: radix tree, copy on write? [., .]", None)
+guess("which.c", "how many are computed: radix tree, copy on write? [., .]", None)
 
 # %%
 from minikv import CopyOnWrite
@@ -111,17 +111,17 @@ fold("which.c", [computed["radix"], computed["pages"]], str(computed))
 """
 <details><summary>Why</summary>
 
-The index finds 96 tokens, so each of the fifteen computes four again: 100 + 15 × 4. A fork shares the last page too, although it isn't full, and copies it when it first writes there (chapter 11). With pages of one token, the difference almost disappears. Copy on write does not replace an index, because it shares only what is running. Use it for the pages of running requests, on top of any index.
+The index finds 96 tokens, so each of the fifteen computes four again: 100 + 15 × 4. A fork shares the last page too, although it isn't full, and copies it when it first writes there (chapter 11). With pages of one token, the difference almost disappears. Copy on write does not replace an index, because it shares pages only among running requests. Use it for those, on top of any index.
 
 </details>
 
 ### A model that forgets
 
-In your model, five layers of six read only the last 1,024 tokens. A chat of 50,000 tokens is in the cache, and nobody is using it at the moment. You need half of its memory. Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
+In your model, five out of every six layers read only the last 1,024 tokens. A chat of 50,000 tokens is in the cache, and nobody is using it at the moment. You free half of its memory. Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
 """
 
 # %%
-guess("which.d", "tokens found: radix tree, tree with windows? [., .]", None)
+guess("which.d", "how many are found: radix tree, tree with windows? [., .]", None)
 
 # %%
 found = {}
@@ -143,11 +143,11 @@ A prefix stays useful as long as its last window is complete. So the tree with w
 
 ### Arrays of one shape
 
-Your engine runs on JAX, and eight users chat at a time. Each array must have a fixed shape, and attention has no page table, so each sequence needs one contiguous piece of memory: a row. Anna's prompt of six tokens has been answered once, and now it is running again. Ben's prompt of five tokens starts with three of hers. How many slots hold the two prompts in a radix tree with pages of one token, and how many in rows?
+Your engine runs on JAX, and eight users chat at a time. Each array must have a fixed shape, and attention has no page table, so each sequence needs one contiguous piece of memory: a row. Anna's prompt of six tokens has been answered once, and now it is running again. Ben's prompt of five tokens begins with the first three of hers. How many slots do the two prompts take in a radix tree with pages of one token, and how many in rows?
 """
 
 # %%
-guess("which.e", "slots: radix tree, rows? [., .]", None)
+guess("which.e", "how many slots: radix tree, rows? [., .]", None)
 
 # %%
 from minikv.engine.ch09_10_rows_and_blocks import RowTrie
@@ -166,28 +166,28 @@ fold("which.e", slots, f"Ben runs in row {last.row}, with {last.found} copied to
 """
 <details><summary>Why</summary>
 
-Rows need no page table, because token 17 of a sequence is at position 17 of its row. But a row belongs to one sequence, so Ben's three tokens are copied (chapter 09). And a row has room for the longest sequence, so few rows fit, and few prefixes stay.
+Rows need no page table, because token 17 of a sequence is at position 17 of its row. But a row belongs to one sequence, so the three shared tokens are copied into Ben's row (chapter 09). And a row has room for the longest sequence, so few rows fit, and few prefixes stay cached.
 
 </details>
 
 ## One table
 
-Start with the radix tree: it finds the longest shared prefix at any token, and its index is the smallest of the six. Choose another design when you need something that this tree does not have.
+Start with the radix tree: it finds the longest shared prefix at any token, and it takes the least memory of the six. Choose another design when you need something that this tree does not have.
 
 | you need | choose | because | the price |
 |---|---|---|---|
 | the longest prefix, at any token, on one server | radix tree (03 to 05) | a node per branch: the least memory | the most code |
-| names that mean the same on every server | hashed blocks (10) | a key depends on the tokens alone | here whole pages only; an entry per page; the hash must be strong |
-| many answers, beams or drafts from one prompt | copy on write (11), on top of any index | forks copy nothing until somebody writes | counts per page; it shares only what is in use |
+| names that are the same on every server | hashed blocks (10) | a key depends only on tokens | only whole pages; an entry per page; the hash must be strong |
+| many answers, beams or drafts from one prompt | copy on write (11), on top of any index | forks copy nothing until somebody writes | a count per page; only running requests share |
 | layers that forget | the tree with windows (12) | frees old windows, keeps the rest | two pools, and a lock with a receipt |
 | arrays of a fixed shape, a few users | rows (09) | no page table | a shared prefix is copied; rows are as long as the longest sequence |
-| code that fits on a page, for a first engine | token trie (09) | one node per token, no splits | an object per token or page |
+| very little code, for a first engine | token trie (09) | one node per token, no splits | an object per token or page |
 
 ## What each costs
 
-Made-up traffic was sent through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. (W3 is prompts that share nothing, so it would compare nothing.) The figures come with the course, and `python assets/designs.py` measures them on your machine. Pages hold 16 tokens here, except that rows have none. A request is a match and a lock, room for what is new, an insert, and an unlock; the last column is the range over all rounds, in thousands of requests per second.
+We sent made-up traffic through all six, with memory for half of the tokens that would be cached: W1 is chat, W2 is questions about long documents, and W4 is branching reasoning. (In W3, prompts share nothing, so there is nothing to compare.) The figures come with the course, and `python assets/designs.py` measures them on your machine. Pages hold 16 tokens here; rows have no pages. Each request is matched and locked, gets room for its new tokens, is inserted, and is unlocked. The last column is the range over all rounds, in thousands of requests per second.
 
-These are the speeds of six Python classes, not of six designs. Our trees compare whole runs of tokens with one call of compiled code, while the dictionary takes a step in Python for each page. In C++ or Rust, both would be faster, and the distance between them would be another one, which these figures can't show. The hits and the number of entries are properties of the design.
+These are the speeds of six Python classes, not of six designs. Our trees compare many tokens with one call of compiled code, while the dictionary takes a step in Python for each page. In C++ or Rust, both would be faster, and the gap between them would be different. The hits and the number of entries are properties of the design.
 """
 
 
@@ -206,7 +206,7 @@ for row in bench["rows"]:
 
 # %% [markdown]
 """
-The tree, the trie, the hashed blocks and the tree with windows hardly differ in hits. The rows are the `RowTrie` of chapter 09, and a new request takes the row that was given back first (exercise 9.5). They find less, because few rows fit. Pages find more, because others can find them while their sequence is still running; in this race an index gets a prompt only when its request ends. Memory differs a lot. How much of that is the size of a page? Here is the chat again.
+The tree, the trie, the hashed blocks and the tree with windows hardly differ in hits. The rows are those of `RowTrie` from chapter 09, where a new request takes the row that was given back first (exercise 9.5). They have fewer hits, because few rows fit. Copy on write (`pages`) has more, because other requests can find a page while the one that computed it is still running; in this comparison, an index gets a prompt only when its request ends. Memory differs a lot. How much of that is due to the page size? Here is the chat again.
 """
 
 
@@ -232,9 +232,9 @@ plot("speed of these classes", sizes, speed, "requests per second", log="xy")
 
 # %% [markdown]
 """
-A radix tree stores little more than the numbers themselves: four bytes per token and four per page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has one too, plus an entry and a key of 32 bytes. Larger pages bring both closer to the tree, because there are fewer objects and entries. Windows cost almost no memory.
+A radix tree stores little more than the numbers themselves: four bytes per token and four per page. Its nodes hardly count, because there are so few. The trie has an object for each page. The dictionary has one, too, plus an entry and a key of 32 bytes. With larger pages, both come closer to the tree, because there are fewer objects and entries. Windows cost almost no memory.
 
 ## What real engines chose
 
-SGLang and mini-sglang have a radix tree. SGLang's tree {{engines sglang-components|has a component for each kind of layer}}, windows among them. vLLM and nano-vllm look blocks up by their hash; in vLLM {{engines vllm-compare|equal hashes count as equal}}, and nano-vllm {{engines nano-vllm-compare|compares the tokens too}}. pymllm has a tree with windows, llm-rag-ds-optimizer copies pages on write, and AstrAI had {{engines astrai-rows|a row for each request}} under a token trie.
+SGLang and mini-sglang have a radix tree. SGLang's tree {{engines sglang-components|has a component for each kind of layer}}, windows among them. vLLM and nano-vllm look blocks up by their hash; in vLLM {{engines vllm-compare|blocks with equal hashes count as equal}}, and nano-vllm {{engines nano-vllm-compare|compares the tokens too}}. pymllm has a tree with windows, llm-rag-ds-optimizer copies pages on write, and AstrAI had {{engines astrai-rows|a row for each request}} under a token trie.
 """
