@@ -198,7 +198,7 @@ Four things take memory before the cache gets any:
 - **A margin** for other programs. We let the engine use 90 percent of the memory.
 - **The weights.** [Llama 3.1 8B](https://huggingface.co/meta-llama/Llama-3.1-8B) has 8,030,261,248 of them, at 2 bytes each.
 - **Activations.** The intermediate results of a layer take memory, but the amount is hard to calculate. So {{engines vllm-trial-run|vLLM}} and {{engines nano-vllm-trial-run|nano-vllm}} measure it in a *trial run* of maximum size, while {{engines sglang-reserve|SGLang}} and {{engines mini-sglang-reserve|mini-sglang}} hold back a reserve.
-- **CUDA graphs.** To save time, an engine records a pass through the model and replays it. The recording takes memory, too.
+- **CUDA graphs.** To save time, an engine records a pass through the model {{engines nano-vllm-graphs}} and replays it. The recordings {{engines vllm-graph-memory}}.
 
 The rest is divided into whole pages.
 

@@ -10,13 +10,13 @@ An arrow leads from a chapter to the next one that needs it.
 
 ```
 00 → 01 → 02 → 03 → 04 → 05 → 07 → 08    the engine that you build
-                    │     ├→ 06          copies on a GPU
+                    │     ├→ 06 ────┘    copies on a GPU
                     │     ├→ 09          a simpler index
                     │     ├→ 10 ─┐       a dictionary instead of a tree
                     │     ├→ 12  │       layers that forget
                     │     └→ 13  │       eviction policies on real traffic
                     └──────→ 11 ←┤       answers that share their beginning
-                             14 ←┘       a second tier in host memory, with 06
+                             14 ←┘       a second tier in host memory, with 06 and 13
 ```
 
 | chapter | question | needs |
@@ -29,13 +29,13 @@ An arrow leads from a chapter to the next one that needs it.
 | [05 LRU eviction](05_lru_eviction.ipynb) | What goes first? | 02 to 04 |
 | [06 GPU KV copying](06_gpu_kv_copying.ipynb) | How do the bytes move? | 01, 02, 05 |
 | [07 cache manager](07_cache_manager.ipynb) | What happens in the life of a request? | 02 to 05 |
-| [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? | 02, 04, 07 |
+| [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? | 02, 04, 06, 07 |
 | [09 token trie](09_token_trie.ipynb) | What is the simplest index that works? | 02 to 05 |
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? | 02 to 05 |
 | [11 copy on write](11_copy_on_write.ipynb) | What if two answers start the same and then diverge? | 02 to 04, 10 |
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? | 02 to 05 |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? | 05 |
-| [14 tiers](14_tiers.ipynb) | Where does evicted KV go? | 02, 04 to 06, 10 |
+| [14 tiers](14_tiers.ipynb) | Where does evicted KV go? | 02, 04 to 06, 10, 13 |
 | [Which one do I choose?](which_design.ipynb) | six designs, five situations | – |
 
 ## A fast track

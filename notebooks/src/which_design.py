@@ -49,7 +49,7 @@ fold("which.a", chat[0]["index"], sizes)
 """
 <details><summary>Why</summary>
 
-The tree has one node per *branch* and stores an edge as plain numbers. The tree with windows is built the same way and adds one count. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
+The tree has one node per *branch* and stores an edge as plain numbers. The tree with windows is built the same way and adds one small object per node. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
 
 </details>
 
@@ -80,7 +80,7 @@ fold("which.b", same[0], *(f"{name:6} {both}" for name, both in names.items()))
 """
 <details><summary>Why</summary>
 
-A node of a tree has only a number, and earlier prompts decide where edges are cut. The key of a hashed block is made from its tokens and the key before it, so it is the same everywhere (chapter 10). Trees can compute such keys as well: our tree with windows does so in `hashes_of`, and SGLang's tree {{engines sglang-events|reports them}}.
+A node of a tree has only a number, and earlier prompts decide where edges are cut. The key of a hashed block is made from its tokens and the key before it, so it is the same everywhere (chapter 10). Trees can compute such keys as well: our tree with windows does so in `hashes_of`, and SGLang's tree can {{engines sglang-events|report them}}.
 
 </details>
 
@@ -117,7 +117,7 @@ The index finds 96 tokens, so each of the fifteen computes four again: 100 + 15 
 
 ### A model that forgets
 
-In your model, five out of every six layers read only the last 1,024 tokens. A chat of 50,000 tokens is in the cache, and nobody is using it at the moment. You free half of its memory. Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
+In your model, five out of every six layers read only the last 1,024 tokens. A chat of 50,000 tokens, computed in one go, is all that is in the cache, and nobody is using it at the moment. You free half of its memory; like chapter 05's, this radix tree evicts whole leaves. Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
 """
 
 # %%
@@ -137,7 +137,7 @@ fold("which.d", [found["radix"], found["window"]], str(found))
 """
 <details><summary>Why</summary>
 
-A prefix stays useful as long as its last window is complete. So the tree with windows frees old windows and keeps the slots of the layers that read everything (chapter 12). In the radix tree the whole chat is one leaf, and a leaf is evicted whole; `RadixCache(evict_by="token")` would keep the first half. The trie and the hashed blocks keep the first half, too.
+A prefix stays useful as long as its last window is complete. So the tree with windows frees old windows and keeps the slots of the layers that read everything (chapter 12). The radix tree loses the whole leaf, even though half of it would have been enough; `RadixCache(evict_by="page")` keeps the first half, as the trie and the hashed blocks do.
 
 </details>
 
@@ -236,5 +236,5 @@ A radix tree stores little more than the numbers themselves: four bytes per toke
 
 ## What real engines chose
 
-SGLang and mini-sglang have a radix tree. SGLang's tree {{engines sglang-components|has a component for each kind of layer}}, windows among them. vLLM and nano-vllm look blocks up by their hash; in vLLM {{engines vllm-compare|blocks with equal hashes count as equal}}, and nano-vllm {{engines nano-vllm-compare|compares the tokens too}}. pymllm has a tree with windows, llm-rag-ds-optimizer copies pages on write, and AstrAI had {{engines astrai-rows|a row for each request}} under a token trie.
+SGLang and mini-sglang have a radix tree. SGLang's tree {{engines sglang-components|has a component for each kind of layer}}, windows among them. vLLM and nano-vllm look blocks up by their hash; in vLLM {{engines vllm-compare|blocks with equal hashes count as equal}}, and nano-vllm {{engines nano-vllm-compare|compares the tokens too}}. pymllm has a tree with windows (chapter 12), llm-rag-ds-optimizer has pages with reference counts (chapter 11), and an early cache of AstrAI had {{engines astrai-rows|a row for each request}} and {{engines astrai-trie|a token trie}}.
 """
