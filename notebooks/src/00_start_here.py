@@ -21,7 +21,7 @@ with_cache
 """
 The text you give a model is its *prompt*. A language model reads numbers, not letters, so the text is cut into pieces. Each piece is called a **token** and has a number. For this model, every byte is a token, which is crude but makes counting easy.
 
-Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. Meanwhile the user waits (for the *time to first token*), and the GPU is busy, which costs money. A *cache* keeps the results of earlier work, and each token found there saves time and money. So we count tokens: the last line of each turn says how many the prompt had, and how many of them were not in the cache and had to be *computed*.
+Before the model can write the first word of its answer, it has to read the whole prompt. This is called **prefill**. Meanwhile the user waits (this is the *time to first token*), and the busy GPU costs money. A *cache* keeps the results of earlier work, and each token found there saves time and money. So we count tokens: the last line of each turn says how many the prompt had, and how many of them were not in the cache and had to be *computed*.
 
 ## The problem
 
@@ -329,7 +329,7 @@ def shared_by_all(prompts):
 
 #### 0.2 A small memory
 
-An engine serves the prompts in order and remembers only the last `keep` prompts that it served, with all of their tokens. (A prompt that was served twice counts twice.) Write `tokens_computed(prompts, keep)`, which returns a list of how many tokens the engine has to compute for each prompt. The last token of a prompt is always computed.
+An engine serves the prompts in order and remembers only the last `keep` prompts that it served, with all of their tokens. (A prompt that was served twice counts twice.) Write `tokens_computed(prompts, keep)`, which returns a list: for each prompt, how many tokens the engine has to compute. The last token of a prompt is always computed.
 """
 
 

@@ -92,7 +92,7 @@ word_rows(rows, heads=[f"q{head}" for head in range(8)])
 """
 ### Step 2: several GPUs
 
-A large model is divided among several GPUs, each of which gets some of the heads. This is *tensor parallelism*; each GPU is a *rank*, and `tp` is their number. A head is never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
+A large model is divided among several GPUs, each of which gets some of the heads. This is *tensor parallelism*; each of the `tp` GPUs is a *rank*. A head is never split. Here are four KV heads, `0` to `3`, on 2, 4 and 8 GPUs:
 """
 
 # %%
@@ -106,8 +106,8 @@ word_rows(rows, heads=[f"GPU {gpu}" for gpu in range(8)])
 """
 Two cases work:
 
-- The number of KV heads is a multiple of the number of GPUs, and every GPU gets equally many.
-- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, of which other GPUs may keep copies.
+- The number of KV heads is a multiple of the number of GPUs. Each GPU gets an equal share.
+- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and others may keep copies of it.
 
 Any other combination is an error, {{engines mini-sglang-heads|as in mini-sglang}}. Now take Llama 3.1 8B, with 32 layers, 8 KV heads, vectors of 128 numbers, and 2 bytes per number. How many KiB does one token take on each of 8 GPUs, and how many on each of 16?
 """
@@ -158,7 +158,7 @@ A model comes with a `config.json`. In the simplest kind, `num_hidden_layers`, `
 | entry | what it says | if it is missing or `None` |
 |---|---|---|
 | `num_key_value_heads` | the number of KV heads | every query head has its own KV head |
-| `head_dim` | the numbers in a key vector | the hidden size is divided evenly among the query heads |
+| `head_dim` | the length of a key vector | the hidden size is divided evenly among the query heads |
 
 #### 1.2 You write: `read_config` (5 minutes)
 
@@ -230,7 +230,7 @@ for size in (1, 16, 256):
 
 # %% [markdown]
 """
-So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size is, which is nearly a third less than the careless formula promised. This is where the memory goes, in boxes of up to 4 GiB:
+So whatever the page size, an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, nearly a third less than the careless formula promised. This is where the memory goes, in boxes of up to 4 GiB:
 """
 
 # %%
@@ -322,7 +322,7 @@ A token's size depends on the number of layers and on the size of the vectors in
 
 </details>
 
-Keys and values can also be stored with fewer bits: as 8-bit floats (fp8), or as integers of 8 or 4 bits, which need one scale factor per vector. For Llama 3.1 8B, that makes:
+Keys and values can also be stored with fewer bits: as 8-bit floats (fp8), or as integers of 8 or 4 bits, which need one scale factor per vector. For Llama 3.1 8B, this gives:
 """
 
 # %%
@@ -334,7 +334,7 @@ for dtype in ("bf16", "fp8", "int8", "int4"):
 """
 ### Layers that keep less
 
-So far, every layer kept every token, which is called *full attention*. In many recent models, some layers keep less: a layer with a *sliding window* keeps only the latest tokens, and a *recurrent* layer keeps no tokens at all but a *state*, a summary of the whole text with a fixed size.
+So far, every layer kept every token, which is called *full attention*. In many recent models, some layers keep less: a layer with a *sliding window* keeps only the latest tokens, and a *recurrent* layer keeps no tokens at all but a *state*, a fixed-size summary of the whole text.
 
 The package's `KVLayers` reads a `config.json` and puts layers of the same kind into one group. Here is what two models keep of 8,192 tokens. Each box stands for 1,024 tokens or one state:
 """
@@ -352,7 +352,7 @@ word_rows(rows, heads=[f"{1024 * box:,}" for box in range(1, 9)])
 
 # %% [markdown]
 """
-Your functions treat every layer as full attention. Here are their result for gpt-oss-120b and the windows of its layers, in tokens (`None` is full attention):
+Your functions treat every layer as full attention. Here is their result for gpt-oss-120b, with its layers' windows in tokens (`None` is full attention):
 """
 
 # %%
@@ -520,7 +520,7 @@ def best_page_size(lengths, sizes, most_waste):
     return max(fitting)
 ```
 
-Half a page of 16 is little for a chat of 2,000 tokens and much for a question of 20, and the kernel may decide for you.
+Half a page of 16 is little in a chat of 2,000 tokens but a lot in a question of 20, and the kernel may decide for you.
 
 </details>
 

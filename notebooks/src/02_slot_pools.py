@@ -332,7 +332,7 @@ print("1000 steps, the same pages every time;", ours)
 """
 `minikv` has two more pools, for engines in which a free page may still hold something useful.
 
-**Somebody may have used a free page in the meantime.** Anna's request ends and its page is free, but her keys and values are still in it. She can use them again later, unless Ben has used the page in between, but in both cases the page is free. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back. Which version does the page have now?
+**Somebody may have used a free page in the meantime.** Anna's request ends and its page is free, but her keys and values are still in it. She can use them again later, unless Ben has used the page in between, but either way, the page is free. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back. Which version does the page have now?
 """
 
 # %%
@@ -358,7 +358,7 @@ The page was handed out twice; giving it back doesn't count. The versions differ
 
 #### 2.6 You write: `take_back` (5 minutes)
 
-Anna noted several pages and their versions. Take all of these pages and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this free page and keeps its version. (Chapter 09 builds on this check.)
+Anna noted several pages and their versions. Take all of these pages and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns a `bool`, `pool.version(page)` returns a number, and `pool.occupy(page)` takes this free page and keeps its version. (Chapter 09 builds on this check.)
 """
 
 
@@ -372,7 +372,7 @@ take_back = check("2.6 take_back", take_back)
 
 # %% [markdown]
 """
-**The order of freeing is the order of forgetting.** In vLLM the free blocks (its word for pages) form {{engines vllm-free-list}}. Cached blocks stay in the queue, and the one that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2, and gives these back in one call. No other page is free, and then another request needs one. A prefix is useless without its beginning. How many of the three tokens can still be matched if the pages were freed in the order 0, 1, 2, and how many with the order 2, 1, 0?
+**The order of freeing is the order of forgetting.** In vLLM the free blocks (its word for pages) form {{engines vllm-free-list}}. Cached blocks stay in the queue, and the one that was freed first is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2, and gives these back in one call. No other page is free, and then another request needs one. A prefix is useless without its beginning. How many of the three tokens can still be matched if the pages were freed in the order 0, 1, 2, and how many in the order 2, 1, 0?
 """
 
 # %%

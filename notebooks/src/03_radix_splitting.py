@@ -345,7 +345,7 @@ source(respond)
 
 # %% [markdown]
 """
-Only the lookup and the call of `keep` have to change. The loop between them is given, as `answer_from`. Here are the rows of two replies to the same prompt, where a digit is a token:
+Only the lookup and the call to `keep` have to change. The loop between them is given, as `answer_from`. Here are the rows of two replies to the same prompt, where a digit is a token:
 """
 
 # %%
@@ -495,7 +495,7 @@ check("3.9 radix_nodes", radix_nodes)
 """
 <details><summary>Hint</summary>
 
-There is a node wherever a prompt ends or two prompts diverge. Each such prefix makes one node, no matter how many prompts end or diverge there. The empty prefix is the root.
+There is one node for each prefix at which a prompt ends or two prompts diverge, no matter how many end or diverge there. The empty prefix is the root.
 
 </details>
 

@@ -10,7 +10,7 @@ Your tree from chapter 03 lends the same slots to many readers but knows none of
 
 From here on, `RadixCache` is a smaller class than the package's, built on *your* functions from chapters 02 and 03. The set-up cell has defined it, along with your `Pool` and the error classes. Until you write your own `evict` in chapter 05, it uses the package's.
 
-Here is where we are going. Anna's prompt is locked, Ben's begins with the same tokens, and everything that can be evicted is evicted twice. Run the cell to step through the film.
+Here is where we are going. Anna's prompt is locked, Ben's begins with the same tokens, and we evict all that we can, twice. Run the cell to step through the film.
 """
 
 # %%
@@ -325,7 +325,7 @@ Now you can admit a request. You may call:
 #### 4.6 You write: `admit` (15 minutes)
 
 1. Acquire the cached prefix of all tokens but the last. The last token is always computed, because the answer begins with its *logits*, the model's scores for the next token.
-2. If the free and the evictable pages together are too few, unlock, because a waiting request must not block others, and `raise OutOfPages(needed, free, evictable)`. Count all three in pages and before you unlock.
+2. If the free and the evictable pages together are too few, unlock (a waiting request must not block others) and `raise OutOfPages(needed, free, evictable)`. Count all three in pages, before you unlock.
 3. Otherwise, evict only as many pages as are missing, if any, and return them to the pool.
 4. Return the handle and the pages that you took.
 """
@@ -606,7 +606,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-A lock or an unlock takes one step per node on the path. That spares `admit` a `recount`, which would visit every node. Here are a thousand cached prompts:
+A lock or an unlock takes one step per node on the path, but `admit` needs no `recount`, which would visit every node. Here are a thousand cached prompts:
 """
 
 # %%
@@ -660,7 +660,7 @@ A lock adds one to the count of every node on a prompt's path except the root, a
 <details><summary>Answers</summary>
 
 1. An unlock of the lower half takes one from every node above it, including the new one.
-2. It must be given back. Otherwise, the waiting request would protect tokens whose room running requests need.
+2. It must be given back. Otherwise, the waiting request would protect slots that running requests need.
 3. The lower half. Every handle that ends there relies on it.
 4. The slot would be on the free list twice, and two requests would get the same slot.
 

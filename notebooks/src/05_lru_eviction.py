@@ -170,7 +170,7 @@ fold("5.b", len(met), " then ".join(met), picture_of_ring(ring))
 """
 <details><summary>Why</summary>
 
-A node has only one `newer` link. Linking `[2]` again makes its `newer` point at the ring, so nothing leads to `[3]` anymore: `[3]` can never be evicted, and its slots are lost. A node that moves to the newest end must be unlinked first. The move changes six links, whether the ring has three nodes or a million.
+A node has only one `newer` link. Linking `[2]` again makes its `newer` point at the ring, so no `newer` leads to `[3]`: `[3]` can never be evicted, and its slots are lost. A node that moves to the newest end must be unlinked first. The move changes six links, whether the ring has three nodes or a million.
 
 </details>
 
@@ -178,7 +178,7 @@ A node has only one `newer` link. Linking `[2]` again makes its `newer` point at
 
 A request that uses a prompt uses its whole path, because attention reads all of it. So every node from the end of the prompt up to the root moves to the newest end of the ring. In which order?
 
-A parent must not be evicted before its child, so it must be on the newer side of its child. Start at the bottom: move the node, then its parent, and so on. Can the oldest node in the ring then have a child? An unlocked child would be in the ring, and older still. A locked child would have locked the node, too, and taken it out of the ring. So the oldest node has no child. **It is a leaf, and you did not have to search for it.**
+A parent must not be evicted before its child, so it must be on the newer side of its child. Start at the bottom: move the node, then its parent, and so on. Can the oldest node in the ring then have a child? An unlocked child would be in the ring, and older still. A lock on a child covers the node, too, and takes it out of the ring. So the oldest node has no child. **It is a leaf, and you did not have to search for it.**
 
 #### 5.3 You write: `touch` (5 minutes)
 
@@ -216,7 +216,7 @@ Ben's `[5, 6]` is locked and has no place. The last prompt moved its own two nod
 
 #### 5.4 You write: `evict` (15 minutes)
 
-Evict the oldest node of `cache.ring`, again and again, until you have freed at least `num_pages` pages. The pages of a node are in its `slots`, because a "token" of the tree can be a whole page. Always evict a whole node. Remove it from the ring and from its parent's `children`, where its first token is the key, and subtract the number of its pages from `cache.evictable`. Return a new list with the pages of all victims in the order of their eviction, extending it in place.
+Evict the oldest node of `cache.ring`, again and again, until you have freed at least `num_pages` pages. The pages of a node are in its `slots`, because a "token" of the tree can be a whole page. Always evict a whole node. Remove it from the ring and from its parent's `children`, where its first token is the key, and subtract the number of its pages from `cache.evictable`. Extend a new list in place with the pages of all victims, in order of eviction, and return it.
 
 If everything that is left is locked, the ring is empty. Then return what you have. (In that case, AstrAI's early cache {{engines astrai-endless|would loop forever}}.)
 """

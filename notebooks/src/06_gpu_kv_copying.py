@@ -241,7 +241,7 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-At these rates, loading from the host always wins, and over a slow network, it needs long prompts. The smallest number of tokens for which loading wins is the **break-even**.
+At these rates, loading from the host always wins; loading over a slow network needs long prompts. The smallest number of tokens for which loading wins is the **break-even**.
 
 ### Step 4: load while computing
 
@@ -261,7 +261,7 @@ word_rows(line, states=["in hand", "computed"])
 """
 But a layer reads only its own keys and values, so layer 0 could compute while layer 1 is on its way.
 
-The operating system promises not to move **pinned memory** or swap it to disk, so a GPU can access it directly. Other host memory is copied to pinned memory first, and only a copy of pinned memory [can overlap with computing](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html).
+The operating system promises not to move **pinned memory** or swap it to disk, so a GPU can access it directly. Other host memory is copied to pinned memory first, and only copies from it [can overlap with computing](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html).
 
 A **stream** is a queue of work for the GPU. Work in one stream is done in order, but [work in two streams can overlap](https://docs.nvidia.com/cuda/cuda-programming-guide/02-basics/asynchronous-execution.html). By default, all work is in the same stream, so the copies get their own, and an *event* for each layer tells the model's stream that the bytes have arrived:
 
@@ -406,7 +406,7 @@ play(steps)
 
 Within one memory, a copy can overwrite a slot before reading it. Slots 0, 1, and 2 can move up by one if slot 2 goes first. But a swap has no such order, because it is a *cycle*: each slot waits for the next, and the last for the first. Suppose memory is too full for a gather, and there is one spare slot, called `"spare"`.
 
-Write `moves(src, dst)`, which returns the shortest list of single moves, each a pair (from, to), that copies each slot `src[i]` to slot `dst[i]`. The result must be as if every source slot were read before any destination slot was written. A slot may occur twice in `src`, but not in `dst`. Up by one takes three moves, a swap takes three, and a slot that is copied to itself takes none.
+Write `moves(src, dst)`, which returns the shortest list of single moves, each a pair (from, to), that copies each slot `src[i]` to slot `dst[i]`. The result must be as if every source slot were read before any destination slot was written. A slot may occur twice in `src`, but not in `dst`. Moving up by one takes three moves, a swap takes three, and copying a slot to itself takes none.
 
 We know of no engine that does this.
 """
@@ -523,7 +523,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-For a page of 16 tokens of the Llama above, let's count the runs that copy the page and the runs in which attention reads its keys in one layer.
+For a page of 16 tokens of the Llama above, let's count the runs in which it is copied and those in which attention reads its keys in one layer.
 """
 
 # %%

@@ -207,7 +207,7 @@ checkpoint = check("7.1 checkpoint", checkpoint)
 """
 ### Step 3: one way out
 
-A request that ends well *finishes*. If the user hangs up or something fails, it ends in an **abort**, which publishes nothing more. SGLang once had separate code for each way to end. In SGLang-JAX, its sister engine for TPUs, two such places both freed a request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang has since {{engines sglang-12224|moved everything into one function}}.
+A request that ends well *finishes*. If the user hangs up or something fails, it ends in an **abort**, which publishes nothing more. SGLang once had a code path for each way to end. In SGLang-JAX, its sister engine for TPUs, two such paths both freed a request's last slot ([sglang-jax#994](https://github.com/sgl-project/sglang-jax/pull/994), merged). SGLang has since {{engines sglang-12224|moved everything into one function}}.
 
 `finish` calls `checkpoint` and then `end`, and `abort` calls only `end`:
 """
@@ -554,7 +554,7 @@ A request also allocates pages as it grows, so room for its prompt is no promise
 
 vLLM and nano-vllm don't look for duplicates. Of two equal blocks, {{engines vllm-no-dedup|both stay cached}} in vLLM, and {{engines nano-vllm-no-dedup|only the later one can be found}} in nano-vllm.
 
-SGLang plans the next step while the GPU is still computing this one ({{engines sglang-overlap}}), so a request may end while the GPU still writes to its pages. Where blocks can also be loaded from elsewhere, vLLM defers such frees ({{engines vllm-deferred-frees}}). mini-sglang makes sure that a request ends only once ({{engines mini-sglang-finished}}).
+SGLang plans the next step while the GPU is still computing this one ({{engines sglang-overlap}}), so a request may end while the GPU still writes to its pages. If blocks can also be loaded from elsewhere, vLLM defers freeing them ({{engines vllm-deferred-frees}}). mini-sglang makes sure that a request ends only once ({{engines mini-sglang-finished}}).
 
 </details>
 

@@ -40,7 +40,7 @@ An arrow leads from a chapter to the next one that needs it.
 
 ## A fast track
 
-If you serve models, you may want to understand an engine without building all of it. Then read each of these chapters up to the second of its two pieces below, which takes about 20 minutes, and its recap. Write these two, and leave the others to the package.
+If you serve models and want to understand an engine without building all of it, read each of these chapters up to the second of its two pieces below, which takes about 20 minutes, and its recap. Write these two, and leave the others to the package.
 
 | chapter | write | what you take away |
 |---|---|---|
@@ -72,7 +72,7 @@ The separate package `minikv-tools` answers questions like these for your own lo
 | GQA | grouped-query attention: several query heads share one KV head | 01 |
 | MLA | multi-head latent attention: one small vector per token and layer in place of keys and values | 01 |
 | page | a fixed number of neighboring slots, handed out together | 01 |
-| page table | lists the slots of each request's tokens, in order | 01 |
+| page table | the slots of each request's tokens, in order | 01 |
 | row | the slots of one request, in the order of its tokens; from chapter 07 on, its pages | 01 |
 | pool | the part of an engine that keeps track of free pages | 02 |
 | free list | a pool that keeps its free pages on a stack | 02 |
@@ -108,7 +108,7 @@ The separate package `minikv-tools` answers questions like these for your own lo
 | publish | put computed tokens into the tree, where others can find them | 07 |
 | duplicate | a page whose keys and values the tree already has in another page | 07 |
 | tail | the end of a row: a page that isn't full, and everything that isn't computed yet | 07 |
-| abort | end a request without publishing anything | 07 |
+| abort | end a request, publishing nothing more | 07 |
 | checkpoint | publishing while the request keeps running, and reading from the tree from then on | 07 |
 | interleaving | one of the orders in which the steps of several requests can be mixed | 07 |
 | decode | writing an answer, one token at a time | 08 |
@@ -122,7 +122,7 @@ The separate package `minikv-tools` answers questions like these for your own lo
 | block hash | the name of a page of tokens: a hash of them and of the name before it | 10 |
 | collision | two different inputs with the same hash | 10 |
 | salt | a secret text that goes into every hash of one customer | 10 |
-| side channel | information that leaks through how long something takes, or through another trace | 10 |
+| side channel | a leak through how long something takes, or through another trace | 10 |
 | fork | making two sequences out of one without copying its pages | 11 |
 | copy on write | pages are shared until somebody writes to one; the writer copies it first | 11 |
 | alias | a second name for the same thing in memory | 11 |

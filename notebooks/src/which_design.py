@@ -117,7 +117,7 @@ The index finds 96 tokens, so each of the fifteen computes four again: 100 + 15 
 
 ### A model that forgets
 
-In your model, five out of every six layers read only the last 1,024 tokens. A chat of 50,000 tokens, computed in one go, is all that is in the cache, and nobody is using it at the moment. You free half of its memory; like chapter 05's, this radix tree evicts whole leaves. Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
+In your model, five out of every six layers read only the last 1,024 tokens. A chat of 50,000 tokens, computed in one go, is all that is in the cache, and nobody is using it at the moment. You free half of its memory; the radix tree evicts whole leaves (chapter 05). Then the chat continues: how many of its 50,000 tokens do the radix tree and the tree with windows still find?
 """
 
 # %%
@@ -185,7 +185,7 @@ Start with the radix tree: it finds the longest shared prefix at any token, and 
 
 ## What each costs
 
-We sent made-up traffic through all six, with memory for half of the tokens that would be cached: W1 is chat, W2 is questions about long documents, and W4 is branching reasoning. (In W3, prompts share nothing, so there is nothing to compare.) The figures come with the course, and `python assets/designs.py` measures them on your machine. Pages hold 16 tokens here; rows have no pages. Each request is matched and locked, gets room for its new tokens, is inserted, and is unlocked. The last column is the range over all rounds, in thousands of requests per second.
+We sent made-up traffic through all six, with memory for half of the tokens that would be cached. W1 is chat, W2 is questions about long documents, and W4 is branching reasoning. (In W3, prompts share nothing, so there is nothing to compare.) The figures come with the course, and `python assets/designs.py` measures them on your machine. Pages hold 16 tokens here; rows have no pages. Each request is matched and locked, gets room for its new tokens, is inserted, and is unlocked. The last column is the range over all rounds, in thousands of requests per second.
 
 These are the speeds of six Python classes, not of six designs. Our trees compare many tokens with one call of compiled code, while the dictionary takes a step in Python for each page. In C++ or Rust, both would be faster, and the gap between them would be different. The hits and the number of entries are properties of the design.
 """
