@@ -224,7 +224,7 @@ Read the table (hit rates in percent) from the bottom. An agent's next request c
 
 ### Step 3: every size in one pass
 
-A replay tells you about one cache size. For LRU, a single pass covers them all (Mattson and others, 1970).
+A replay tells you about one cache size. For LRU, a single pass covers them all ([Mattson and others, 1970](https://doi.org/10.1147/sj.92.0078)).
 
 Put all blocks in a list, the most recently used first. A cache with room for C blocks holds exactly the first C of them, and the *list* is the same for every C. So a block is a hit if its place in the list is at most C. That place is its **reuse distance**: the number of different blocks used since its last use, plus one for the block itself.
 
@@ -249,11 +249,11 @@ It counts B, C and A itself. B was used twice, but it takes up room only once.
 
 For requests with several blocks, there are two rules. All blocks of a request are locked while it is served (chapter 04), so look up their places before you move the first. And a leaf is evicted before its parent (chapter 05), so move the request's last block to the front first.
 
-For example, let `[1, 2]`, `[3]` and `[1, 2]` come in. When the third request arrives, the list is 3, 1, 2, so the reuse distances are 2 and 3.
+For example, let `[1, 2]`, `[3]` and `[1]` come in. When the third request arrives, the list is 3, 1, 2, so the reuse distance of block 1 is 2.
 
 #### 13.1 You write: `reuse_distances` (20 minutes)
 
-`requests` is a list of lists of block ids. Return a list, in any order, of the reuse distances of all uses but each block's first: `[2, 3]` for the three requests above.
+`requests` is a list of lists of block ids. Return a list, in any order, of the reuse distances of all uses but each block's first: `[2]` for the three requests above.
 
 Searching a list would be slow. Instead, give a block a *mark* whenever it is used. A `Timeline(most)` has room for `most` marks, removed ones included:
 
@@ -305,7 +305,7 @@ Up to a thousand blocks, more memory gains almost nothing, because nearly all hi
 
 ### Step 4: the best possible
 
-With room for 1,000 blocks, LRU finds 4.1 percent of the blocks. How many could be found? If you knew the future, you could follow Bélády's rule of 1966 and evict *the block whose next use is farthest away*. But a prefix cache may evict only leaves. The rule takes only leaves if, of several blocks with the same next use, it takes the deepest:
+With room for 1,000 blocks, LRU finds 4.1 percent of the blocks. How many could be found? If you knew the future, you could follow [Bélády's rule of 1966](https://doi.org/10.1147/sj.52.0078) and evict *the block whose next use is farthest away*. But a prefix cache may evict only leaves. The rule takes only leaves if, of several blocks with the same next use, it takes the deepest:
 
 1. A prompt that contains a block contains everything before it, so each use of a block is a use of its parent.
 2. So a parent's next use is never later than its child's. If the two are the same, the child is deeper.
@@ -349,7 +349,7 @@ next_uses = check("13.2 next_uses", next_uses)
 
 Serve the requests in order, with room for `room` blocks; no request has more. Return how many blocks were in the cache when their request arrived. Call `next_uses` to look ahead. A set of blocks is all the cache you need. No block of the current request may be a victim. (It doesn't matter how you break ties.)
 
-A heap finds the victim. It begins as an empty list; `heappush(heap, entry)` adds a tuple, and `heappop(heap)` removes the smallest one and returns it. When a block is used again, its old entry stays in the heap but does no harm: the use that the entry names is over, so every possible victim comes out before it.
+A heap finds the victim. It begins as an empty list; `heappush(heap, entry)` adds a tuple, and `heappop(heap)` removes the smallest one, which should have the farthest next use, and returns it. When a block is used again, its old entry stays in the heap but does no harm: the use that the entry names is over, so every possible victim comes out before it.
 """
 
 
@@ -369,7 +369,7 @@ for room in rooms[2:]:
 
 # %% [markdown]
 """
-With room for 1,000 blocks, LRU finds a quarter of the possible hits. Twice the memory brings it to 4.9 percent, but in step 2, random eviction found 5.4 percent with 1,000 blocks. So below the cliff, look for a better policy first.
+With room for 1,000 blocks, the best possible policy finds 17.0 percent; LRU finds only 4.9 percent even with room for 2,000. So below the cliff, look for a better policy first.
 
 ### Step 5: a count that fades
 
@@ -614,7 +614,7 @@ For your own traffic, use minikv-tools (`pip install ./tools`): `minikv-tools pl
 
 ## Recap
 
-A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic, LRU is hard to beat once a conversation survives until its next turn; with less room, it falls off a cliff, and a better policy can help more than twice the memory.
+A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic, LRU is hard to beat once a conversation survives until its next turn; with less room, it falls off a cliff, where the best possible policy would help more than twice the memory.
 
 **Check yourself**
 

@@ -81,7 +81,7 @@ _BLOCKS = "steps for 300 blocks"
 PIECES = (
     Piece(
         "13.1", "reuse_distances", _on_requests("reuse_distances", in_any_order),
-        cases=[("a a",), (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
+        cases=[("ab a",), (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
         strategy=st.tuples(_PROMPTS),
         cost=Cost(_BLOCKS, [(_TWICE,)],
                   "a dictionary finds a mark, and the timeline counts: nothing has to be searched", 3),
