@@ -492,7 +492,7 @@ Frame 5: r1 needs a slot, none is free or evictable, and r3 is the youngest.
 
 #### 8.5 Design: an order without starvation
 
-Which waiting request should start first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then other requests may wait forever. On one SGLang server, about 5% of the requests {{engines sglang-31954|accounted for}} about 75% of the total time to first token. So the package's `Scheduler` limits how often a request can be overtaken.
+Which waiting request should start first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then other requests may wait forever. On one SGLang server, about 5% of the requests {{engines sglang-31954|accounted for}} about 75% of the total time to first token. The package's `Scheduler` starts requests in order of arrival unless it is told otherwise, and limits how often one can be overtaken.
 
 Write `let_in(cached, max_overtakes)`, which returns the order in which waiting requests start, one at a time, as a list of indices. Requests are numbered by arrival, and request `i` has `cached[i]` tokens in the cache. The longest cached prefix goes first, and ties go to the earlier request, but later requests may overtake a request at most `max_overtakes` times.
 """
@@ -574,7 +574,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Not every answer is faster. A decoding request shares its steps with other requests' chunks, a preempted request is partly computed again, and a request without a cached prefix may wait while others go first.
+Not every answer is faster. A decoding request shares its steps with other requests' chunks, a preempted request is partly computed again, and if the longest prefix goes first, a request without one may wait.
 
 ### When a cache may change an answer
 
@@ -598,7 +598,7 @@ In order, 16 + 0.05 is rounded back to 16, four times, so `no` wins. Added up fi
 
 </details>
 
-So a cache may change a token if the two likeliest ones have equal scores up to rounding error and the numbers are added in another order. Even without a cache, another batch size can have this effect. In 32 bits, the differences are smaller but still there.
+So a cache may change a token if the two likeliest ones have equal scores up to rounding error and the numbers are added in another order.
 
 vLLM allows one exception by design. DeepSeek-V4.1 also uses a sliding window of 128 tokens (chapter 12), whose keys and values vLLM doesn't cache. After a hit, vLLM recomputes only the last window and reads nothing before it, so outputs are "not bit-identical to a cold run": {{engines vllm-bounded-replay}}.
 

@@ -10,24 +10,22 @@ Your radix tree took three chapters. This one builds an index from four short fu
 
 **In this notebook already** `lock`, `unlock`, `touch` and `evict` from chapters 04 and 05 (yours if they have passed, otherwise the package's), and `RowTrie`, the class around your functions.
 
-Here is where we are going. Each node has one token and names a row. Ben has finished, so row 1 is free, but its contents can still be used.
+Here is where we are going. Each node has one token and names a row. Both requests have finished, so their rows are free, but the contents can still be used.
 """
 
 # %%
 from minikv import draw, play
 
 trie = RowTrie(3)
-trie.finish(trie.start([5, 6, 7]))
-anna = trie.start([5, 6, 7, 8])
-ben = trie.start([5, 6, 9])
-trie.finish(ben)
+anna, ben = trie.start([5, 6, 7, 8]), trie.start([5, 6, 9])
+trie.finish(ben), trie.finish(anna)
 draw(trie)
 
 # %% [markdown]
 """
 ## The problem
 
-The simplest engine has no pages. Each request fills one row, here a stretch of memory, so attention reads one contiguous piece. From April 8 to May 8, 2026, an early cache of AstrAI had {{engines astrai-rows|a row for each request}}; the project has since moved to {{engines astrai-now|pages and a radix tree}}.
+The simplest engine has no pages. Each request fills one row, here a stretch of memory, so attention reads one contiguous piece. From [April 8](https://github.com/ViperEkura/AstrAI/commit/ab5e207f42ae54bec0bc8f370b20a352ec6fbbb6) to [May 8](https://github.com/ViperEkura/AstrAI/commit/30cc2d67a417fd9a2e022b40845280bded9e22f6), 2026, an early cache of AstrAI, a small serving framework, had {{engines astrai-rows|a row for each request}}; the project now has {{engines astrai-now|pages and a radix tree}}.
 
 A finished request leaves its keys and values in its row. Which later requests can use them? Let's try a set of finished prompts on the help desk from chapter 03.
 """
@@ -163,7 +161,7 @@ fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 """
 <details><summary>Why</summary>
 
-Three, all of `1 2 7`. The nodes `1` and `2` name row 0 and are stale, but node `7` names row 1, and row 1 holds the *whole* prefix.
+Three, all of `1 2 7`. Node `7` names row 1, which holds the *whole* prefix, so the nodes above it don't matter.
 
 </details>
 
@@ -180,7 +178,7 @@ fold("9.b", len(trie.find([1, 2, 9])))
 """
 <details><summary>Why</summary>
 
-None. Row 1 does begin with `1 2`, but both nodes on this path are stale, and `find` looks no further down.
+None. Row 1 does begin with `1 2`, but both nodes on this path name row 0 and are stale, and `find` looks no further down.
 
 </details>
 
@@ -295,7 +293,7 @@ print(f"a search for stale nodes would visit {trie.evictable} nodes")
 """
 ## The same in `minikv`
 
-The package's `TokenTrie` has one *slot* per node, and no rows. It follows the contract of `RadixCache`, so it runs in the same manager and engine, and finds the same slots:
+The package's `TokenTrie` has one *slot* per node, and no rows. It has the methods of `RadixCache`, so it runs in the same manager and engine, and finds the same slots:
 """
 
 # %%

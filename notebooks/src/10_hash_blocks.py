@@ -65,7 +65,7 @@ There is another way. {{engines vllm}}
 
 ### Step 1: a name for every block
 
-Cut the prompt into **blocks** of a fixed number of tokens, the pages from chapter 02. A full block never changes again, so we can name it once. The name should identify the keys and values in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*, so the name must cover the whole prefix.
+Cut the prompt into **blocks** of a fixed number of tokens, the pages from chapter 01. A full block never changes again, so we can name it once. The name should identify the keys and values in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*, so the name must cover the whole prefix.
 
 Hashing the whole prefix for every block would read the beginning again and again, so make a chain: a block's name is a hash of its own tokens and the name of the block before it. This is the **block hash**, and we call it the block's *key*. (Attention's own keys are always called *keys and values* here.) The next function makes a key with SHA-256, a hash function for which nobody knows two inputs with the same result. (`pack(tokens).data` holds the tokens as bytes, four per token.)
 """
@@ -140,8 +140,8 @@ longest_hit = check("10.2 longest_hit", longest_hit)
 # %%
 keys = block_keys([1, 2, 3, 4, 5, 6], 2, b"", sha_key)
 table = dict(zip(keys, ["block 1", "block 2", "block 3"]))
-del table[keys[1]]
-print("hits without the second block:", longest_hit(table, keys))
+other = block_keys([1, 2, 3, 4, 9, 9], 2, b"", sha_key)
+print("hits of the second prompt above:", longest_hit(table, other))
 
 # %% [markdown]
 """
@@ -149,11 +149,11 @@ print("hits without the second block:", longest_hit(table, keys))
 
 Now the other half: which block is evicted when room is needed? vLLM puts all unused blocks, cached or not, {{engines vllm-one-queue|into one queue}} and takes the first one, so the order of the queue is the order of eviction. A hit may have to leave the middle of the queue. In a `deque`, that means a search; in a doubly linked list, like your ring from chapter 05, it takes four assignments.
 
-Start reading the next cell at the end, with `open_request`. It looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
+`open_request`, at the top of the next cell, looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
 """
 
 # %%
-source(PoolBlock, FreeQueue, BlockPool, open_request)
+source(open_request, BlockPool, FreeQueue, PoolBlock)
 
 # %% [markdown]
 """
@@ -357,9 +357,9 @@ It makes a key for each of the 500 hits and for the first miss, and stops. No la
 
 A dictionary finds a block by its key alone. If two prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. In early 2025, vLLM still made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash.
 
-<details><summary>How we found them</summary>
+<details><summary>How to find them</summary>
 
-We hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+Hash many blocks up to their third token, sort the results, and take two that are close. The fourth token makes up for the difference.
 
 </details>
 """

@@ -56,11 +56,11 @@ We want to turn one sequence into two without copying it, even if the two diverg
 
 ### Step 1: count the users of a page
 
-In chapter 02 a page had one owner, which wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class, except for the four functions that you will write. A `Branch` is one sequence. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
+In chapter 02 a page had one owner, which wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. A `Branch` is one sequence, and `SharedPages` holds them all. The next cell shows `Branch` and the first methods of `SharedPages`; each later step shows those that it needs.
 """
 
 # %%
-source(Branch, SharedPages)
+source(Branch, SharedPages.__init__, SharedPages.attach, SharedPages.fork)
 
 # %% [markdown]
 """
@@ -134,7 +134,13 @@ Eight. All three branches share the full page, but each has its own page for its
 Suppose `b` and `c` are forked from `a`. When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and when the last reference goes, the page is freed.
 
 The class also remembers the full pages, so `attach` can find them by their tokens, as in chapter 10. A freed page will soon hold something else, so `attach` must no longer find it.
+"""
 
+# %%
+source(SharedPages.detach, SharedPages.publish, SharedPages.forget)
+
+# %% [markdown]
+"""
 #### 11.2 You write: `drop_pages` (10 minutes)
 
 A branch releases the pages in the list `pages`. Forget those that are in no other branch and give them back to the pool; the others must still be found. Don't change the list.
@@ -166,23 +172,27 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
-Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`, and after each, a new branch looks for the first page.
+Branches `a` and `b` share two pages. We end `a`, then `b`.
 """
 
 # %%
 cache = started(6, "b")
 for name in "ab":
     cache.detach(name)
-    found = cache.attach("new", [1, 2, 9])
-    cache.detach("new")
-    print(f"{name} has ended: {cache.pool.num_free} pages free, {found} tokens found")
+    print(f"{name} has ended: {cache.pool.num_free} pages free")
 
 # %% [markdown]
 """
 ### Step 3: copy before the first write
 
 Now `b` gets a fourth token. Its place is the second half of page 1, which is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a new page, copies the shared page into it, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to change. A full page is never written again, so at most the last page is copied, and only if it is not full.
+"""
 
+# %%
+source(SharedPages.append, SharedPages.put)
+
+# %% [markdown]
+"""
 #### 11.3 You write: `own_pages` (20 minutes)
 
 `branch` is about to get `count` more tokens; `count` may be 0. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`, and new pages are added at the end. If there is too little room, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards and writes their values.
@@ -252,7 +262,13 @@ play(steps, at=1)
 ### Step 5: take a guess back
 
 A step of the model reads nearly all its weights, whether it computes one token or ten (chapter 08). So guess the next few tokens, let the model check them all in one step, and keep those that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the tokens before the first wrong one stay, and the rest is dropped.
+"""
 
+# %%
+source(SharedPages.settled, SharedPages.draft, SharedPages.settle)
+
+# %% [markdown]
+"""
 #### 11.4 You write: `settle_draft` (10 minutes)
 
 `branch` has a draft, which begins after the first `branch.draft_from` tokens. Keep the first `num_right` tokens of the draft, and drop the rest. Release pages that have no token left, with your `drop_pages`. Afterwards, there is no draft.
@@ -362,7 +378,7 @@ draw(cache)
 
 # %% [markdown]
 """
-`CopyOnWrite.attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), whose full pages can be found, or sharing is *discovered*: every full page can be found. Each way can be switched off, and here discovery is off. Pages hold four tokens, and both sequences begin with the same eight. If the first six are declared a prefix, how many tokens of the second sequence are found?
+`CopyOnWrite.attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), because what follows may be private, and only its full pages can be found; or sharing is *discovered*, and every full page can be found. Each way can be switched off, and here discovery is off. Pages hold four tokens, and both sequences begin with the same eight. If the first six are declared a prefix, how many tokens of the second sequence are found?
 """
 
 # %%

@@ -10,7 +10,7 @@ In many models, some layers look back only a fixed number of tokens. The keys an
 
 **In this notebook already** `Pool` from chapter 02 and `RadixCache` from chapters 03 to 05, with your functions where they have passed.
 
-Here is where we are going, with layers that look back two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, its window slot, if any. In the tree, *window: the last 2* means that only a node's last two tokens have a window slot; without this note, all of them do. Watch tokens stay in the tree after losing their window slots.
+Here is where we are going, with some layers that look back two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, a *window slot* for these layers, until it is freed. In the tree, *window: the last 2* means that only a node's last two tokens have one; without this note, all do. Watch tokens stay in the tree after losing their window slots.
 """
 
 # %%
@@ -65,7 +65,7 @@ fold("12.a", min(shares, key=shares.get), "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-The full layers decide, because they keep everything. In Gemma, only 8 of 48 layers are full, and the windows add little. gpt-oss has the shortest windows, but half of its layers are full, so it keeps the most. (Llama 4's windowed layers look back to the beginning of a chunk.)
+The full layers decide, because they keep everything. In Gemma, only 8 of 48 layers are full, and the windows add little. gpt-oss has the shortest windows, but half of its layers are full, so it keeps the most. (Llama 4's windowed layers look back {{engines vllm-llama4-chunk|only to the beginning of a chunk}}.)
 
 </details>
 
@@ -181,7 +181,7 @@ Four for each of them. The next token of Anna's answer reads the last four of *h
 
 #### 12.2 You write: `hold` (5 minutes)
 
-A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots of `slots`, or to all of them if there are fewer. Return the pinned slots as a new list, because `slots` belongs to the caller, who may change it. The new list is the request's *receipt* (chapter 04): when the request leaves, each slot on it loses one pin, whatever has happened in between.
+Here, a *pin* locks only the window of a single slot (in chapter 09, a whole path). The dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots of `slots`, or to all of them if there are fewer. Return the pinned slots as a new list, because `slots` belongs to the caller, who may change it. The new list is the request's *receipt* (chapter 04): when the request leaves, each slot on it loses one pin, whatever has happened in between.
 """
 
 
@@ -207,7 +207,7 @@ Why keep a receipt instead of looking again? Between lock and unlock, windows co
 
 A request needs more window slots than are free. Which tokens lose theirs? As in chapter 05, the least recently used edge goes first. Within an edge, the *beginning* goes first, because it is farthest from the next token. (Among the tree slots, those at the end of a path go first.)
 
-But the last `window` tokens of a leaf must stay live. Otherwise, no request could continue from the leaf, and its tree slots would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package handles that; your function looks at each edge alone.)
+But the last `window` tokens of a leaf must stay live; 12.d will show why. (A leaf shorter than the window also needs the end of the edge above it. The package handles that; your function looks at each edge alone.)
 
 #### 12.3 You write: `spare` (10 minutes)
 
@@ -305,7 +305,7 @@ fold("12.d", lost, f"{cached} tokens are cached, and {live} of them have a windo
 """
 <details><summary>Why</summary>
 
-None. The tombstones are in the middle of the paths, where no prompt ends.
+None. The tombstones are in the middle of the paths. Each conversation ends at a leaf, whose last windows stay, because no request could continue without them.
 
 </details>
 
@@ -406,7 +406,7 @@ By then, `8 9` is the least recently used edge. It is a leaf of two tokens, and 
 
 #### 12.5 Design: which windows are worth keeping?
 
-`spare` takes the least recently used windows. But most windows are worth nothing from the start, because a match ends only where a prompt ends or two prompts diverge. Suppose we knew these places on one path: `ends` lists how many tokens come before each. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
+`spare` takes the least recently used windows. But most windows are worth nothing from the start, because a match ends only where a prompt ends or two prompts diverge. Suppose we knew these places on one path: `ends` lists how many tokens come before each. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window.
 """
 
 
@@ -484,7 +484,7 @@ Each node has one more small object, and a lock walks over the nodes of its wind
 
 A new invariant is also at risk: every window slot belongs to exactly one token or is free. `make_room` and `heal` move window slots between tokens, and a mistake there could leave one with two owners or with none.
 
-You have now met all the designs that [Which one do I choose?](which_design.ipynb) compares.
+[Which one do I choose?](which_design.ipynb) compares this design with the others.
 
 ## In real engines
 

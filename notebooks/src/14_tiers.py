@@ -19,7 +19,7 @@ from minikv.traffic import open_traffic, replay
 
 llama = KVShape.from_config("llama-3.1-8b")
 TOKEN_BYTES, BLOCK = 131_072, 512  # bytes per token, tokens per block
-TOKEN_FLOPS, SPEED = 16.06e9, 400e12
+TOKEN_FLOPS, SPEED = 16.06e9, 400e12  # FLOPs per token, and per second (chapter 06)
 ATTENTION = 2 * llama.num_layers * llama.num_heads * llama.head_dim
 MODEL = TOKEN_FLOPS, ATTENTION, SPEED
 
@@ -68,7 +68,7 @@ plot("22 coding agents, Llama 3.1 8B", gigabytes, lines, "hours")
 """
 ## The problem
 
-The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, so 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that don't fit. (Some exceed this model's 131,072 tokens; only its costs count here.) How much does an LRU cache have to compute again?
+The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, so 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that don't fit. (Some exceed the model's 131,072 tokens, but only their cost matters here.) How much does an LRU cache have to compute again?
 """
 
 # %%
@@ -247,7 +247,7 @@ print(f"then it loads {loaded} blocks and computes for {compute:.2f} s")
 
 # %% [markdown]
 """
-That is the price of a demotion: the pages are needed *now*, and their bytes have to leave first, so the request *stalls*. This one needs only 30 pages, but they hold the ends of other agents' prompts, and the invariant requires the whole prompts in host memory.
+That is the price of a demotion: the pages are needed *now*, and their bytes have to leave first, so the request *stalls*. The pages hold only the ends of other agents' prompts, but the invariant requires the whole prompts in host memory.
 
 ### Step 4: when to copy
 
@@ -255,7 +255,7 @@ So copy earlier. A **write policy** says when a block is copied out:
 
 - *write_back* (**write-back**): when the device evicts it, as in step 3.
 - *write_through* (**write-through**): as soon as it has been computed. An eviction then frees the page at once.
-- *write_through_selective*: as soon as a second request has used it (counted in `block.hits`).
+- *write_through_selective*: as soon as a second request has used it (counted in `block.hits`, which is lost with the block).
 
 Try the third policy on two prompts that take turns, `abc` and `xyz`, three times each. The device has room for three blocks, host memory for eight. How many blocks do the six requests load in all?
 """
@@ -279,7 +279,7 @@ fold("14.c", served("write_through_selective"), str(loads))
 """
 <details><summary>Why</summary>
 
-Each prompt is evicted by the other before its second use. Its blocks were never copied, so nothing is left of them, not even their counts, which start from zero each time.
+Each prompt is evicted by the other before its second use. Its blocks were never copied, so nothing is left of them, not even their counts.
 
 </details>
 
@@ -399,7 +399,7 @@ source(Tiers.serve, Tiers.take)
 
 # %% [markdown]
 """
-`use` sets the order of use, `arrive` ends a load, and `worth` decides whether to load at all. Give the agents 512 GiB of host memory over links of several speeds: load everything that is found, or ask your `worth_loading` before each load. In both cases, loading and computing overlap.
+`use` sets the order of use, `arrive` ends a load, and `worth` decides whether to load at all. In `take`, the paths to the `ends` contain all victims. Give the agents 512 GiB of host memory over links of several speeds: load everything that is found, or ask your `worth_loading` before each load. In both cases, loading and computing overlap.
 """
 
 
@@ -437,7 +437,7 @@ The break-even point of this traffic is where *load always* crosses *no host mem
 
 ## The same in `minikv`
 
-`TieredCache` has two trees, one for the device and one for host memory, each with its own order and locks. It says which blocks must be moved, and `CacheManager` has them moved. Does it find as much as yours?
+`TieredCache` has two trees, one for the device and one for host memory, each with its own order and locks. It says which blocks to move, and `CacheManager` has them moved. Does it find as much as yours?
 """
 
 # %%
@@ -460,7 +460,7 @@ print(f"{same} of 2000 requests find and load the same")
 
 # %% [markdown]
 """
-They differ once, because they keep different orders of use in host memory. Next, an engine runs on both tiers, and your `worth_loading` decides about each load. Instead of a model, a canary (chapter 04) raises an error when a page with the wrong bytes is read.
+They differ once, because they keep different orders of use in host memory. Next, an engine runs on both tiers, and your `worth_loading` decides about each load. Instead of a model, a canary (chapter 04) raises an error when it reads wrong bytes.
 """
 
 # %%
@@ -491,7 +491,7 @@ for host_pages in (0, 600):
 
 # %% [markdown]
 """
-With host memory, far more tokens are found, and the answers are the same.
+With host memory, more tokens are found, and the answers are the same.
 
 ## Play
 
