@@ -8,7 +8,7 @@ In this chapter a language model answers questions through the cache that you bu
 
 {{time}} **Needs** chapters 02, 04, 06 and 07, and a little PyTorch. **New words** decode, time to first token, continuous batching, chunked prefill, preemption.
 
-Here is where we are going: a whole engine, stopped after two *steps*, or calls of the model. Each bar is a request, and the numbers count its tokens. (`CacheManager`, `Scheduler`, `Engine` and `SlotAttention` come from the set-up cell and call your pieces. Everything in `minikv` is the package's.)
+Here is where we are going: a whole engine, stopped after two *steps*, or calls to the model. Each bar is a request, and the numbers count its tokens. (`CacheManager`, `Scheduler`, `Engine` and `SlotAttention` come from the set-up cell and call your pieces. Everything in `minikv` is the package's.)
 """
 
 # %%
@@ -45,7 +45,7 @@ draw(engine, **as_text)
 
 So far, no keys or values have been computed. Computing them is the job of a language model. Ours is small: its tokens are bytes, and it was trained on this course's text.
 
-Here is the simplest way to ask it something: for each token of the answer, put everything through the model again. A `Chunk(tokens, start, slots)` says what to compute: the new tokens, how many tokens come before them, and the whole row, with a slot for each earlier and each new token. The model returns *logits*, one score for each possible next token, and we *sample* by taking the token with the largest.
+Here is the simplest way to ask it something: for each token of the answer, put everything through the model again. A `Chunk(tokens, start, slots)` says what to compute: the new tokens, how many tokens come before them, and the whole row, with a slot for each earlier and each new token. The model returns *logits*, one score for each possible next token, and we *sample* by taking the best-scoring token.
 """
 
 
@@ -84,7 +84,7 @@ In each layer and for each *head*, the model makes three small vectors from ever
 2. The softmax of the scores gives the *shares*, which are positive and add up to 1.
 3. The result is the sum of all values, each times its share.
 
-Only the *new* tokens of a step have queries. Here the last two of five tokens are new, and dots mark hidden tokens, because no token sees later ones:
+Only the *new* tokens of a step have queries. Here the last two of five tokens are new, and a dot means hidden, because no token sees later ones:
 
 ```
                      token   0   1   2   3   4
@@ -261,7 +261,7 @@ Write one step of the loop, by these rules:
 - The model computes all scheduled chunks in *one* call. If there are none, the step does nothing.
 - Afterwards, every chunk counts as computed.
 - If a chunk reaches the end of its sequence, its request samples a token and takes it. In the middle of a prompt, the logits mean nothing.
-- A request that is over publishes, no longer has a sequence (`None`), and leaves `engine.scheduler.running`.
+- A finished request publishes, loses its sequence (`None`), and leaves `engine.scheduler.running`.
 - Any other request publishes after each chunk of its prompt, but not after each token of its answer.
 
 | call | what it does and returns |
@@ -313,7 +313,7 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 """
 <details><summary>Why</summary>
 
-Each request needs 16: 5 for its prompt and 11 for its answer, because the last token needs no slot.
+Each request needs 16 slots: 5 for its prompt and 11 for its answer; the last token needs none.
 
 </details>
 
@@ -401,7 +401,7 @@ In the first turn, nothing is cached. In later turns, only the new question and 
 
 </details>
 
-The scoreboard compares both engines on this chat.
+Let's compare your engine with the package's.
 """
 
 # %%
@@ -451,7 +451,7 @@ With prefill first, only one step in eight is left for the three answers. With y
 
 ## Play
 
-Here is the engine as a film, one frame per step. Three requests, `Hi`, `Help` and `Hey`, arrive together, each in the form `User: Hi`, a new line, `Assistant:`. With a budget of 12 tokens, r3 starts after r1's whole prompt and part of r2's have been read. How many tokens of r3's prompt are then in the cache?
+Here is the engine as a film, one frame per step. Requests `Hi` (r1), `Help` (r2) and `Hey` (r3) arrive together, each as `User: Hi`, a newline, `Assistant:`. With a budget of 12 tokens, r3 starts after r1's whole prompt and part of r2's have been read. How many tokens of r3's prompt are then in the cache?
 """
 
 # %%
@@ -532,7 +532,7 @@ def let_in(cached, max_overtakes):
 
 #### 8.6 Bug hunt: the wrong end of the line
 
-Here is an engine without a cache, reduced to arithmetic: a request is a pair of numbers, its prompt tokens and its answer tokens. `careless_finished` returns the order in which the requests finish, but it lets a preempted request wait at the *end* of the line. Find a number of slots and a list of requests for which that changes the order.
+Here is an engine without a cache, reduced to arithmetic: a request is a pair: its number of prompt tokens and of answer tokens. `careless_finished` returns the order in which the requests finish, but it lets a preempted request wait at the *end* of the line. Find a number of slots and a list of requests for which that changes the order.
 
 <details><summary>The rules of a step</summary>
 
@@ -600,7 +600,7 @@ In order, 16 + 0.05 is rounded back to 16, four times, so `no` wins. Added up fi
 
 So a cache may change a token if the two likeliest ones have equal scores up to rounding error and the numbers are added in another order.
 
-vLLM allows one exception by design. DeepSeek-V4.1 also uses a sliding window of 128 tokens (chapter 12), whose keys and values vLLM doesn't cache. After a hit, vLLM recomputes only the last window and reads nothing before it, so outputs are "not bit-identical to a cold run": {{engines vllm-bounded-replay}}.
+vLLM allows one exception by design. DeepSeek-V4.1 uses a sliding window of 128 tokens (chapter 12), whose keys and values vLLM doesn't cache. After a hit, vLLM recomputes only the last window and reads nothing before it, so outputs are "not bit-identical to a cold run": {{engines vllm-bounded-replay}}.
 
 The *model* must be the same too. With new weights or another adapter, the cached slots hold another model's keys and values, which namespaces keep apart (chapter 03).
 

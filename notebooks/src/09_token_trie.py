@@ -219,7 +219,7 @@ All five. The nodes `3`, `4` and `5` store row 0 with version 1, and row 0 *has*
 
 `path` is the list of nodes that `find` returned, and it may be empty. Its last node names the row with the prefix. Let an `OutOfPages` from `alloc` pass through.
 
-To take over a free row, call `pool.occupy(row, renew=True)`. This makes every node that named the row stale, even those of the prefix, which is still there. So give each node of `path` that is not current the row and its new version. A node that is current in another row keeps that row.
+To take over a free row, call `pool.occupy(row, renew=True)`. This makes every node that named the row stale, even those of the prefix, which is still there. So set the row and its new version on each stale node of `path`. A node that is current in another row keeps that row.
 """
 
 
@@ -252,7 +252,7 @@ fold("9.d", [len(trie.find(prompt)) for prompt in (anna, ben)], draw(trie))
 """
 <details><summary>Why</summary>
 
-Six and two. The new version makes all nodes stale, `take_row` renews `1` and `2`, and `trie_insert` the rest of the path. Losing all others is the price of starting without a copy.
+Six and two. The new version makes all nodes stale, `take_row` renews `1` and `2`, and `trie_insert` renews the rest. Losing all others is the price of starting without a copy.
 
 </details>
 
@@ -276,7 +276,7 @@ Ben takes over row 0 and copies nothing. Cleo's prefix is in row 0 too, but Ben 
 
 </details>
 
-Here is the help desk again, with four rows and one request at a time. Each `start` raises one version; a search would go through the whole trie.
+Here is the help desk again, with four rows and one request at a time. Each `start` raises one version instead of searching the whole trie.
 """
 
 # %%
@@ -355,7 +355,7 @@ check("9.5 pick_row", pick_row)
 """
 <details><summary>Hint</summary>
 
-List the free rows. If no node names some of them, take the first of those. Otherwise use `min` with a key.
+List the free rows. If some are unnamed, take the first of those. Otherwise use `min` with a key.
 
 </details>
 
@@ -431,7 +431,7 @@ for make in (minikv.RadixCache, TokenTrie):
 
 # %% [markdown]
 """
-Rows have a price, too: each is as long as the longest possible conversation, and running requests share nothing. The invariant to keep is *equal versions mean equal contents*.
+Rows have a price, too: each is as long as the longest possible conversation, and running requests share nothing. The invariant is that *equal versions mean equal contents*.
 
 ## In real engines
 

@@ -593,7 +593,7 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-There is also a new invariant at risk: all blocks before a cached block must be cached too. The tree could not break it, because a child is attached to its parent. Here every caller has to give blocks back in the right order.
+A new invariant is also at risk: all blocks before a cached block must be cached too. The tree could not break it, because a child is attached to its parent. Here every caller has to give blocks back in the right order.
 
 ## In real engines
 

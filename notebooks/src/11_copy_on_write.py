@@ -366,7 +366,7 @@ print(f"equal in 1000 steps; pages free: {own.pool.num_free}, {theirs.pool.num_f
 
 # %% [markdown]
 """
-The package's class can do more. Its `write` changes tokens in the *middle* of a sequence and copies only the shared pages that it touches. Here `b` gets a new third token. Its later values were computed after the old one, so no other sequence can find its pages from there on.
+The package's class can do more. Its `write` changes tokens in the *middle* of a sequence and copies only the shared pages that it touches. Here `b` gets a new third token. Its later values still depend on the old token, so no other sequence can find its pages from there on.
 """
 
 # %%

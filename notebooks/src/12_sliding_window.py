@@ -10,7 +10,7 @@ In many models, some layers look back only a fixed number of tokens. The keys an
 
 **In this notebook already** `Pool` from chapter 02 and `RadixCache` from chapters 03 to 05, with your functions where they have passed.
 
-Here is where we are going, with some layers that look back two tokens. Step through the film; its code can wait. On the right, each token has a slot and, below it, a *window slot* for these layers, until it is freed. In the tree, *window: the last 2* means that only a node's last two tokens have one; without this note, all do. Watch tokens stay in the tree after losing their window slots.
+Here is where we are going, with some layers that look back two tokens. Step through the film; its code can wait. On the right, below its slot, each token has a *window slot* for these layers, until that is freed. In the tree, *window: the last 2* means that only a node's last two tokens have one; without this note, all do. Watch tokens stay in the tree after losing their window slots.
 """
 
 # %%
@@ -124,7 +124,7 @@ A prefix is *valid* if a request can continue from it, so a prefix without dead 
 
 `slots` lists the tree slots of the longest match, `window_of` is the dictionary, and `window` is at least 1. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`; one with fewer slots is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
 
-*Test it first* (optional, 10 minutes): slots may have any numbers, 0 among them. Which prefixes would a wrong version take for valid ones?
+*Test it first* (optional, 10 minutes): slots may have any numbers, 0 among them. Which invalid prefixes would a wrong version accept?
 """
 
 

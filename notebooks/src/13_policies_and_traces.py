@@ -185,7 +185,7 @@ fold("13.d", by_page, f"by leaves: {served(loop, 99, RadixCache()).hits}")
 """
 <details><summary>Why</summary>
 
-Now the missing slot costs each prompt one token at its end, not all ten: in each of nine rounds, 9 tokens of each of the 10 prompts hit. So the collapse came from the policy *and* from evicting whole leaves.
+Now the missing slot costs each prompt one token at its end, not all ten: in each of nine rounds, 9 of every prompt's 10 tokens are hits. So the collapse came from the policy *and* from evicting whole leaves.
 
 </details>
 
@@ -331,7 +331,7 @@ The first round has no hits. When a prompt is missing, evict the one that you se
 
 #### 13.2 You write: `next_uses` (5 minutes)
 
-Return a list for each request, in order, with a number for each of its blocks: the number of the next request that uses the block. Requests are numbered from 0, and a block that is not used again gets `len(requests)`. (To look ahead, go through the requests backward.)
+Return a list of lists: for each request, in order, and each of its blocks, the number of the next request that uses it. Requests are numbered from 0, and a block that is not used again gets `len(requests)`. (To look ahead, go through the requests backward.)
 """
 
 
@@ -614,7 +614,7 @@ For your own traffic, use minikv-tools (`pip install ./tools`): `minikv-tools pl
 
 ## Recap
 
-A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic, LRU is hard to beat once a conversation survives until its next turn; with less room, it falls off a cliff, where the best possible policy would help more than twice the memory.
+A policy is a guess about the future, and none of the seven is good everywhere. For LRU, one pass gives the hits of every size, and knowing the future gives the most that any policy could have. On real traffic, LRU is hard to beat once a conversation survives until its next turn; with less room, it falls off a cliff, where the best possible policy would help more than doubling memory.
 
 **Check yourself**
 

@@ -10,7 +10,7 @@ So far, the keys and values that your cache evicts are lost. They could wait in 
 
 **In this notebook already** `Pool` from chapter 02 and `load_or_compute` from 06, yours or the package's, and the classes `Block` and `Tiers`, which call your functions.
 
-Here is where we are going: coding agents share one GPU for two hours. Without host memory, computing their prompts takes longer. Your code will cut this time to a fifth of the two hours.
+Here is where we are going: coding agents share one GPU for two hours. Without host memory, computing their prompts takes longer than that. Your code cuts it to a fifth of the two hours.
 """
 
 # %%
@@ -68,7 +68,7 @@ plot("22 coding agents, Llama 3.1 8B", gigabytes, lines, "hours")
 """
 ## The problem
 
-The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, so 60 GiB of GPU memory hold 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that don't fit. (Some exceed the model's 131,072 tokens, but only their cost matters here.) How much does an LRU cache have to compute again?
+The model is Llama 3.1 8B. A block is 512 tokens, or 64 MiB of keys and values, so 60 GiB on the GPU holds 960 blocks. The requests are those of chapter 13's agents in the first two hours, without those that don't fit. (Some exceed the model's 131,072 tokens, but only their cost matters here.) How much does an LRU cache have to compute again?
 """
 
 # %%
@@ -348,7 +348,7 @@ While `abcd` is being loaded, its host pages are locked. So `wxyz`, which has to
 
 </details>
 
-A layer needs only its own keys and values, so it can compute while the next one is loading (chapter 06). Take five layers, each of which takes 3 ms to load and 2 ms to compute: 25 ms, one step after the other. How many ms does it take if each step starts as soon as it can?
+A layer needs only its own keys and values, so it can compute while the next one is loading (chapter 06). Take five layers, each of which takes 3 ms to load and 2 ms to compute: 25 ms, if done step by step. How many ms does it take if each step starts as soon as it can?
 """
 
 # %%
@@ -370,7 +370,7 @@ The link never waits, so all loads are done after 15 ms. Then only the last laye
 
 #### 14.5 You write: `overlapped` (5 minutes)
 
-`loads` and `computes` list how long each layer takes to load and to compute. The loads follow each other without a gap. Computing a layer starts when it has been loaded and the layer before it has been computed. Return when the last layer has been computed, or 0 if the lists are empty.
+`loads` and `computes` list how long each layer takes to load and to compute. The loads follow each other without a gap. Computing a layer starts when it has been loaded and the layer before it has been computed. Return the last layer's finish time, or 0 if the lists are empty.
 """
 
 
@@ -595,7 +595,7 @@ vLLM's blocks have no parents, so there is no such invariant: a block whose pref
 
 **A page reused during its load.** This is the bug of 14.7. In {{engines sglang-27631}}, a load evicted its own host pages while making room, and then failed on `None`.
 
-**A write-through that doesn't fire.** In SGLang, a request whose prefill comes in chunks does not count as a hit, because otherwise each chunk would count. But at first, a long prompt always comes in chunks: {{engines sglang-33714}}. The next cell serves the agents without copying out any request of more than 16 new blocks:
+**A write-through that doesn't fire.** In SGLang, a request whose prefill comes in chunks does not count as a hit, because otherwise each chunk would count. But a new long prompt always comes in chunks: {{engines sglang-33714}}. The next cell serves the agents without copying out any request of more than 16 new blocks:
 """
 
 
