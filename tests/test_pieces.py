@@ -185,7 +185,7 @@ def test_an_insert_that_takes_its_row_is_caught_for_finish_has_freed_it():
 
 TWO_MISTAKES = {
     "1.1": ("return layers * kv_heads // tp * head_dim * number_bytes", "a token has a key *and* a value"),
-    "2.1": ("return [pool.stack.pop() for _ in range(count)]", "the pages that you hand out need their mark"),
+    "2.1": ("return [pool.stack.pop() for _ in range(count)]", "mark the pages that you hand out in"),
     "2.3": ("for page in pages:\n        pool.stack.append(page)", "are still marked in use"),
     "3.3": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "must be the one in the tree"),
     "3.5": ("return None, 99", None),
@@ -865,7 +865,7 @@ def test_the_film_of_links_runs_and_moves_shows_all_of_both_sides(number, mistak
 @pytest.mark.parametrize(
     ("number", "mistake", "yours", "expected"),
     [
-        ("8.1", "nothing is hidden", "what token 0 gets in head 0  .63  .37", "what token 0 gets in head 0  1    -"),
+        ("8.1", "hides nothing", "what token 0 gets in head 0  .63  .37", "what token 0 gets in head 0  1    -"),
         ("8.3", "in the order of the list", "[0] reads    nnnnnnnn.", "[0] reads    nnnnnnn.."),
     ],
 )
