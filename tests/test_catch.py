@@ -92,9 +92,9 @@ def test_each_line_is_told_how_many_more_it_caught(said_of):
         ("match(None, [1])", "Your line `match(None, [1])` ends in AttributeError ("),
         ("print('here'); raise SystemExit", "It printed: here"),
         ("while True: pass", "Your test takes more than 0.5 seconds."),
-        ("return match(root, [1]) is not None", "your test returns something."),
-        ("yield match(root, [1])", "your test returns something."),
-        ("match(root, [1])", "It never fails: what would be different if the answer were wrong?"),
+        ("return match(root, [1]) is not None", "your test returns a value."),
+        ("yield match(root, [1])", "your test returns a value."),
+        ("match(root, [1])", "It never fails. What would be different if the answer were wrong?"),
     ],
 )
 def test_what_is_no_test_is_told_so(line, said, said_of):
@@ -106,13 +106,13 @@ def test_what_is_no_test_is_told_so(line, said, said_of):
 def test_a_test_that_keeps_something_is_told_so(said_of, world):
     world["seen"] = []
     said = said_of(body("seen.append(1); assert len(seen) < 5"))
-    assert "it keeps something from one run to the next" in said
+    assert "it keeps state from one run to the next" in said
 
 
 @pytest.mark.parametrize("given", [("3.6 match", 7), ("3.9 radix_nodes", len), (None, None)])
 def test_what_cannot_be_tried_is_one_line(given, capsys):
     catch(*given)
-    assert capsys.readouterr().out.startswith("✗ give the label of a piece and your test: ")
+    assert capsys.readouterr().out.startswith("✗ pass the label of a piece and your test: ")
 
 
 def test_the_same_random_numbers_come_each_time_and_the_readers_own_are_kept(said_of, world):

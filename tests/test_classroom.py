@@ -410,7 +410,7 @@ def test_progress_as_json_says_what_progress_shows(record, capsys):
         assert [each["id"] for each in row] == [f"{int(chapter)}.{number}" for number in range(1, len(row) + 1)]
     assert [each["name"] for each in found["chapters"]["01"][1:6:4]] == [find_piece("1.2").name, "best_page_size"]
     guessed = found["predictions"]
-    assert f"{guessed['right']} of {guessed['made']} predictions right; look again at 2.a" in shown
+    assert f"predictions correct: {guessed['right']} of {guessed['made']}; look again at 2.a" in shown
 
 
 def test_a_record_that_cannot_be_read_is_reported_and_the_json_is_whole(record, capsys):
@@ -418,7 +418,7 @@ def test_a_record_that_cannot_be_read_is_reported_and_the_json_is_whole(record, 
     assert cli.main(["progress", "--json"]) == 0
     out, error = capsys.readouterr()
     assert json.loads(out)["solved"] == 0
-    assert "your record of marks can't be read" in error
+    assert "your progress can't be read" in error
 
 
 # -- the guide for teachers -------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_files_of_other_numbers_are_set_aside_when_a_chapter_begins(folder, caps
     (folder / "progress.json").write_text(json.dumps(MARKS), "utf-8")
     begin(3, {})
     said = capsys.readouterr().out.splitlines()
-    assert [line.split(" is of an older course")[0] for line in said] == ["  my_minikv.py", "  progress.json"]
+    assert [line.split(" is from an older course")[0] for line in said] == ["  my_minikv.py", "  progress.json"]
     assert {path.name for path in folder.iterdir()} == {"my_minikv.py.bad", "progress.json.bad"}
     assert (folder / "my_minikv.py.bad").read_text("utf-8") == OLD
     progress(3)
@@ -56,6 +56,6 @@ def test_files_of_these_numbers_and_of_others_stay(folder, capsys):
 def test_the_class_report_judges_nothing_of_an_old_file(folder):
     (folder / "my_minikv.py").write_text(OLD, "utf-8")
     found = judge_student("ada", folder / "my_minikv.py")
-    why = f"the file has numbering 1 of the pieces; this version of minikv has {NUMBERING}"
+    why = f"the file uses piece numbering 1, but this version of minikv uses {NUMBERING}"
     assert found.trouble == f"cannot be read: {why}"
     assert not found.pieces

@@ -355,7 +355,7 @@ def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):
 def test_a_label_may_be_anything(capsys):
     for label in (3, None, type("Named", (), {"__name__": 5})()):
         check(label)
-        assert capsys.readouterr().out.startswith("✗ the first argument is a label")
+        assert capsys.readouterr().out.startswith("✗ the first argument must be a label")
 
 
 def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch, capsys):
@@ -391,7 +391,7 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(length, waits, not
 
 ABOUT = {
     "'NoneType' object is not iterable": (TypeError, "something is None here"),
-    'can only concatenate list (not "int") to list': (TypeError, "a single value stands where a list is expected"),
+    'can only concatenate list (not "int") to list': (TypeError, "a list is expected here, not a single value"),
     'can only concatenate list (not "tuple") to list': (TypeError, None),
     "'tuple' object has no attribute 'slots'": (AttributeError, "a function that returns two values"),
     "'dict' object has no attribute 'children'": (AttributeError, "that is a plain dictionary"),
@@ -400,15 +400,15 @@ ABOUT = {
     "'numpy.ndarray' object has no attribute 'count'": (AttributeError, "an array lacks some methods"),
     "The truth value of an array with more than one element is ambiguous.": (ValueError, "neither true nor false"),
     "cannot access local variable 'i' where it is not associated with a value": (UnboundLocalError, "no value yet"),
-    "pop from an empty deque": (IndexError, "nothing is left to take out"),
+    "pop from an empty deque": (IndexError, "nothing is left to remove"),
     "list index out of range": (IndexError, "the index is past the end of the list"),
     "deque mutated during iteration": (RuntimeError, "loop over a copy"),
 }
 SO = [
     (RETURNED + "[1]", True, False, None, None),
     (RETURNED + "[1]", 3, 2, None, "`[1]` of the result is too large by 1"),
-    ("free pages", 1, 2, 3, "this is too small by 1"),
-    ("cache.evictable", 4, 2, 4, "the call leaves `cache.evictable` as it was"),
+    ("free pages", 1, 2, 3, "this value is too small by 1"),
+    ("cache.evictable", 4, 2, 4, "the call must change `cache.evictable`"),
     ("pool.stack", [3], [2], [2], "`pool.stack` must not change"),
     (RETURNED, 0, 3, 0, None),  # what is returned is no state
     ("pool.stack", None, 2, None, None),
@@ -417,25 +417,25 @@ SO = [
     (RETURNED, [3, 2, 1], [1, 2, 3], None, "the result has the right items, in the opposite order"),
     (RETURNED, [2, 3, 1], [1, 2, 3], None, "the result has the right items, in another order"),
     (RETURNED, [7], [], None, "the result should be empty"),
-    (RETURNED, [], [7], None, "the result is empty"),
+    (RETURNED, [], [7], None, "the result must not be empty"),
     (RETURNED, [1, 2], [1, 2, 3], None, "the last item of the result is missing"),
-    (RETURNED, [1], [1, 2, 3], None, "the result stops too early"),
-    (RETURNED, [3], [1, 2, 3], None, "the result begins too late"),
+    (RETURNED, [1], [1, 2, 3], None, "the last items of the result are missing"),
+    (RETURNED, [3], [1, 2, 3], None, "the first items of the result are missing"),
     (RETURNED, [1, 2, 3], [1, 2], None, "the result has extra items at the end"),
-    (RETURNED, [3, 1], [1, 2, 3], None, "some items of the result are missing, and none is wrong"),
-    (RETURNED, [0, 1], [1], None, "the result has all that it should have, and more"),
-    (RETURNED, "the same list as pool.stack", [1], None, "the result is shared: what one holder changes, the"),
+    (RETURNED, [3, 1], [1, 2, 3], None, "some items of the result are missing, but the others are correct"),
+    (RETURNED, [0, 1], [1], None, "the result has extra items"),
+    (RETURNED, "the same list as pool.stack", [1], None, "the result is shared, so a change in one place changes"),
     (RETURNED, "the same list as pool.stack", True, None, None),
     ("ring.newer", "a new Node", "what it was", "a Node", "`ring.newer` must be an object that"),
     ("ring.newer", "the ring", "what it was", "a Node", "`ring.newer` must not change"),
     ("ring.newer", "a new Node", "the new Node at root.children[1]", "a new Node", None),
-    ("the caller's tokens", [100, 2], [7, 2], None, "that is the caller's, and must stay as it was"),
-    ("the caller's tokens", [], [7], None, "your code takes items out of what the caller passed in"),
-    ("the caller's tokens", "1 value", [], None, "your code adds to what the caller passed in"),
-    ("the caller's known[1]", [7], [7, 8], None, "that is the caller's"),  # it may be sorted
+    ("the caller's tokens", [100, 2], [7, 2], None, "it belongs to the caller and must not change"),
+    ("the caller's tokens", [], [7], None, "your code removes items from the caller's object"),
+    ("the caller's tokens", "1 value", [], None, "your code adds to the caller's object"),
+    ("the caller's known[1]", [7], [7, 8], None, "it belongs to the caller"),  # it may be sorted
     ("pages", "page 7 is lost", ALL_RIGHT, ALL_RIGHT, None),
-    ("lost pages", [7], [], [], "this should be empty"),
-    ("the caller's pages", "the same list as pool.stack[2]", [1], None, "the caller may change what it passed"),
+    ("lost pages", [7], [], [], "this value should be empty"),
+    ("the caller's pages", "the same list as pool.stack[2]", [1], None, "the caller may change its object"),
 ]
 
 
@@ -478,7 +478,7 @@ def test_an_answer_that_calls_itself_for_each_slot_does_not_get_through_a_long_p
     Notebook(tmp_path, 12).answer(piece, stub(piece).replace("raise NotImplementedError", body))
     said = capsys.readouterr().out
     assert said.startswith("✗ 12.1 valid_length: valid_length([7, 3, 4")
-    assert "2,000 are needed here" in said
+    assert "this case needs 2,000" in said
 
 
 def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
@@ -572,7 +572,7 @@ def test_an_answer_that_calls_itself_for_each_node_is_told_to_use_a_loop(tmp_pat
         "def lock(cache, node):\n    if node.parent is not None:\n        node.locks += 1\n"
         "        if node.locks == 1:\n            cache.protect(node)\n        lock(cache, node.parent)",
     )
-    assert "  Hint: use a loop: Python allows about 1,000 calls inside one another" in capsys.readouterr().out
+    assert "  Hint: use a loop: Python allows about 1,000 nested calls" in capsys.readouterr().out
 
 
 @each_piece
@@ -865,7 +865,7 @@ def test_the_film_of_links_runs_and_moves_shows_all_of_both_sides(number, mistak
 @pytest.mark.parametrize(
     ("number", "mistake", "yours", "expected"),
     [
-        ("8.1", "hides nothing", "what token 0 gets in head 0  .63  .37", "what token 0 gets in head 0  1    -"),
+        ("8.1", "hides nothing", "token 0 in head 0  .63  .37", "token 0 in head 0  1    -"),
         ("8.3", "in the order of the list", "[0] reads    nnnnnnnn.", "[0] reads    nnnnnnn.."),
     ],
 )
@@ -1143,7 +1143,7 @@ def test_chapters_that_come_later_are_not_listed(file, tmp_path, capsys):
         assert (min(numbers), max(numbers)) == (first, 3)
     progress(5)
     assert capsys.readouterr().out.startswith("chapter 05   □ 5.1 ")
-    with pytest.raises(TypeError, match=r"chapters must be a number or several, not 3\.5"):
+    with pytest.raises(TypeError, match=r"chapters must be a number or several numbers, not 3\.5"):
         progress(3.5)
 
 
@@ -1168,7 +1168,7 @@ def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(file, notebo
     file.write_text(broken, "utf-8")
     notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
     line = broken.splitlines().index("def hang(child, parent:") + 1
-    assert f"Not saved yet: line {line} of the file, in section 3.3, is broken: '" in capsys.readouterr().out
+    assert f"Not saved yet: line {line} of the file, in section 3.3, has a syntax error: '" in capsys.readouterr().out
     assert file.read_text("utf-8") == broken
     notebook.answer(find_piece("3.3"), MY_SPLIT)
     assert set(kept_sections(file.read_text("utf-8"))) == {"3.3", "3.4"}
@@ -1388,11 +1388,11 @@ def test_a_piece_may_be_named_by_its_name_or_its_function(ask, notebook, capsys)
     for label in ("bytes_per_token", " 1.1 ", 1.1, notebook.names["bytes_per_token"]):
         assert "there is no piece" not in f"{ask(label)}{capsys.readouterr().out}"
     ask("split")
-    assert capsys.readouterr().out == "✗ split is a piece in several chapters. Ask for 3.3 or 4.4.\n"
+    assert capsys.readouterr().out == "✗ split is a piece in several chapters. Use 3.3 or 4.4.\n"
     ask("0.1 shared_by_all")
     assert capsys.readouterr().out.startswith("0.1 is an exercise. Its hint and solution are folded below it")
     ask()
-    assert capsys.readouterr().out.startswith("✗ no piece is named. Give its number")
+    assert capsys.readouterr().out.startswith("✗ which piece? Give its number")
 
 
 def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
@@ -1410,7 +1410,7 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     guess("3.z", "how many?", 5)
     assert "Your guess was 5." in repr(fold("3.z", 4))
     progress([])
-    assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+    assert "predictions correct: 0 of 1; look again at 3.z" in capsys.readouterr().out
 
 
 def test_a_prediction_may_be_anything(notebook, capsys):
@@ -1450,7 +1450,7 @@ def test_what_is_no_prediction_is_said_and_not_compared(value, said, notebook, c
 )
 def test_a_guess_with_more_or_fewer_values_than_asked_for_is_no_try(said, has, notebook, capsys):
     guess("3.z", "which pages? [first, last]", *([said] if isinstance(said, str) else said))
-    assert f"◇ 3.z: 2 values are asked for, [first, last], and your guess has {has}. It d" in capsys.readouterr().out
+    assert f"◇ 3.z: the answer has 2 values, [first, last], but your guess has {has}. T" in capsys.readouterr().out
     assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
     assert predictions() == (0, 0)
     guess("3.z", "which pages? [., ., ...]", *([said] if isinstance(said, str) else said))
@@ -1561,13 +1561,13 @@ def test_a_missed_prediction_comes_back_in_later_chapters_until_it_is_right(note
         assert ("  3.z how many nodes? You said 5; chapter 03 shows the answer.\n" in said) == comes_back
         assert bool(said) == comes_back
     progress([])
-    assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+    assert "predictions correct: 0 of 1; look again at 3.z" in capsys.readouterr().out
     guess("3.z", "how many nodes?", 4)
     fold("3.z", 4)
     capsys.readouterr()
     begin(4, {})
     progress([])
-    assert capsys.readouterr().out == "0 of 0 solved\n1 of 1 predictions right, 3.z only after a miss\n"
+    assert capsys.readouterr().out == "0 of 0 solved\npredictions correct: 1 of 1 (3.z on a later try)\n"
 
 
 def test_a_prediction_that_was_right_at_first_is_told_from_one_that_was_corrected(notebook, capsys):
@@ -1575,14 +1575,14 @@ def test_a_prediction_that_was_right_at_first_is_told_from_one_that_was_correcte
         for value in values:
             guess(label, "how many?", value)
             fold(label, 4)
-    words = "3 of 4 predictions right, 3.y only after a miss; look again at 3.z\n"
+    words = "predictions correct: 3 of 4 (3.y on a later try); look again at 3.z\n"
     capsys.readouterr()
     progress([])
     assert capsys.readouterr().out.endswith(words)
     begin(4, {})
     capsys.readouterr()
     progress([])
-    assert capsys.readouterr().out.endswith("4 of 4 predictions right, 3.y, 3.z only after a miss\n")
+    assert capsys.readouterr().out.endswith("predictions correct: 4 of 4 (3.y, 3.z on a later try)\n")
 
 
 def test_only_a_few_predictions_come_back_at_once(notebook, capsys):
@@ -1591,7 +1591,7 @@ def test_only_a_few_predictions_come_back_at_once(notebook, capsys):
     capsys.readouterr()
     begin(3, {})
     first, *others = capsys.readouterr().out.splitlines()
-    assert first.endswith("2 more are in progress().")
+    assert first.endswith("progress() lists 2 more.")
     assert [line.split()[0] for line in others] == ["2.a", "2.b", "2.c"]
 
 

@@ -104,7 +104,7 @@ def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
     check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✓ 1.6 ")
-    assert second == f"  This mark was not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
+    assert second == f"  This result was not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
     assert json.loads(named.read_text("utf-8")) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
 
@@ -149,7 +149,7 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
     check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✓ 1.6 ")
-    assert second.startswith(f"  This mark was not saved: {str(named)!r} ")
+    assert second.startswith(f"  This result was not saved: {str(named)!r} ")
     assert "MINIKV_PROGRESS names it" in second
     assert named.read_text("utf-8") == content
     assert os.listdir(named.parent) == ["marks.json"]
@@ -158,18 +158,18 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ({"title": "x"}, "is not a record of marks: it holds other things"),
-        ({"1.1": RIGHT, "numbering": 1}, "has numbering 1 of the pieces; this version of minikv has 2"),
-        ({"numbering": "new"}, "has numbering 'new' of the pieces; this version of minikv has 2"),
+        ({"title": "x"}, "is not a record of progress: it holds other data"),
+        ({"1.1": RIGHT, "numbering": 1}, "uses piece numbering 1, but this version of minikv uses 2"),
+        ({"numbering": "new"}, "uses piece numbering 'new', but this version of minikv uses 2"),
     ],
 )
 def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(content, why, here, capsys):
     """The folder is the learner's: `progress.json` may be anybody's there."""
     write(here, content)
     remember("1.6", RIGHT)
-    assert capsys.readouterr().out == f"  This mark was not saved: 'progress.json' {why}\n"
+    assert capsys.readouterr().out == f"  This result was not saved: 'progress.json' {why}\n"
     progress([1])
-    assert capsys.readouterr().out.startswith(f"✗ your record of marks can't be read: 'progress.json' {why}\n")
+    assert capsys.readouterr().out.startswith(f"✗ your progress can't be read: 'progress.json' {why}\n")
     assert json.loads(here.read_text("utf-8")) == content
     assert os.listdir() == ["progress.json"]
 
@@ -186,7 +186,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
     write(here, BROKEN)
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"✗ your record of marks can't be read: {str(here)!r} is not JSON: ")
+    assert said.startswith(f"✗ your progress can't be read: {str(here)!r} is not JSON: ")
     assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   □ 1.6   □ 1.7", "0 of 7 solved")
     assert here.read_text("utf-8") == BROKEN
 
@@ -209,9 +209,9 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✓ 1.6 ")
-    assert second.startswith("  This mark was not saved: [Errno ")
+    assert second.startswith("  This result was not saved: [Errno ")
     progress([])
-    assert "your record of marks can't be read" in capsys.readouterr().out
+    assert "your progress can't be read" in capsys.readouterr().out
 
 
 def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_folder(here, tmp_path, monkeypatch):
@@ -241,7 +241,7 @@ def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named
     monkeypatch.setattr("minikv.course.pieces.record.locked", lambda path: files.locked(path, 0))
     with files.locked(named):
         remember("1.1", RIGHT)
-    assert "This mark was not saved: [Errno" in capsys.readouterr().out
+    assert "This result was not saved: [Errno" in capsys.readouterr().out
     remember("1.1", RIGHT)
     assert recall() == {"1.1": RIGHT}
 
@@ -287,5 +287,5 @@ def test_progress_names_a_chapter_that_is_not_there(chapters):
         match=r"^chapter is .*: chapters 0, 1, 2, 3, 4, 5, 6, 7, 8.* have exercises|less than 2",
     ):
         progress(chapters)
-    with pytest.raises(TypeError, match=r"^chapters must be a number or several, not 5\.5"):
+    with pytest.raises(TypeError, match=r"^chapters must be a number or several numbers, not 5\.5"):
         progress(5.5)

@@ -42,7 +42,7 @@ def play_admit(world: World, case: Any) -> Frames:
 def _admitted(result: Any) -> Any:
     """The result of `admit`, no matter which pages were taken."""
     if isinstance(result, (tuple, list)) and len(result) == 2 and hasattr(result[0], "length"):
-        return {"tokens that were found": result[0].length, "pages of its own": len(result[1])}
+        return {"cached tokens": result[0].length, "new pages": len(result[1])}
     return result
 
 
@@ -63,7 +63,7 @@ def _room(cache: Any, pool: Any) -> Mapping[str, Any]:
     return {
         "free pages": pool.num_free, "evictable tokens": cache.evictable_size,
         "protected tokens": cache.protected_size,
-        "the cached edges with their locks": [(tuple(node.tokens), node.locks) for node in nodes],
+        "cached edges and their locks": [(tuple(node.tokens), node.locks) for node in nodes],
     }  # fmt: skip
 
 
@@ -82,11 +82,11 @@ def play_serve(world: World, case: Any) -> Frames:
         shown = called(
             world, "serve", OutOfPages, hide="cache pool", words=_lock_in_words,
             also=lambda: {**slots_lost_or_twice(cache.roots[None], pool, slots), **_room(cache, pool),
-                          "locks that are held": sum(cache.held.values())},
+                          "locks held": sum(cache.held.values())},
             cache=cache, pool=pool, prompt=numbers(step),
         )  # fmt: skip
         running += [shown.result] if hasattr(shown.result, "node") else []
-        yield Shown(f"{size} free slots, serve {', then '.join(done)}", shown.things, cache)
+        yield Shown(f"serve {', then '.join(done)} with {size} free slots", shown.things, cache)
 
 
 def _lock_in_words(held: Any) -> Any:

@@ -49,7 +49,7 @@ def catch(label: str, test: _Test, more: bool = False) -> None:
     """
     piece = find_piece(str(label))
     if piece is None or not isinstance(test, FunctionType):
-        print(f'{sign(WRONG)} give the label of a piece and your test: catch("3.3 split", test_split)')
+        print(f'{sign(WRONG)} pass the label of a piece and your test: catch("3.3 split", test_split)')
         return
     mark, words, _, film, _ = _verdict(piece, test, more)
     print(f"{sign(mark)} {piece.id} {piece.name}: {words}")
@@ -69,10 +69,10 @@ def _verdict(piece: Piece, test: _Test, more: bool) -> Verdict:
         printed = f"\n  It printed: {first.printed.strip()[:200]}" if first.printed.strip() else ""
         return Verdict(WRONG, f"{_FAILS} {_why(piece, first, test, world)}{printed}")
     if first.value is not None:
-        return Verdict(WRONG, "your test returns something. Let it return nothing: `assert` what must be true.")
+        return Verdict(WRONG, "your test returns a value. It should only `assert` what must be true.")
     ended = {wrong: _run(piece, world, test, wrong).error for wrong in piece.wrong}
     if _run(piece, world, test).error is not None:
-        return Verdict(WRONG, "your test passes once, and then fails: it keeps something from one run to the next.")
+        return Verdict(WRONG, "your test passes once and then fails: it keeps state from one run to the next.")
     return _score(piece, test, ended, more)
 
 
@@ -85,11 +85,11 @@ def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | N
         others = " Call it with more=True to see one that gets through." if through else ""
         return Verdict(mark, f"your test catches enough of the wrong answers.{others}")
     lines = Counter(_line_of(error, test) for error in ended.values() if error is not None)
-    said = [f"your test catches {caught} of {len(ended)} wrong answers. {enough} are enough."]
+    said = [f"your test catches {caught} of {len(ended)} wrong answers. It must catch {enough}."]
     for (_, line), count in sorted(lines.items()):
         said.append(f"  this line caught {count}{' more' * (len(said) > 1)}: {line}")
     if not lines:
-        said.append("  It never fails: what would be different if the answer were wrong? Say that with `assert`.")
+        said.append("  It never fails. What would be different if the answer were wrong? Check that with `assert`.")
     words, film = _example(piece, through[0], more) if through else ("", None)
     return Verdict(mark, "\n".join([*said, words] if words else said), film=film)
 
@@ -127,7 +127,7 @@ def _example(piece: Piece, wrong: WrongAnswer, more: bool) -> tuple[str, Any]:
     """The mistake in a wrong answer; with `more` the smallest case that shows it, in words and as a film."""
     words = f"  One that gets through: {wrong.mistake}"
     if not more:
-        return f"{words}. Which case shows it? (more=True tells you.)", None
+        return f"{words}. Which case shows it? Call it with more=True to see.", None
     world = reference_world(piece)
     world.update(run_section(wrong.section, world, "<wrong>"))
     found = judge(piece, world)

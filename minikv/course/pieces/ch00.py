@@ -84,7 +84,7 @@ def saved(prompts: Sequence[Sequence[int]]) -> int:
 
 
 def _nonsense(prompts: Sequence[Sequence[int]]) -> str | None:
-    return "a prompt has at least one token" if not all(map(len, prompts)) else None
+    return "every prompt must have at least one token" if not all(map(len, prompts)) else None
 
 
 EXERCISES = (

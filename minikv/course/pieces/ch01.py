@@ -119,19 +119,19 @@ def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
 def _nonsense(memory: Any, percent: Any, taken: Any, page_bytes: Any) -> str | None:
     """Return what is wrong with the arguments of a hunt, or None."""
     if any(type(number) is not int for number in (memory, percent, taken, page_bytes)):
-        return "all four numbers must be whole numbers"
+        return "all four arguments must be whole numbers"
     if not 1 <= percent <= 100:
         return f"percent is {percent}: it must be from 1 to 100"
     if memory < 0 or page_bytes < 1:
-        return "the memory must have at least 0 bytes, and a page at least 1"
+        return "the memory must have at least 0 bytes, and a page at least 1 byte"
     usable = memory * percent // 100
-    return None if 0 <= taken <= usable else f"taken is {taken}: it must be from 0 to the {usable} bytes of the share"
+    return None if 0 <= taken <= usable else f"taken is {taken}: it must be from 0 to {usable}, the bytes of the share"
 
 
 def _praise(case: tuple[int, int, int, int]) -> str:
     memory, percent, taken, page_bytes = case
     if (int(memory * (percent / 100)) - taken) // page_bytes > pages(*case):
-        return "It promises a page that is not there!"
+        return "It promises a page that isn't there!"
     return "Can you make it promise one page too many?"
 
 

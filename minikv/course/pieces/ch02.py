@@ -95,8 +95,8 @@ class _ExactCache:
 def _left_in(cache: Any, pool: Any, tokens: list[int], _: Any) -> dict[str, Any]:
     """The free pages after an answer, and what the cache keeps and finds again."""
     kept = [(kept, f"in {len(row)} slots") for kept, row in cache.kept]
-    found = {"what has been kept": kept, "what the cache finds again": cache.find(tokens)}
-    return {"free pages": pool.num_free, **found, "what is kept": cache.fault}
+    found = {"kept sequences": kept, "slots that the cache finds again": cache.find(tokens)}
+    return {"free pages": pool.num_free, **found, "kept slots": cache.fault}
 
 
 class _Number(int):
@@ -154,12 +154,12 @@ def answering(
             given, text = numbers(prompt), numbers(prompt + answer)
             model.begin([*text, model.end], len(prompt), set(pool.stack))
             said = world[name](model, pool, cache, given)
-            done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
+            done.append(f"{bracketed(prompt)} (answered by {bracketed([*numbers(answer), model.end])})")
             things = {
-                "what the model computes": model.calls, "what it reads and writes": model.fault,
+                "tokens in each model call": model.calls, "slots that it reads and writes": model.fault,
                 CALLERS.format("prompt"): given, **look(cache, pool, text, free), RETURNED: said,
             }  # fmt: skip
-            yield Shown(f"{name} to {'; then to '.join(done)}", things, cache)
+            yield Shown(f"{name} to {', then to '.join(done)}", things, cache)
 
     return play
 
@@ -175,9 +175,9 @@ def play_take_back(world: World, case: Any) -> Frames:
 
     def state() -> dict[str, Any]:
         used = [page for page in range(6) if not pool.is_free(page)]
-        return {"pages in use": used, "the versions of all pages": [pool.version(page) for page in range(6)]}
+        return {"pages in use": used, "page versions": [pool.version(page) for page in range(6)]}
 
-    before = "; ".join(f"{name}: {bracketed(pages)}" for name, pages in state().items())
+    before = " and ".join(f"{name} {bracketed(pages)}" for name, pages in state().items())
     pages, versions = [page for page, _ in asked], [version for _, version in asked]
     shown = called(world, "take_back", also=state, hide="pool", pool=pool, pages=pages, versions=versions)
     yield shown._replace(caption=f"{shown.caption} with {before}")
@@ -197,7 +197,7 @@ PIECES = (
         strategy=st.tuples(st.integers(1, 5), up_to(5), st.lists(_PAGES, min_size=1, max_size=2)),
         cost=Cost("steps for a list of pages",
                   [(300, 100, [[*range(30, 100), *map(Compared, range(30))]]), (1000, 10, [[*range(10)]])],
-                  "search and copy no list: a mark says whether a page is in use; keep what you have seen in a set", 5),
+                  "don't search or copy lists: a mark tells what is in use, and a set what you have seen", 5),
     ),
     Piece(
         "2.3", "free", play_pool_day,

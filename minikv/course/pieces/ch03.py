@@ -76,8 +76,8 @@ def seen_of_tree(root: Any, pool: Any, _: Any, free: set[int]) -> dict[str, Any]
     strays = [node.tokens for above in [root, *preorder(root)] for node in above.children.values()
               if node.parent is not above]  # fmt: skip
     return {
-        "the edges of the tree, with the edges above them": edges,
-        "edges whose parent is not the node above them": strays,
+        "each edge and its parent's edge": edges,
+        "edges with the wrong parent": strays,
         **slots_lost_or_twice(root, pool, free),
     }
 
@@ -86,8 +86,8 @@ def slots_lost_or_twice(root: Any, pool: Any, slots: set[int]) -> dict[str, Any]
     """Those of `slots` that are neither free nor in the tree, and those that are there twice, or should not be."""
     times = Counter([*pool.stack, *(slot for node in preorder(root) for slot in node.slots)])
     return {
-        "slots that are lost: neither free nor in the tree": sorted(slots - set(times)),
-        "slots that are there twice": [slot for slot, count in times.items() if count > 1 or slot not in slots],
+        "slots neither free nor in the tree": sorted(slots - set(times)),
+        "slots in two places": [slot for slot, count in times.items() if count > 1 or slot not in slots],
     }
 
 
@@ -119,7 +119,7 @@ PIECES = (
         cases=[([], ["1"]), (["12345"], ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down a long path", [(_ASIDE, [_PATH]), (300, ["1" * 300])],
-                  "the dictionary finds the child; a comparison needs no more tokens than the child has", 3),
+                  "the dictionary finds the child; compare no more tokens than the child has", 3),
     ),
     Piece(
         "3.5", "insert", play_insert,
@@ -171,10 +171,10 @@ def _advice(right: CallsMade) -> str | None:
             has_branch = has_branch or (is_new and made > 1)
         is_asked = is_asked or (has_branch and call.verb == "match_prefix")
     if not has_cut:
-        return "no insert splits an edge here: let a prompt part from an earlier one in the middle"
+        return "no insert splits an edge here: let a prompt diverge from an earlier one in the middle of its edge"
     if not has_branch:
         return "an edge is split, but the new prompt ends at the cut, so nothing new is added there"
-    return None if is_asked else "after the split, ask for the new prompt with a match"
+    return None if is_asked else "after the split, look up the new prompt"
 
 
 EXERCISES = (

@@ -145,7 +145,7 @@ def play_return_receipt(world: World, case: Any) -> Frames:
         handle = handles[number % len(handles)]
         shown = called(world, "return_receipt", LockError, also={"held": held}, hide="held", held=held, handle=handle)
         is_mute = isinstance(shown.result, Raised) and not str(shown.result.error).strip()
-        yield Shown(shown.caption, {**shown.things, "the error": "the error says nothing" if is_mute else ALL_RIGHT})
+        yield Shown(shown.caption, {**shown.things, "the error": "the error has no message" if is_mute else ALL_RIGHT})
 
 
 _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER)
@@ -247,8 +247,8 @@ def _praise(careless: CallsMade) -> str:
             held.pop(call.arguments["handle"], None)
     for handle, call in held.items():
         if any(node.locks <= 0 for node in way_to(handle.node)):
-            return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
-    return "Can you make it give back a lock that another holds?"
+            return f"And a part of {bracketed(call.arguments['tokens'])}, which is still locked, may be evicted!"
+    return "Can you make it release a lock that another request holds?"
 
 
 _OWN = st.integers(1, 5)

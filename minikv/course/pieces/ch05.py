@@ -152,14 +152,14 @@ PIECES = (
         cases=[(0, 1)],
         strategy=st.tuples(up_to(5), st.integers(1, 4)),
         cost=Cost(_STEPS, [(200, 1)],
-                  "`ring.older` is the newest node: you don't have to go around"),
+                  "`ring.older` is the newest node: don't walk around the ring"),
     ),
     Piece(
         "5.2", "unlink", play_unlink,
         cases=[(1, [0])],
         strategy=st.tuples(up_to(5), st.lists(up_to(5), min_size=1, max_size=4)),
         cost=Cost(_STEPS, [(200, [100])],
-                  "`node` knows its two neighbors: nothing is searched"),
+                  "`node` knows its two neighbors: don't search the ring"),
     ),
     Piece(
         "5.3", "touch", play_touch,
@@ -168,7 +168,7 @@ PIECES = (
         strategy=st.tuples(_PROMPTS, st.lists(up_to(9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
         cost=Cost(_STEPS, [(_MANY, [], [100])],
-                  "only the nodes from this one up to the root move: nothing else is looked at"),
+                  "only the nodes from this one up to the root move: don't look at others"),
     ),
     Piece(
         "5.4", "evict", play_evict,
@@ -186,7 +186,7 @@ PIECES = (
                (["1", "12", "2", "23"], [0, 2, 1, 3])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
         cost=Cost(_STEPS, [(_LATE, [place ^ 1 for place in range(200)])],
-                  "a set knows at once whether a node was passed: a list has to be searched for each child"),
+                  "a set finds a node at once: a list has to be searched for each child"),
     ),
     Piece(
         "5.6", "make_room", play_make_room,
@@ -228,7 +228,7 @@ def play_rings(world: World, case: str) -> Frames:
     """Use the pages in `case`, one after the other; a dot evicts one. Before that, another object has been used."""
     world["TwoRings"]().use("x")
     rings, done = world["TwoRings"](), "TwoRings()"
-    asked = "another TwoRings().evict() (is your state shared between objects? Make it in __init__, as self.something)"
+    asked = 'TwoRings().evict(), after use("x") on another object (create your state in __init__, on self),'
     yield Shown(asked, {RETURNED: rings.evict()})
     for page in case:
         verb, args = ("evict", ()) if page == "." else ("use", (int(page) if page.isdigit() else page,))
@@ -247,9 +247,9 @@ def _advice(right: CallsMade) -> str | None:
         else:
             used = used or (not gone and any(handle.length <= call.result.length for handle in back))
     if not back:
-        return "the careless code runs when a lock is given back: lock a path, and unlock it"
+        return "the careless code runs when a lock is released: lock a path, and unlock it"
     if all(handle.node.parent.parent is None for handle in back):
-        return "a path of one node has only one order; lock a longer one"
+        return "a path of one node has only one order: lock a longer one"
     if not gone:
         return "after the unlock, nothing of that path was evicted: call `evict` again"
     return "the use after the unlock restores the order: evict before it" if used else None

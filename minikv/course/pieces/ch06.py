@@ -222,9 +222,9 @@ def copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list
     ['b', 'a', 'c']
     """
     if len(src) != len(dst) or len(set(dst)) < len(dst):
-        raise ValueError("src and dst are as long, and no place is written twice")
+        raise ValueError("src and dst must be equally long, and no place may be written twice")
     if not all(0 <= place < len(cells) for place in (*src, *dst)):
-        raise ValueError(f"the places are 0 to {len(cells) - 1}")
+        raise ValueError(f"places go from 0 to {len(cells) - 1}")
     after = list(cells)
     for source, target in zip(src, dst):
         after[target] = cells[source]
@@ -240,11 +240,11 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
     _, src, dst = case
     pieces = copies(src, dst)
     if len(pieces) < 2:
-        return "one run is read whole before it is written: you need two runs"
+        return "a single run is read whole before it is written: you need two runs"
     written: set[int] = set()
     for start, to, length in pieces:
         if written & set(range(start, start + length)):
-            return "a cell that is overwritten too early must differ from what overwrites it: give other cells"
+            return "a cell that is overwritten too early must differ from what overwrites it: use different cells"
         written |= set(range(to, to + length))
     return "a later run must read a place that an earlier run has written"
 

@@ -75,12 +75,12 @@ def play_manager_day(world: World, case: Any) -> Frames:
         cache, running = manager.cache, manager.running
         things = {
             RETURNED: name_of(found) if isinstance(found, SequenceShell) else found,
-            "who runs": [name_of(each) for each in running],
+            "running requests": [name_of(each) for each in running],
             "the audit": _audit(manager),
             **{f"{name_of(each)}.{name}": getattr(each, name) for each in running for name in SEEN},
-            "kinds of rows": [type_of(each.row) for each in running],
+            "types of the rows": [type_of(each.row) for each in running],
             "pages in the pool": sorted(manager.pool.stack),
-            "locks that somebody holds": sum(cache.held.values()),
+            "locks held": sum(cache.held.values()),
             "manager.cache.evictable": cache.evictable,
             "manager.cache.roots": cache.roots,
         }
@@ -115,7 +115,7 @@ def play_owners(world: World, case: Any) -> Frames:
         else:
             act(manager, verb, *what)
     shown = called(world, "owners", manager=manager, words=each_in(_sorted))
-    caption = f"with {num_pages} pages of {page_size}: {f'{day}, then ' if day else ''}owners(manager)"
+    caption = f"with {num_pages} pages of size {page_size}: {f'{day}, then ' if day else ''}owners(manager)"
     yield Shown(caption, {RETURNED: shown.things[RETURNED]}, (manager, *manager.running))
 
 
@@ -157,7 +157,7 @@ PIECES = (
                "a duplicate and the page that stays are at the same index in two rows: don't search", 1.6)),
     Piece("7.2", "truncate", play_manager_day, _DAYS, _DAY,
           Cost(_ROWS, [(150, 1, f"{_LONG}, truncate 0 50")],
-               "the pages that go are at the end of the row: two slices are enough, and nothing is searched")),
+               "the pages that go are at the end of the row: two slices are enough, so don't search")),
     Piece(
         "7.3", "owners", play_owners,
         cases=[(2, 1, ""), (4, 1, "start 12"), (6, 2, f"{_ANNA}, start 12349"), (8, 2, _TWINS),
@@ -194,10 +194,10 @@ def _advice(right: CallsMade) -> str | None:
         return "the careless line runs when a request aborts"
     before = [call.verb for call, _ in right if call.arguments.get("sequence") in aborted]
     if "checkpoint" not in before:
-        return "without a checkpoint, all that was taken at the start is still its own"
+        return "without a checkpoint, the request still owns every page that it took at the start"
     if "advance" not in before[: before.index("checkpoint")]:
-        return "a checkpoint publishes what is computed: compute first"
-    return "one and the same request must checkpoint and abort, and it must have something new to publish"
+        return "a checkpoint publishes only computed tokens: compute some first"
+    return "the same request must checkpoint and abort, and the checkpoint must publish something new"
 
 
 def _praise(careless: CallsMade) -> str:
@@ -208,7 +208,7 @@ def _praise(careless: CallsMade) -> str:
         for page in sequence.row[sequence.shared :]:
             if page in held:
                 return f"And {name_of(sequence)} was given slot {page}, which the tree holds!"
-    return "Can you make it give somebody a slot that the tree holds?"
+    return "Can you make it hand out a slot that the tree holds?"
 
 
 EXERCISES = (
@@ -282,6 +282,6 @@ def same_days(yours: Any, ours: Any, steps: int) -> int:
         except Exception as error:
             raise AssertionError(f"step {step}, {verb}: {type(error).__name__}: {error}") from error
         free = yours.pool.num_free, ours.pool.num_free
-        assert free[0] == free[1], f"step {step}, {verb}: yours has {free[0]} free pages, ours {free[1]}"
+        assert free[0] == free[1], f"step {step}, {verb}: yours has {free[0]} free pages, the package's {free[1]}"
         pairs = [each for each in pairs if each[1].state == "running"]
     return int(yours.cache.total_size)

@@ -40,7 +40,7 @@ def play_attention(world: World, case: Any) -> Frames:
     if _kind(found) == _kind(right):
         near = right.where((found - right).abs() < NEAR, found).round(decimals=4) + 0.0
         for row, head in product(range(new), range(heads)):
-            rows[f"what token {past + row} gets in head {head}"] = near[row, head, :length].tolist()
+            rows[f"token {past + row} in head {head}"] = near[row, head, :length].tolist()
     caption = (
         f"attention({'q' if scale == 1 else f'{scale} * q'}, keys, values) with {new} new and {past} earlier tokens"
     )
@@ -114,8 +114,8 @@ def play_serving(world: World, case: Any) -> Frames:
         computed.clear()
         published.clear()
         engine.step()
-        things = {"tokens of each chunk, in each call of the model": computed[:], **_seen(scheduler, sent)}
-        things["requests that publish, by `checkpoint`"] = sorted(published)
+        things = {"tokens per chunk in each model call": computed[:], **_seen(scheduler, sent)}
+        things["requests that publish with `checkpoint`"] = sorted(published)
         yield Shown(f"step {step} of the engine", things, (manager, *manager.sequences))
         if is_idle:
             return
@@ -134,8 +134,8 @@ def _seen(scheduler: Any, requests: Sequence[Any]) -> dict[str, Any]:
     """Return what there is to see of a scheduler, its requests and its manager; a copy of a request is another one."""
     manager = scheduler.manager
     return {
-        "requests that run": [_number_of(request, requests) for request in scheduler.running],
-        "requests that wait": [_number_of(request, requests) for request in scheduler.waiting],
+        "running requests": [_number_of(request, requests) for request in scheduler.running],
+        "waiting requests": [_number_of(request, requests) for request in scheduler.waiting],
         **{f"request {each.number}.{name}": _in_short(getattr(each, name)) for each in requests for name in SEEN},
         **{f"request {each.number}.sequence": _sequence_of(each, manager) for each in requests},
         "sequences in the manager": [sequence.number for sequence in manager.running],
@@ -246,7 +246,7 @@ def serving(slots: int, requests: _Requests, wait_again: Callable[[_Queue, int],
 def finished(slots: int, requests: _Requests) -> list[int]:
     """The order in which they finish, when a preempted request waits at the front of the line."""
     if any(prompt < 1 or new < 1 or prompt + new - 1 > slots for prompt, new in requests):
-        raise ValueError(f"a request has a prompt, says something, and fits into {slots} slots")
+        raise ValueError(f"every request needs a prompt and new tokens, and must fit into {slots} slots")
     return list(serving(slots, requests, lambda waiting, who: [who, *waiting]))
 
 
@@ -267,15 +267,15 @@ def _advice(case: _Case) -> str | None:
     try:
         finished(*case)
     except TypeError:
-        return "fix the call first: a number of slots, then a list of pairs of numbers"
+        return "fix the call first: it takes a number of slots and a list of pairs of numbers"
     except ValueError:
-        return "each request must fit by itself: its prompt, and all it says but the last token"
+        return "each request must fit by itself: its prompt, and all but the last of its new tokens"
     seen = _preemptions(case)
     if not seen:
-        return "no request is preempted here: take fewer slots, or let them say more"
+        return "no request is preempted here: take fewer slots, or let the requests generate more"
     if not any(waiting for _, waiting in seen):
-        return "where no other request waits, the front of the line is its end: add one that cannot come in at first"
-    return "a request that waits after it must come in before the preempted one, and be done before it: let it be short"
+        return "if no other request waits, the front of the line is also its end: add one that has to wait at first"
+    return "another waiting request must be admitted before the preempted one, and finish before it: make it short"
 
 
 EXERCISES = (

@@ -63,7 +63,7 @@ def play_is_current(world: World, case: Any) -> Frames:
             pool.occupy(row, renew=step == "take")
         if step == "begin" or node.row is not None:
             state = f"row {row} is {'free' if pool.is_free(row) else 'in use'} and has version {pool.version(row)}"
-            caption = f"is_current(node, pool) of a node with row={node.row} and version={node.version} while {state}"
+            caption = f"is_current(node, pool) for a node with row={node.row} and version={node.version} while {state}"
             yield called(world, "is_current", node=node, pool=pool)._replace(caption=caption)
 
 
@@ -97,10 +97,10 @@ def play_take_row(world: World, case: Any) -> Frames:
 
     def also() -> dict[str, Any]:
         rows = range(_ROWS)
-        return {"the versions of the rows": [*map(pool.version, rows)], "free rows": [*filter(pool.is_free, rows)]}
+        return {"row versions": [*map(pool.version, rows)], "free rows": [*filter(pool.is_free, rows)]}
 
-    held = f"{[node.token for node in path]} in the rows {[node.row for node in path]}"
-    caption = f"take_row(pool, path) of {held} while the rows {also()['free rows']} are free"
+    held = f"{[node.token for node in path]} in rows {[node.row for node in path]}"
+    caption = f"take_row(pool, path) for {held} with free rows {also()['free rows']}"
     shown = called(world, "take_row", OutOfPages, pool=pool, path=path, also=also, words=_row_and_copy)
     yield Shown(caption, {"root": root, **shown.things}, trie)
 
@@ -162,7 +162,7 @@ def _advice(right: CallsMade) -> str:
         return "nothing is published before a request finishes"
     if not any(call.verb == "start" and call.result.found and not call.result.is_copy for call, _ in right):
         return "the careless line runs when a request takes over the free row of its prefix: let one do that"
-    return "which nodes still trust the old end of that row? Let a request ask for those tokens"
+    return "which nodes still trust the old end of that row? Let a request look for those tokens"
 
 
 _TIMES = st.lists(st.tuples(st.none() | up_to(9), up_to(3)), max_size=6)

@@ -76,7 +76,7 @@ def play_give_back(world: World, case: Any) -> Frames:
         shown = called(world, "give_back", ValueError, pool=pool, blocks=list(blocks))
         _sort_front(pool.queue)
         queue = {"pages in the queue": [block.page for block in islice(pool.queue, 2 * pool.size)]}
-        yield Shown(f"give_back(pool, blocks) of {held or 'nothing'}", {**shown.things, **queue})
+        yield Shown(f"give_back(pool, blocks) for {held or 'no blocks'}", {**shown.things, **queue})
 
 
 def _sort_front(queue: Any) -> None:
@@ -101,7 +101,7 @@ def play_seed_of(world: World, case: Any) -> Frames:
         yield Shown(caption, {RETURNED: Words(equal or _about(seed, lora, salt)) if isinstance(seed, bytes) else seed})
     if not case:
         clash = {"the seeds": _clash(world["seed_of"])}
-        yield Shown("strings that contain what you put between the two", clash)
+        yield Shown("strings that contain your separator", clash)
 
 
 def _about(seed: bytes, *texts: str | None) -> str:
@@ -140,7 +140,7 @@ def _clash(seed_of: Callable[..., Any]) -> str:
     """Say whether the strings of a pair can hold what keeps them apart in the seed."""
     for words, one, other in _forged(seed_of):
         if seed_of(*one) == seed_of(*other):
-            return words or f"{short_repr(one)} and {short_repr(other)} get the same seed: can every length be read?"
+            return words or f"{short_repr(one)} and {short_repr(other)} get the same seed: where does each length end?"
     return ALL_RIGHT
 
 
@@ -148,14 +148,14 @@ def _forged(seed_of: Callable[..., Any]) -> Iterator[tuple[str, Sequence[Any], S
     """Pairs whose seeds are equal, if nothing but what is between them keeps them apart, after words for it."""
     own = ["", *_texts_in(getattr(seed_of, "__code__", ""))]
     for text in own:
-        yield "a string that stands for None in your code gets the same seed as None", (None, text), (text, text)
+        yield "the string that means None in your code gets the same seed as None", (None, text), (text, text)
     found = re.search("Q7(.*)Z9", "".join(_texts_in(seed_of("Q7", "Z9"))), re.DOTALL)
     between = found[1] if found else ""
     tried = between, *" ,:;|/-_.\n\0", ", ", *map("".join, product(own, own))  # a hash may hide it
     for end, each in product(("", "\\"), tried):  # a backslash at the end undoes a quoting that leaves backslashes
         words = (
             f"seed_of('Q7' + between + {'Z9' + end!r}, 'Z9') equals seed_of({'Q7' + end!r}, 'Z9' + between + 'Z9'), "
-            "where `between` is what you put between the two strings"
+            "where `between` is your separator"
         )
         yield words, (f"Q7{each}Z9{end}", "Z9"), (f"Q7{end}", f"Z9{each}Z9")
     for size in (2**8, 2**16):  # what a length in one or two bytes cannot say
@@ -188,7 +188,7 @@ PIECES = (
         cases=[("abc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY)),
         cost=Cost("steps for 100 blocks", [("abc" + "".join(map(chr, range(300, 400))), _HUNDRED)],
-                  "after the first miss nothing can be used: stop there, and never search the table itself", 2),
+                  "nothing after the first miss can be used: stop there, and never search the table itself", 2),
     ),
     Piece(
         "10.3", "give_back", play_give_back,

@@ -207,14 +207,14 @@ class _Desks:
 
 
 VERSIONS = "ABC"
-_STILL_THERE = "the page still holds what it held: let others write to every free page in between"
+_STILL_THERE = "the page still has its old contents: let others write to every free page in between"
 
 
 def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     calls = [call for call, _ in right if call.arguments["version"] == "B"]
     if not calls and right:
-        return "the versions that you called work, whatever you call: read the rest again"
+        return "the versions that you called are correct: read the others again"
     ended, again, long = False, False, False
     seen = set[tuple[int, ...]]()
     for call in calls:
@@ -224,9 +224,9 @@ def _advice(right: CallsMade) -> str:
             again, long = again or (ended and tokens in seen), long or len(tokens) >= 4
             seen.update(tokens[:end] for end in range(1, len(tokens) + 1))
     if not ended:
-        return "as long as all sequences live, no page is free: detach one"
+        return "no page is freed while all sequences are attached: detach one"
     if not long:
-        return "letting go of one page does no harm; what about two full pages at once?"
+        return "dropping one page does no harm; what about two full pages at once?"
     return _STILL_THERE if again else "pages were freed, but no sequence asks for what was in them"
 
 

@@ -110,7 +110,7 @@ def _advice(right: CallsMade) -> str:
     if "leave" not in verbs:
         return "locking is correct in both: the careless line runs when somebody unlocks"
     if "free_windows" not in verbs:
-        return "every token is live, so the place looks the same again: let one lose its window before the lock"
+        return "every token is live, so the lookup finds the same place again: let one lose its window before the lock"
     return "the tokens that are live have not changed between lock and unlock: what brings one back to life?"
 
 
@@ -129,7 +129,7 @@ def _tree(world: World) -> Any:
 
         def leave(self, found: Any, receipt: Any) -> None:
             if (found, receipt) not in self.given:
-                raise ValueError("a request leaves with exactly what its `find` returned")
+                raise ValueError("a request must leave with exactly what its `find` returned")
             super().leave(found, receipt)
 
     return Tree()

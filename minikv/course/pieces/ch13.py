@@ -84,19 +84,19 @@ PIECES = (
         cases=[("ab a",), (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
         strategy=st.tuples(_PROMPTS),
         cost=Cost(_BLOCKS, [(_TWICE,)],
-                  "a dictionary finds a mark, and the timeline counts: nothing has to be searched", 3),
+                  "a dictionary finds a mark, and the timeline counts: don't search", 3),
     ),
     Piece(
         "13.2", "next_uses", _on_requests("next_uses", _rows),
         cases=[("a",), (DEEP,)],
         strategy=st.tuples(_PROMPTS),
-        cost=Cost(_BLOCKS, [(_TWICE,)], "one pass from the end is enough: no request has to be searched", 6),
+        cost=Cost(_BLOCKS, [(_TWICE,)], "one pass from the end is enough: don't search the requests", 6),
     ),
     Piece(
         "13.3", "optimal_hits", _on_requests("optimal_hits"),
         cases=[("a", 1), ("ab ac a d ab d d ab", 2), (DEEP, 1)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
-        cost=Cost(_BLOCKS, [(_TWICE, 75)], "the heap has the farthest block on top: nothing has to be searched", 3),
+        cost=Cost(_BLOCKS, [(_TWICE, 75)], "the heap has the farthest block on top: don't search", 3),
     ),
     Piece(
         "13.4", "aged_key", play_aged_key,
@@ -125,6 +125,6 @@ def best_hits(order: Sequence[int]) -> int:
 EXERCISES = (
     call_hunt(
         "13.6", "careless_hits", "it trusts lfu", best_hits,
-        nonsense=lambda order: f"{len(order)} prompts are more than 30" if len(order) > 30 else None,
+        nonsense=lambda order: f"use at most 30 prompts, not {len(order)}" if len(order) > 30 else None,
     ),
 )  # fmt: skip

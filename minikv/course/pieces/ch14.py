@@ -61,7 +61,7 @@ def _setting(tiers: Any) -> str:
     """Say in words what is where."""
     blocks = ", ".join(f"{block.key} {block.note}" for block in tiers.in_host | tiers.on_device)
     free = f"{tiers.device.num_free} on the device, {tiers.host.num_free} in host memory"
-    return f"(blocks, the oldest in host memory first: {blocks or 'none'}; free pages: {free})"
+    return f"(blocks: {blocks or 'none'}, the oldest in host memory first; free pages: {free})"
 
 
 def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = ()) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _state(tiers: Any, blocks: Iterable[Any], found: Any, path: Sequence[Any] = 
     seen = {"free pages on the device": tiers.device.num_free, "free pages in host memory": tiers.host.num_free}
     for block in blocks:
         seen[f"block {block.key}"] = Words(f"{block.note or 'nowhere'}, device locks: {block.locks}")
-        seen[f"the host page of {block.key} has the bytes of"] = _bytes(tiers.bytes_in_host, block.host)
+        seen[f"bytes in the host page of {block.key}"] = _bytes(tiers.bytes_in_host, block.host)
     loads = sorted(_named(list(tiers.moves)))
     return {**seen, "loads under way": loads, "the caller's path": _named(path), RETURNED: found}
 
@@ -130,7 +130,7 @@ def _on_path(name: str) -> Play:
         yield Shown(caption, _state(tiers, blocks, new_result(world, found, _named(found)), path), tiers.root)
         tiers.arrive([*tiers.moves])
         on_device = {block.key: _bytes(tiers.bytes_on_device, block.device) for block in tiers.on_device}
-        yield Shown(f"{caption} and the loads", {"the bytes of the blocks on the device": on_device}, tiers.root)
+        yield Shown(f"{caption} and the loads", {"bytes of the blocks on the device": on_device}, tiers.root)
 
     return play
 
@@ -149,7 +149,7 @@ PIECES = (
         cases=[[("a", 0, 1, 0)]],
         strategy=_HELD,
         cost=Cost("steps for 1,000 blocks", [[(chr(number), 0, 1, 0) for number in range(300, 1300)]],
-                  "`in_host` has the oldest first: stop at the first that may go, and copy nothing", 9),
+                  "`in_host` has the oldest block first: stop at the first that may leave, and copy nothing", 9),
     ),
     Piece(
         "14.3", "copy_out", _on_path("copy_out"),
@@ -181,8 +181,8 @@ def blocks_to_load(loads: Sequence[float], computes: Sequence[float]) -> int:
 def _advice(right: CallsMade) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     if not any(call.result and call.result[1] for call, _ in right):
-        return "nothing was loaded: serve a prompt, then others until it has left the device, and then the prompt again"
-    return "the host pages of the load were not in anybody's way: let host memory be full when the load makes room"
+        return "nothing was loaded: serve a prompt, then others until it has left the device, then the prompt again"
+    return "host memory still had room during the load: let it be full when the load makes room"
 
 
 EXERCISES = (

@@ -123,7 +123,7 @@ def check(label: str, answer: Any = None) -> Any:
         return answer if isinstance(label, str) else label
     namespace, is_piece = namespace_of(answer), isinstance(task, Piece) and task.reference is None
     verdict = verdict_on(task, answer, namespace)
-    name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
+    name = "" if not is_piece and verdict.words.startswith(task.name) else f"{task.name}: "
     print(f"{sign(verdict.mark)} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
     if verdict.film is not None:
         display_film(verdict.film)
@@ -163,7 +163,7 @@ def _task(label: Any, answer: Any) -> Any:
     if meant or not isinstance(label, str):
         example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.3 split"
         said = f'a label that starts with a number: check("{example}", {example.split()[1]})'
-        print(f"{sign(WRONG)} the first argument is {said}")
+        print(f"{sign(WRONG)} the first argument must be {said}")
         return None
     try:
         return find_exercise(label)
@@ -258,7 +258,7 @@ def mine(way: str = "") -> None:
     On Google Colab `mine("download")` saves your `my_minikv.py` on your machine; `mine("upload")` brings it back.
 
     >>> mine()  # doctest: +ELLIPSIS
-    piece               whose
+    piece               version
     ...
     """
     if way:
@@ -267,7 +267,7 @@ def mine(way: str = "") -> None:
     kept = recalled()
     shown = [piece for piece in all_pieces() if piece.chapter in reached([*kept, *session.accepted])]
     wide = max((len(piece.name) for piece in shown), default=0)
-    print(f"{'piece':{wide + 4}} whose")
+    print(f"{'piece':{wide + 4}} version")
     for piece in shown:
         whose = "mine" if piece.id in session.accepted or piece.id in kept else "the package's"
         whose = "mine, but it no longer passes" if piece.id in session.aside - set(session.accepted) else whose

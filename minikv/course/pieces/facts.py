@@ -32,12 +32,12 @@ def _called(path: str) -> str:
     """Return what is at a path, as the subject of a sentence.
 
     >>> [_called(path) for path in (RETURNED, RETURNED + "[1]", "root.children[1]", "free pages")]
-    ['the result', '`[1]` of the result', '`root.children[1]`', 'this']
+    ['the result', '`[1]` of the result', '`root.children[1]`', 'this value']
     """
     if path.startswith(RETURNED):
         step = path.removeprefix(RETURNED)
         return f"`{step}` of the result" if step[:1] in ("[", ".") else f"the result{step}"
-    return f"`{path}`" if is_code(path) else "this"
+    return f"`{path}`" if is_code(path) else "this value"
 
 
 def _facts_of_state(found: Difference) -> dict[str, bool]:
@@ -45,19 +45,19 @@ def _facts_of_state(found: Difference) -> dict[str, bool]:
     if found.path.startswith(CALLERS.format("")):
         more = 0 if "[" in found.path else _count(mine) - _count(right)  # of the whole of it
         return {
-            "the caller may change what it passed in later: keep a copy": _is(mine, "the same "),
-            "your code takes items out of what the caller passed in, as `pop` does": more < 0,
-            "your code adds to what the caller passed in, as `+=` does": more > 0,
-            "that is the caller's, and must stay as it was": True,
+            "the caller may change its object later: keep a copy": _is(mine, "the same "),
+            "your code removes items from the caller's object, as `pop` does": more < 0,
+            "your code adds to the caller's object, as `+=` does": more > 0,
+            "it belongs to the caller and must not change": True,
         }
     is_state = before is not None and not found.path.startswith(RETURNED)
     is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))
     return {
-        f"{it} is shared: what one holder changes, the other has too":
+        f"{it} is shared, so a change in one place changes the other":
             _is(mine, "the same ") and not _is(right, "the same ") and _kind_of(mine) == _kind_of(right),
-        f"{it} must be an object that was there before, and not a new one":
+        f"{it} must be an object that was there before, not a new one":
             _is(mine, "a new ") and _is(right, "the old ", "what it was"),
-        f"the call leaves {it} as it was": is_there and same(mine, before),
+        f"the call must change {it}": is_there and same(mine, before),
         f"{it} must not change": _is(right, "what it was") or (is_there and right != [] and same(right, before)),
     }  # fmt: skip
 
@@ -80,16 +80,16 @@ def _facts_of_value(it: str, mine: Any, right: Any) -> dict[str, bool]:
     mine, right = [*map(repr, mine)], [*map(repr, right)]  # 1 and 1.0 are not the same
     given, wanted = Counter(mine), Counter(right)
     return {
-        f"{it} is empty, and must not be": not mine,
+        f"{it} must not be empty": not mine,
         f"{it} should be empty": not right,
         f"{it} has the right items, in the opposite order": mine == right[::-1],
         f"{it} has the right items, in another order": given == wanted,
         f"the last item of {it} is missing": mine == right[:-1],
-        f"{it} stops too early": mine == right[: len(mine)],
-        f"{it} begins too late": mine == right[-len(mine) :],
+        f"the last items of {it} are missing": mine == right[: len(mine)],
+        f"the first items of {it} are missing": mine == right[-len(mine) :],
         f"{it} has extra items at the end": mine[: len(right)] == right,
-        f"some items of {it} are missing, and none is wrong": given < wanted,
-        f"{it} has all that it should have, and more": given > wanted,
+        f"some items of {it} are missing, but the others are correct": given < wanted,
+        f"{it} has extra items": given > wanted,
     }
 
 
@@ -97,7 +97,7 @@ def about_depth(found: Difference) -> str | None:
     """A hint for an answer that calls itself for each node of a path, where that is all that is wrong with it."""
     if not is_deep(found.case) or not isinstance(found.error, RecursionError):
         return None
-    return f"use a loop: Python allows about 1,000 calls inside one another, and {DEEP:,} are needed here"
+    return f"use a loop: Python allows about 1,000 nested calls, and this case needs {DEEP:,}"
 
 
 def is_deep(case: Any) -> bool:
@@ -117,7 +117,7 @@ def about_form(found: Difference) -> str | None:
     if mine is None:
         return "print only shows a value; return gives it to the caller" if found.printed else None
     if isinstance(mine, float) and not isinstance(right, float) and mine == right:
-        return "return a whole number. `/` gives a float; `//` divides whole numbers"
+        return "return a whole number: `/` gives a float, and `//` gives a whole number"
     kinds = [_kind_of(value) for value in (mine, right)]
     return f"return {kinds[1]}, not {kinds[0]}" if kinds[0] != kinds[1] and right is not None else None
 

@@ -61,7 +61,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     >>> guess("3.7", 'is it "more" or "less"?', "equal")
     ◇ 3.7: 'equal' is not one of the answers to choose from: "more" or "less".
     >>> guess("3.7", "which pages? [., .]", 4)
-    ◇ 3.7: 2 values are asked for, [., .], and your guess has 1. It doesn't count: try again.
+    ◇ 3.7: the answer has 2 values, [., .], but your guess has 1. Try again.
     """
     name, asked = _name(label), str(question)
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
@@ -103,8 +103,8 @@ def _refused(question: str, value: Any, act: str) -> str:
     if isinstance(value, str) and offered and _chosen(value, offered) is None:
         return f"{short_repr(value)} is not one of the answers to choose from: {_listed(offered)}."
     if form and "..." not in form and (has := len(_meaning(value, []))) != (asked := form.count(",") + 1):
-        said = f"{asked} values are asked for, {form}, and your guess has {has}"
-        return f"{said}. It doesn't count: try again."
+        said = f"the answer has {asked} values, {form}, but your guess has {has}"
+        return f"{said}. Try again."
     return ""
 
 
@@ -170,7 +170,7 @@ def come_back(chapter: int) -> list[str]:
     if not found:
         return []
     lines = [_back(label, **miss) for label, miss in found[:MOST_BACK]]
-    more = f" {len(found) - MOST_BACK} more are in progress()." if len(found) > MOST_BACK else ""
+    more = f" progress() lists {len(found) - MOST_BACK} more." if len(found) > MOST_BACK else ""
     return [f"{_NO_GUESS} You missed these predictions earlier. What would you say now?{more}", *lines]
 
 
@@ -292,5 +292,5 @@ def progress(chapters: int | Iterable[int] | None = None) -> None:
     made, right = predictions()
     if made:
         again = f"; look again at {', '.join(missed())}" if missed() else ""
-        later = f", {', '.join(corrected())} only after a miss" if corrected() else ""
-        print(f"{right} of {made} predictions right{later}{again}")
+        later = f" ({', '.join(corrected())} on a later try)" if corrected() else ""
+        print(f"predictions correct: {right} of {made}{later}{again}")

@@ -110,7 +110,7 @@ class CallToFind:
             form = f"({', '.join(self.names)}{',' * (len(self.names) == 1)})"
             raise Malformed(f"got {given}, expected a tuple of the form {form}{forgot}")
         if why := attempt(lambda: self.nonsense and self.nonsense(*given.value)).value:
-            raise Malformed(f"{given} makes no sense: {why}")
+            raise Malformed(f"{given} is not valid: {why}")
         return given.value
 
     def __call__(self, world: World, case: Any) -> Frames:
@@ -176,7 +176,7 @@ class Calls:
         if ended.error is not None and (ended.error is not of_call or isinstance(of_call, TooLong)):
             raise Malformed(f"your function {ended.in_words}")
         if not same(seen, [again.look(shot.things) for shot in self(world, script)]):
-            raise Malformed(f"only calls to {', '.join(self.verbs)} count, but yours also changes something directly")
+            raise Malformed(f"only calls to {', '.join(self.verbs)} count; your code also changes something directly")
         return script
 
     def __call__(self, world: World, script: Script) -> Frames:
@@ -292,4 +292,4 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
         advice = told(hunt.advice, right) if not hunt.play.is_valid(right) else None
         return False, f"{caption} {Outcome(error=raised.error).in_words}. Hint: {stored or advice or FIX_FIRST}"
     hint = stored or told(hunt.advice, right) or hunt.hint
-    return False, f"on {caption} the careless version gives the same answer. Hint: {hint}"
+    return False, f"{hunt.name}: the careless version gives the same answer for {caption}. Hint: {hint}"

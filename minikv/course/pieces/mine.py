@@ -236,7 +236,7 @@ def _as_texts(kept: Mapping[str, str]) -> dict[str, dict[str, str]]:
             found[id] = definitions(text)
         except SyntaxError as error:
             line = line_in_file(id, error.lineno)
-            raise NotKeptError(f"line {line} of the file, in section {id}, is broken: {error.msg}") from None
+            raise NotKeptError(f"line {line} of the file, in section {id}, has a syntax error: {error.msg}") from None
     return found
 
 
@@ -257,7 +257,7 @@ def _fitted(newest: Piece, wanted: Mapping[str, dict[str, str]]) -> str:
     text = assembled(kept)
     for id, found in kept_sections(text).items():
         if found.rstrip() != kept[id].rstrip():
-            raise NotKeptError(f"a line of {id} starts with `# %%`, which marks a section. Write that line differently")
+            raise NotKeptError(f"a line of {id} starts with `# %%`, which marks a section. Change that line")
     try:
         _prove(newest, text, kept)
     except (Exception, TooLong) as error:

@@ -115,7 +115,7 @@ def hint_for_exercise(exercise: Piece, world: World, found: Difference) -> str |
     if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
         return mistake.wrong.hint
     if found.error and isinstance(found.right, Raised) and not is_own(found.error):
-        return f"ask for this case before it comes to that error, and raise {found.right}"
+        return f"check for this case before that error occurs, and raise {found.right}"
     if form := about_form(found):
         return form
     general = exercise.hints[0] if found.path.startswith(RETURNED) else None
@@ -140,7 +140,7 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     """A hint with what is so wherever an answer differs in this place, or what an error of Python's is often about.
 
     >>> about_difference(find_piece("3.3"), {}, Difference((), 0, "", "", None, None, error=KeyError(7)))
-    ' (perhaps): that key is not in the dictionary: ask with `in` before you look it up, or use `get`'
+    ' (perhaps): that key is not in the dictionary: check with `in` before you look it up, or use `get`'
     """
     if found.error is not None:
         return (hint := about_error(found.error)) and f" (perhaps): {hint}"
@@ -149,7 +149,7 @@ def about_difference(piece: Piece, world: World, found: Difference) -> str | Non
     wrong = [play.found for play in _plays(piece, world, {}, cases, ours)]
     before = takewhile(lambda case: case is not found.case, piece.cases)  # all of these passed
     if any(wrong[: sum(not is_deep(case) for case in before)]):
-        return ": a case that passed before fails now: something is left from one call to the next"
+        return ": a case that passed before fails now, so your code keeps state between calls"
     others = [facts_of(each) for each in wrong if each and each.path == found.path]
     facts = [fact for fact in facts_of(found) if all(fact in other for other in others)]
     return f": {facts[0]}" if facts else None
@@ -198,9 +198,9 @@ def _named(label: object) -> Piece | None:
         with contextlib.suppress(LookupError):
             print(f"{find_exercise(name).id} is an exercise. Its hint and solution are folded below it.")
             return None
-        said = f"there is no piece {name!r:.60}" if name else "no piece is named"
-        print(f'{sign(WRONG)} {said}. Give its number, as in hint("3.3"); progress() lists them.')
+        said = f"there is no piece {name!r:.60}." if name else "which piece?"
+        print(f'{sign(WRONG)} {said} Give its number, as in hint("3.3"); progress() lists them.')
     else:
         ids = " or ".join(piece.id for piece in pieces)
-        print(f"{sign(WRONG)} {name} is a piece in several chapters. Ask for {ids}.")
+        print(f"{sign(WRONG)} {name} is a piece in several chapters. Use {ids}.")
     return None

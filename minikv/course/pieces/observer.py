@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.testing.attempt import type_of
+from minikv.testing.attempt import short_repr, type_of
 from minikv.tokens import PackedTokens
 
 MOST_STEPS, MOST_KEYS = 21, 12  # of a path, before it begins again at an object; of a dictionary in words
@@ -107,7 +107,7 @@ class Observer:
         if first != path and id(value) in self.known:
             return self._name(path, value, first), ()
         if isinstance(value, _SHARED) and first != path:
-            return Words(f"the same {_kind(value)} as {first}"), ()
+            return Words(f"the same {_kind(value)} as {first}, {short_repr(value)}"), ()
         if (said := _whole(value)) is not None:
             return said, ()
         if (about := _about_data(value)) is not None:

@@ -109,7 +109,7 @@ class Piece:
         section = section_of(self.id)
         line = section.line + section.text[: section.text.index(f"def {self.name}(")].count("\n")
         there = _real_engines().get(self.id)
-        real = f"In {there[0]}: {there[1]}" if there else "No line of a real engine is known to do the same."
+        real = f"In {there[0]}: {there[1]}" if there else "We know of no equivalent in a real engine."
         return f"The package's version: minikv/engine/{Path(section.file).name}, line {line}. {real}"
 
 

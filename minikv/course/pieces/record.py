@@ -73,11 +73,11 @@ def require_numbering(said: object, name: str) -> None:
 
     >>> require_numbering(1, "the file")
     Traceback (most recent call last):
-    minikv.course.pieces.record.NotOursError: the file has numbering 1 of the pieces; this version of minikv has 2
+    minikv.course.pieces.record.NotOursError: the file uses piece numbering 1, but this version of minikv uses 2
     """
     if said != NUMBERING:
-        ours = f"of the pieces; this version of minikv has {NUMBERING}"
-        raise NotOursError(f"{name} has numbering {bounded(said)} {ours}")
+        ours = f"but this version of minikv uses {NUMBERING}"
+        raise NotOursError(f"{name} uses piece numbering {bounded(said)}, {ours}")
 
 
 def set_old_aside(numbering_of_pieces: Callable[[str], object]) -> None:
@@ -92,7 +92,7 @@ def set_old_aside(numbering_of_pieces: Callable[[str], object]) -> None:
             if path is not None and numbering_of(path.read_text("utf-8-sig")) not in (None, NUMBERING):
                 with locked(destination(path)):
                     now = set_aside(path).name
-                print(f"  {path.name} is of an older course, whose pieces had other numbers. Its name is {now} now.")
+                print(f"  {path.name} is from an older course with other piece numbers. It was renamed to {now}.")
 
 
 def numbering_of_marks(text: str) -> object:
@@ -137,7 +137,7 @@ def standing(chapters: int | Iterable[int] | None = None) -> dict[int, dict[str,
     elif isinstance(chapters, int):
         chapters = [chapters]
     elif not isinstance(chapters, Iterable):
-        raise TypeError(f"chapters must be a number or several, not {bounded(chapters)}")
+        raise TypeError(f"chapters must be a number or several numbers, not {bounded(chapters)}")
     ids = {chapter: [each.id for each in (*pieces_of(chapter), *exercises_of(chapter))] for chapter in chapters}
     marks = {id: mark for id, mark in marks.items() if mark in _SIGNS}
     return {chapter: {id: marks.get(id, NOT_ATTEMPTED) for id in found} for chapter, found in ids.items()}
@@ -239,7 +239,7 @@ def _recalled(aloud: bool, record: Path | None = None) -> dict[str, Any]:
         return _entries(record) if record else {}
     except (OSError, ValueError) as error:
         if aloud:
-            print(f"{sign(WRONG)} your record of marks can't be read: {error}")
+            print(f"{sign(WRONG)} your progress can't be read: {error}")
         return {}
 
 
@@ -266,7 +266,7 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
                 marks = dict(sorted({**entries, "numbering": NUMBERING, exercise: kept}.items()))
                 replace(record, json.dumps(marks, ensure_ascii=False, indent=1) + "\n")
     except (OSError, ValueError) as error:
-        print(f"  This mark was not saved: {error}")
+        print(f"  This result was not saved: {error}")
 
 
 def _marks(entries: dict[str, Any]) -> dict[str, str]:
@@ -282,7 +282,7 @@ def _entries(record: Path) -> dict[str, Any]:
     """All that the record holds, what a newer version wrote as well; `ValueError` where it is something else."""
     entries = read_object(record)
     if entries and not _marks(entries) and not _missed(entries) and "numbering" not in entries:
-        raise NotOursError(f"{str(record)!r} is not a record of marks: it holds other things")
+        raise NotOursError(f"{str(record)!r} is not a record of progress: it holds other data")
     if entries:
         require_numbering(entries.get("numbering", 1), repr(str(record)))
     return entries
@@ -293,7 +293,7 @@ def _entries_or_new(record: Path) -> dict[str, Any]:
         return _entries(record)
     except ValueError as error:
         if os.environ.get("MINIKV_PROGRESS"):
-            raise ValueError(f"{error} (MINIKV_PROGRESS names it: name another file, or remove this one)") from None
+            raise ValueError(f"{error} (MINIKV_PROGRESS names it: name another file, or delete this one)") from None
         if isinstance(error, NotOursError):
             raise
         print(f"  {error}. It was renamed to {str(set_aside(record))!r}, and a new record was started.")

@@ -121,7 +121,7 @@ def same_answers(yours: Sequence[Any], ours: Sequence[Any], workloads: int) -> i
         new, slots = chance.randint(1, 6), chance.randint(17, 40)
         sides = [_generated(parts, prompts, new, slots) for parts in (yours, ours)]
         tokens = [[turn.tokens for turn in side] for side in sides]
-        assert tokens[0] == tokens[1], f"workload {number}, {prompts}: yours gives {tokens[0]}, ours {tokens[1]}"
+        assert tokens[0] == tokens[1], f"workload {number}, {prompts}: yours gives {tokens[0]}, not {tokens[1]}"
         preempted += sum(turn.preemptions > 0 for turn in sides[0])
     return preempted
 

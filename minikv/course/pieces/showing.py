@@ -25,7 +25,7 @@ from minikv.testing.attempt import short_repr
 _MOST = 20  # cells of a bar, however many tokens an answer gives
 _MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
-CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
+CANNOT_BE_DRAWN, ENDED = "can't be drawn:\nsee the message above", "ended in an error"  # in place of a picture
 
 
 class Code:
@@ -243,7 +243,7 @@ def answered_rows(piece: str, *turns: tuple[str, str]) -> Picture:
     ours: Any = find_piece(piece)
     rows = []
     for (prompt, answer), shown in zip(turns, ours.play(reference_world(ours), turns)):
-        calls = shown.things["what the model computes"]
+        calls = shown.things["tokens in each model call"]
         regions = [("", len(prompt) - len(calls[0]), "matched", "looked up")]
         for number, call in enumerate(calls, start=1):
             regions.append(("", len(call), "computed", f"call {number}: {call}"))

@@ -12,35 +12,35 @@ from minikv.engine import Section, sections
 
 # What an error of Python's is often about, by a pattern in it.
 ABOUT_ERRORS = {
-    "NoneType": "something is None here, such as what is above the root, what was not found, or what `append` and "
-    "`sort` return: check for that first",
-    "object is not iterable|has no len|list .not .int|'int' object is not subs": "a single value stands where a list "
-    "is expected; `[x]` is a list with one item",
-    "unhashable type: 'list'|[(]list[)]: a page": "a list stands where a single value is expected; `extend` puts in "
-    "its items",
-    "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: take it apart, as "
+    "NoneType": "something is None here, such as the root's parent, a missing entry, or the result of `append` or "
+    "`sort`: check for that first",
+    "object is not iterable|has no len|list .not .int|'int' object is not subs": "a list is expected here, not a "
+    "single value; `[x]` is a list with one item",
+    "unhashable type: 'list'|[(]list[)]: a page": "a single value is expected here, not a list; `extend` adds the "
+    "items of a list",
+    "'tuple' object has no attribute": "a function that returns two values returns them as a tuple: unpack it, as "
     "in `node, length = walk(root, tokens)`",
     "'(int|str|bytes)' object has no attribute": "a loop over a dictionary gives keys; `.values()` gives the values",
     "'dict' object has no attribute '(append|insert|remove)": "that is a dictionary, not a list: `held[key] = value` "
-    "puts an entry in, and `del held[key]` takes one out",
-    "'dict' object has no attribute": "that is a plain dictionary, which has no attributes: is a node expected there?",
-    "'float' object cannot|must be integers": "`/` gives a float, even of whole numbers: `//` gives a whole number",
-    "is not in list": "`index` and `remove` find only what is in the list: ask with `in` first",
-    "ndarray' object has no attribute": "an array lacks some methods that lists have: `list(...)` makes a list of it",
-    "truth value of an array": "an array as a whole is neither true nor false: ask for its `len`, or for one item",
+    "adds an entry, and `del held[key]` removes one",
+    "'dict' object has no attribute": "that is a plain dictionary, which has no such attribute: did you mean a node?",
+    "'float' object cannot|must be integers": "`/` gives a float, even for whole numbers: `//` gives a whole number",
+    "is not in list": "`index` and `remove` need an item that is in the list: check with `in` first",
+    "ndarray' object has no attribute": "an array lacks some methods that lists have: `list(...)` turns it into a list",
+    "truth value of an array": "an array as a whole is neither true nor false: test its `len`, or one item",
     "^UnboundLocalError": "in this case the name has no value yet: give it one before the loop or the `if`, and don't "
     "assign to the name of a function that you call",
-    "^RecursionError": "your function calls itself again and again, by its own name or through a method that does",
-    "(max|min)[(][)].* empty": "nothing is there to choose from: ask first whether there is anything",
-    "^KeyError": "that key is not in the dictionary: ask with `in` before you look it up, or use `get`",
-    "^IndexError.*(pop from|[(]index out of)": "nothing is left to take out: check for that first",
-    "math domain error": "there is no logarithm of 0, or of less: see what is inside it in this case",
-    "^IndexError": "the index is past the end of the list: see from where it counts, and where the list ends",
-    "(changed size|mutated) during iteration": "loop over a copy, `list(...)`, of what you change",
-    "object is not callable": "that is a value and not a function: leave out the parentheses after its name",
-    "positional argument|unexpected keyword": "see in the chapter which arguments that call takes, and in which order",
-    "[(](None|Request[(].*) does not run here": "the manager takes `request.sequence`, before you set that to None",
-    "has no attribute": "the name is another one, or it belongs to another object: see in the chapter which has it",
+    "^RecursionError": "your function calls itself again and again, directly or through a method that calls it",
+    "(max|min)[(][)].* empty": "there is nothing to choose from: check first whether there are any items",
+    "^KeyError": "that key is not in the dictionary: check with `in` before you look it up, or use `get`",
+    "^IndexError.*(pop from|[(]index out of)": "nothing is left to remove: check for that first",
+    "math domain error": "only positive numbers have a logarithm: look at its argument in this case",
+    "^IndexError": "the index is past the end of the list: check where it starts, and where the list ends",
+    "(changed size|mutated) during iteration": "the loop changes what it reads: loop over a copy, `list(...)`",
+    "object is not callable": "that is a value, not a function: leave out the parentheses after its name",
+    "positional argument|unexpected keyword": "look up in the chapter which arguments that call takes, in which order",
+    "[(](None|Request[(].*) does not run here": "pass `request.sequence` to the manager before you set it to None",
+    "has no attribute": "this object has no such attribute: look up its exact name in the chapter, and whose it is",
 }
 
 

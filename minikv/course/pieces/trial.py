@@ -117,8 +117,8 @@ class Difference:
             return f"after {self.caption}, {owner}" + (f"`{path}` is {mine}" if is_code(path) else f"{path}: {mine}")
         said = f"raises {mine}" if isinstance(self.mine, Raised) else f"returns {mine}"
         if self.mine is None and (self.forgot or isinstance(self.right, Raised)):
-            said = "raises nothing" if isinstance(self.right, Raised) else f"returns nothing ({self.forgot})"
-        return f"{self.caption} {said}; expected: {'a new one' if mine.startswith('the same ') else right}"
+            said = "raises no error" if isinstance(self.right, Raised) else f"returns nothing ({self.forgot})"
+        return f"{self.caption} {said}; expected: {'a new one, ' * mine.startswith('the same ')}{right}"
 
 
 class Verdict(NamedTuple):
