@@ -184,7 +184,7 @@ RIGHT = find_piece("3.3").solution
 @pytest.mark.parametrize(
     ("id", "text", "words", "hint"),
     [
-        ("3.1", BEFORE, "delete the line `raise NotImplementedError`; ", "none of the stored mistakes; "),
+        ("3.1", BEFORE, "delete the line `raise NotImplementedError`; ", "matches no stored mistake; "),
         ("3.3", RIGHT, "", classroom.ALONE),
         ("3.3", "def split(node, at):\n    return nobody", "split(", ""),
     ],
@@ -203,7 +203,7 @@ def test_unknown_mistakes_are_all_shown(judged_here, tmp_path):
     for name, text in {"anna": teachers.BY_HAND, "bela": teachers.BY_HAND.replace("len(a)", "a and len(b)")}.items():
         (tmp_path / f"{name}.py").write_text(assembled({"3.1": text}), "utf-8")
     report = str(judge_class(tmp_path))
-    assert "2 × 3.1 common: none of the stored mistakes" in report
+    assert "2 × 3.1 common: matches no stored mistake" in report
     assert "\n    anna: common(" in report
     assert "\n    bela: common(" in report
 
@@ -224,8 +224,8 @@ def test_a_piece_that_does_not_end_is_one_mistake(one, monkeypatch):
         ("def common(a, b):\n    return 0\n", ""),
         ("def common(a, b, c):\n    return 0\n", ""),
         ("def common(a, b):\n    raise NotImplementedError\n", None),
-        ("comm = 7\n", "none of the stored mistakes; the first hint is: "),
-        ("common = 7\n", "none of the stored mistakes; the first hint is: "),
+        ("comm = 7\n", "matches no stored mistake; the first hint is: "),
+        ("common = 7\n", "matches no stored mistake; the first hint is: "),
     ],
 )  # fmt: skip
 def test_a_wrong_piece_has_the_hint_that_check_gives_or_the_first_one(one, own, hint):
@@ -261,7 +261,7 @@ def test_what_a_file_writes_into_the_pipe_cannot_stop_the_report(monkeypatch, tm
     monkeypatch.setattr(classroom, "messages_apart", lambda *_, **__: forged)
     (tmp_path / "anna.py").write_text("")
     (student,) = judge_class(tmp_path).students
-    assert student == ("anna", {}, "the process wrote what is not a verdict while {} was judged", ())
+    assert student == ("anna", {}, "the process sent no verdict while {} was judged", ())
 
 
 # -- the same as printed ----------------------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ def test_every_goal_is_in_the_guide_and_can_be_reached_as_it_says():
         for verb, what in steps:
             room.controls["tokens" if isinstance(what, int) else "prompt"].value = what
             room.controls[verb].click()
-        assert "done, in" in room.text.splitlines()[0], goal
+        assert "reached, your steps" in room.text.splitlines()[0], goal
 
 
 def test_what_the_guide_names_is_there():

@@ -249,7 +249,7 @@ def test_strips_are_as_wide_as_they_have_tokens_and_leave_out_what_has_none():
     assert picture.text.splitlines() == [
         "row  from 0[the cache's <]l  shared 3[own]m  end 5",
         "     -.                      end",
-        "l locked  # computed  . to compute  m matched",
+        "l locked  . to compute  m matched",
     ]
     assert words_in(picture.svg)[:7] == ["row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"]
     assert [wide for wide in (119, 79, 39) if f'width="{wide}" height="40"/>' not in picture.svg] == []
@@ -386,11 +386,11 @@ def test_a_player_has_all_frames_on_one_canvas_and_the_captions_so_far_as_text()
     player = play([("first", small), ("then", large)])
     assert len({svg_size(frame) for frame in frames_of(player.reel)}) == 1
     assert repr(player) == f"Player with 2 steps\n1. first\n\n{small.text}"
-    assert player.still.alt == f"1. first (the first of 2 steps)\n{small.text}"
+    assert player.still.alt == f"1. first (step 1 of 2)\n{small.text}"
     at_the_end = play([("first", small), ("then", large)], at=-1)
     assert at_the_end.index == 1
     assert repr(at_the_end) == f"Player with 2 steps\n1. first\n2. then\n\n{large.text}"
-    assert at_the_end.still.alt == f"2. then (of 2 steps)\n{large.text}"
+    assert at_the_end.still.alt == f"2. then (step 2 of 2)\n{large.text}"
     data, _ = player._repr_mimebundle_()
     assert data["text/plain"] == repr(player)
     assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)
@@ -521,7 +521,7 @@ def test_a_manager_is_drawn_with_all_that_it_keeps():
         "requests: 1 running, 0 waiting",
         "r2 runs  mm##",
         "# computed  m matched",
-        "free slots 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
+        "free slots: 3 · in hand: 2 · cached: 1 (evictable) · locked: 2 (protected)",
     ]
     assert draw(manager.cache, manager.pool).text.splitlines()[:2] == picture.text.splitlines()[:2]
     with pytest.raises(TypeError, match="matched= marks one tree, pool, table or store"):

@@ -142,7 +142,7 @@ def test_pictures_and_films_say_in_words_what_they_would_show():
     assert done.stdout.splitlines() == [
         "root",
         "└─ [1 2 3] · slots 0-2",
-        "free slots 1 · in hand 0 · cached 3 (evictable) · locked 0 (protected)",
+        "free slots: 1 · in hand: 0 · cached: 3 (evictable) · locked: 0 (protected)",
         "slot 0: taken by step 1 (alloc 3) · cached by step 2 in node 1 (insert [1 2 3])",
         "a player needs anywidget: pip install 'minikv[course]'",
     ]

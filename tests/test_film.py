@@ -70,7 +70,7 @@ def test_a_call_that_changes_nothing_is_no_frame():
         pool.free(cache.evict(0))
         pool.alloc(0)
         cache.evict(1)
-    assert words(film) == ["start", "match [1 2]: none of it is cached", "evict 1: nothing can leave the cache"]
+    assert words(film) == ["start", "match [1 2]: none of it is cached", "evict 1: nothing can be evicted"]
 
 
 def test_what_was_written_into_a_row_is_marked():
@@ -148,7 +148,7 @@ def test_a_managers_steps_belong_to_its_own_operation():
         ("start [1 2]", ("match [1 2]: none of it is cached", "alloc 2: slots 0-1")),
         ("finish [1 2]", ("insert [1 2]: 2 tokens are new",)),
         ("start [1 2 3]", ("match [1 2 3]: 2 of 3 tokens are cached", "alloc 1: slot 2")),
-        ("drop 1", ("evict 1: 2 tokens left the cache, slots 0-1", "free slots 0-1: 7 of 8 are free now")),
+        ("drop 1", ("evict 1: 2 tokens are evicted (slots 0-1)", "free slots 0-1: 7 slots are free now")),
         ("start [0 1 2 3 … 6 7 8 9 (10 in all)]", ("match [0 1 2 3 … 6 7 8 9 (10 in all)]: none of it is cached",
          "alloc 10 raised OutOfPages: 10 pages needed, but only 7 free")),
     ]  # fmt: skip
@@ -206,7 +206,7 @@ def test_a_sequence_is_followed_by_whatever_changes_it():
         "sequences: 1 of 1 rows open",
         "row 0  0n  1n",
         "h in hand  n new",
-        "free slots 2 · in hand 2",
+        "free slots: 2 · in hand: 2",
     ]
 
 
@@ -294,7 +294,7 @@ def test_reset_and_a_namespace_that_goes_leave_ghosts():
         cache.evict(1)
         cache.insert([7], [2])
         cache.reset()
-    assert [line for line in film.at(2).text.splitlines() if "evicted" in line][1:] == [
+    assert [line for line in film.at(2).text.splitlines() if line.endswith("evicted")] == [
         "root of 'b' · evicted",
         "└─ [1] · n3 · slot 1 · evicted",
     ]
@@ -444,7 +444,7 @@ def test_a_learners_own_tree_is_filmed():
         "insert [1 2 3]",
         "match [1 2 5]: 2 of 3 tokens are cached",
         "insert [4]",
-        "evict 1: 1 token left the cache, slot 1",
+        "evict 1: 1 token is evicted (slot 1)",
     ]
     assert marks(film.at(2)) == {"[1 2]": ["matched", "split"], "[3]": ["split"]}
     assert marks(film.at(4)) == {"[4]": ["evicted"]}
@@ -498,7 +498,7 @@ def test_a_learners_evict_may_count_and_alloc_may_give_nothing():
     with record(mine, pool) as film:
         mine.evict(3)
         pool.alloc(1)
-    assert words(film)[1:] == ["evict 3: 3 tokens left the cache", "alloc 1: nothing"]
+    assert words(film)[1:] == ["evict 3: 3 tokens are evicted", "alloc 1: nothing"]
 
 
 def test_a_cache_that_is_no_tree_cannot_be_drawn_and_says_so():
@@ -722,9 +722,9 @@ def test_of_any_pool_a_caption_says_how_much_is_free():
         pool.take(2)
         pool.free([1, 2])
     assert words(film)[1:] == [
-        "take slot 1: 2 of 3 are free now",
-        "take slot 2: 1 of 3 are free now",
-        "free slots 1-2: 3 of 3 are free now",
+        "take slot 1: 2 slots are free now",
+        "take slot 2: 1 slot is free now",
+        "free slots 1-2: 3 slots are free now",
     ]
 
 
@@ -736,12 +736,12 @@ def test_a_pool_says_its_unit_and_all_else_is_in_slots(size, unit):
         pool.free(cache.evict(2 * size))
     said = film.at(2).text
     assert f"FreeListPool: 2 of 4 {unit} free" in said
-    assert f"free slots {2 * size} · in hand 0" in said
+    assert f"free slots: {2 * size} · in hand: 0" in said
     assert f"slots 0-{2 * size - 1}" in said
     assert ("PageTable (slots): 0 of 1 rows open" in said) == (size > 1)
     assert words(film)[3:] == [
-        f"evict {2 * size}: {2 * size} tokens left the cache, {unit} 0-1",
-        f"free {unit} 0-1: 4 of 4 are free now",
+        f"evict {2 * size}: {2 * size} tokens are evicted ({unit} 0-1)",
+        f"free {unit} 0-1: 4 {unit} are free now",
     ]
 
 
@@ -749,7 +749,7 @@ def test_a_large_pool_is_shown_in_part():
     with record(FreeListPool(2000)) as film:
         pass
     assert "FreeListPool: 2000 of 2000 slots free (the first 512 shown)" in film.at(0).text
-    assert film.at(0).text.splitlines()[-1] == "free slots 2000 · in hand 0"
+    assert film.at(0).text.splitlines()[-1] == "free slots: 2000 · in hand: 0"
     assert (
         frames_of(film.player().reel)[0].count("data-part") == 1025
     )  # the heading, and of each cell a box and a number

@@ -49,10 +49,10 @@ def test_a_frame_is_a_step_and_says_what_was_computed_of_whom():
         "submit [1 2 3 4 5]: r1 waits",
         "submit [1 2 3 9 9 9]: r2 waits",
         "submit [7]: r3 waits",
-        "step: prompts are read, no token yet",
-        "step: a token for r1 r2",
-        "step: a token for r1 r2; r2 has ended",
-        "step: a token for r1 r3; r1 has ended; r3 has ended",  # and then one in which nothing is left to do
+        "step: prompts are read; no token yet",
+        "step: a token for r1, r2",
+        "step: a token for r1, r2; r2 has ended",
+        "step: a token for r1, r3; r1 has ended; r3 has ended",  # and then one in which nothing is left to do
     ]
     assert [bars(frame) for frame in film][3:8] == [
         ["r1 waits  .....", "r2 waits  ......", "r3 waits  ."],
@@ -92,7 +92,7 @@ def test_a_managers_sequences_are_shown_with_what_is_computed():
         manager.advance(first, 2)
         manager.extend(first, [4])
     assert [frame.words for frame in film][1:] == [
-        "start [1 2 3]: r1, none of it is cached; 3 slots are taken",
+        "start [1 2 3]: r1 begins; none of it is cached; 3 slots are taken",
         "advance r1 by 2: 2 of 3 tokens are computed",
         "extend r1 by [4]: 1 slot is taken",
     ]
@@ -140,7 +140,7 @@ def test_many_requests_and_long_ones_are_cut_and_it_is_said():
     assert long.text.splitlines() == [
         "requests: 1 running, 0 waiting",
         f"r1 reads  {17 * 'm'}{17 * 'n'}{6 * '.'}",
-        ". to compute  n new  m matched  (a letter is 3 tokens)",
+        ". to compute  n new  m matched  (each letter is 3 tokens)",
     ]
     assert MOST_LETTERS >= 17 + 17 + 6
 

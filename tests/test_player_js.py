@@ -228,7 +228,7 @@ def test_a_click_on_a_node_tells_its_story_as_of_this_step(tab):
         "locked by step 3 (lock a prefix of 4 tokens)",
     ]
     page.keyboard.press("ArrowRight")
-    assert events.last.text_content() == "split at step 4 (match [1 2 9]), its beginning is now n2"
+    assert events.last.text_content() == "split at step 4 (match [1 2 9]), and its beginning is now n2"
     assert page.locator(".minikv-tree .minikv-ring").count() == 1
     assert page.locator(".minikv-pool .minikv-ring").count() == 2  # the slots that it has left
     events.first.locator("button").click()
@@ -864,10 +864,10 @@ def test_what_an_operation_called_is_in_a_fold(widget):
     assert said == list(film.at(1).inner_words)
     inside.locator("summary").click()
     assert serious_findings(tab.page, "#one .minikv-inside") == []
-    assert inside.locator("summary").text_content() == f"what it called: {len(film.at(1).inner_words)}"
+    assert inside.locator("summary").text_content() == f"calls inside: {len(film.at(1).inner_words)}"
     assert tab.page.locator("#one .minikv-notes").text_content() == ""
     tab.page.locator("#one [data-testid=next]").click()
-    assert inside.locator("summary").text_content() == "it called nothing"
+    assert inside.locator("summary").text_content() == "no calls inside"
 
 
 # -- another reel ---------------------------------------------------------------------------------------------------

@@ -116,16 +116,16 @@ def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
     history = History(Settings(capacity=4))
     history.do(*steps_in("insert 1 2 3, insert 1 2 8 9, match 1 2 8 9"))
     assert words(history)[1:] == [
-        "insert [1 2 8 9]: 2 of 4 tokens are cached; 1 token left the cache, slot 2; "
-        "2 tokens are new, 2 were there already",
-        "match [1 2 8 9]: all 4 tokens are cached",
+        "insert [1 2 8 9]: 2 of 4 tokens are cached; 1 token is evicted (slot 2); "
+        "2 tokens are new, 2 were already cached",
+        "match [1 2 8 9]: 4 of 4 tokens are cached",
     ]
 
 
 def test_the_unaligned_tail_needs_a_page_and_gives_it_back():
     live = LiveCache(Settings(page_size=4, capacity=3))
     live.do(Step("insert", "1 2 3 4 5 6 7 8 9 10"))
-    assert live.film.at(-1).words.endswith(": none of it is cached; 8 tokens are new, the last 2 fill no page")
+    assert live.film.at(-1).words.endswith(": none of it is cached; 8 tokens are new, 2 tokens are in no whole page")
     assert live.manager.pool.num_free == 1
     with pytest.raises(OutOfPages, match="3 pages needed, but only 2 free"):
         LiveCache(Settings(page_size=4, capacity=2)).do(Step("insert", "1 2 3 4 5 6 7 8 9 10"))
@@ -136,20 +136,20 @@ def test_the_words_of_a_step_are_what_it_called_whatever_is_typed():
     history.do(Step("insert", "a: b"), Step("start", "a: b"), Step("lock", "a: b"), Step("unlock", "1 'a: b'"))
     assert words(history) == [
         "insert 'a: b': none of it is cached; 4 tokens are new",
-        "start 'a: b': all 4 tokens are cached",
-        "lock 'a: b': all 4 tokens are cached; 4 tokens are protected from eviction now, 0 evictable",
-        "unlock 1 'a: b': 4 tokens are protected from eviction now, 0 evictable",
+        "start 'a: b': 4 of 4 tokens are cached",
+        "lock 'a: b': 4 of 4 tokens are cached; 4 tokens are now protected from eviction, 0 evictable",
+        "unlock 1 'a: b': 4 tokens are now protected from eviction, 0 evictable",
     ]
 
 
 def test_reset_waits_for_the_locks():
     history = History()
     history.do(*steps_in("insert 1 2, lock 1 2"))
-    with pytest.raises(LockError, match=r"cannot reset while held: 1 \[1 2\]"):
+    with pytest.raises(LockError, match=r"cannot reset while these are held: 1 \[1 2\]"):
         history.do(Step("reset"))
     history.do(Step("unlock", "1 [1 2]"), Step("reset"))
     assert history.live.cache.total_size == 0
-    assert words(history) == ["reset"]
+    assert words(history) == ["reset: 0 tokens cached"]
     history.undo()
     assert history.live.cache.total_size == 2
 
@@ -171,7 +171,8 @@ def test_other_settings_replay_the_same_steps():
     history.do(*SCENES["pages of 4"].steps)
     assert words(history)[-1] == "match [1 2 3 4 5 6 0]: 4 of 7 tokens are cached"
     history.do(Step("set", "page_size 2"))
-    assert words(history)[-2:] == ["match [1 2 3 4 5 6 0]: 6 of 7 tokens are cached", "set page_size 2"]
+    match = "match [1 2 3 4 5 6 0]: 6 of 7 tokens are cached"
+    assert words(history)[-2:] == [match, "set page_size 2: 10 tokens cached"]
     history.undo()
     assert history.live.settings.page_size == 4
 
@@ -189,7 +190,8 @@ def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
 def test_after_a_reset_what_came_before_does_not_bind():
     history = History()
     history.do(Step("insert", "1 2 3"), Step("reset"), *steps_in("set capacity 2, insert 5"))
-    assert words(history) == ["reset", "set capacity 2", "insert [5]: none of it is cached; 1 token is new"]
+    new = "insert [5]: none of it is cached; 1 token is new"
+    assert words(history) == ["reset: 0 tokens cached", "set capacity 2: 0 tokens cached", new]
     assert history.live.settings.capacity == history.live.manager.pool.size == 2
 
 
@@ -263,7 +265,7 @@ BAD_SETTINGS = {
     "index is 'btree': expected one of radix": {"index": "btree"},
     "host_pages is -1: a playground draws 0 to 256": {"host_pages": -1},
     "host_pages is 257: a playground draws 0 to 256": {"host_pages": SIZES["host_pages"][1] + 1},
-    "host_pages is 3: index 'trie' has no host memory": {"index": "trie", "host_pages": 3},
+    "host_pages is 3: 'trie' has no host memory": {"index": "trie", "host_pages": 3},
     "policy is 'fifo': index 'hash' has one order of eviction, its own": {"index": "hash", "policy": "fifo"},
     "evict_by is 'page': index 'trie' has one order of eviction, its own": {"index": "trie", "evict_by": "page"},
 }
@@ -334,13 +336,13 @@ def test_buttons_do_what_they_say():
     assert press(room, "match", "1 2 9") == "match [1 2 9]: 2 of 3 tokens are cached"
     assert (
         press(room, "lock")
-        == "lock [1 2 9]: 2 of 3 tokens are cached; 2 tokens are protected from eviction now, 1 evictable"
+        == "lock [1 2 9]: 2 of 3 tokens are cached; 2 tokens are now protected from eviction, 1 evictable"
     )
     assert room.controls["held"].options == ("1 [1 2 9]",)
-    assert press(room, "evict", tokens=3) == "evict 3: 1 token left the cache, slot 2; no more can leave"
-    assert press(room, "unlock") == "unlock 1 [1 2 9]: 0 tokens are protected from eviction now, 2 evictable"
+    assert press(room, "evict", tokens=3) == "evict 3: 1 token is evicted (slot 2); nothing else can be"
+    assert press(room, "unlock") == "unlock 1 [1 2 9]: 0 tokens are now protected from eviction, 2 evictable"
     assert press(room, "insert", "1 2", namespace="B").startswith("insert [1 2] in 'B': none of it is cached; 2")
-    assert press(room, "reset") == "reset"
+    assert press(room, "reset") == "reset: 0 tokens cached"
     assert press(room, "undo") == "undo: reset"
     assert room.history.live.cache.total_size == 4
     assert press(room, "redo") == "redo: reset"
@@ -429,7 +431,7 @@ def test_every_refusal_is_said_in_the_box():
     press(room, "insert", "1")
     press(room, "lock")
     press(room, "reset")
-    refused(room, "cannot reset while held: 1 [1]")
+    refused(room, "cannot reset while these are held: 1 [1]")
 
 
 def test_bad_settings_are_said_and_the_field_goes_back():
@@ -452,7 +454,7 @@ def test_settings_are_chosen_undone_and_follow_the_scene():
     controls = room.controls
     assert controls["page_size"].value == 4
     controls["page_size"].value = 2
-    assert room.said == "set page_size 2"
+    assert room.said == "set page_size 2: 10 tokens cached"
     assert "match [1 2 3 4 5 6 0]: 6 of 7 tokens are cached" in room.text
     controls["evict_by"].value = "page"
     assert room.history.live.cache.evict_by == "page"
@@ -470,9 +472,9 @@ def test_the_same_steps_are_replayed_in_another_design(index):
     assert (live.cache.protected_size, live.cache.evictable_size) == (6, 1)
     assert f"index='{index}'" in room.text.splitlines()[0]
     press(room, "insert", "1 2 3 4 5 6 7")
-    assert "6 of 7 tokens are cached; 1 token is new, 6 were there already" in room.said
+    assert "6 of 7 tokens are cached; 1 token is new, 6 were already cached" in room.said
     press(room, "evict")
-    assert "1 token left the " in room.said
+    assert "1 token is evicted" in room.said
 
 
 def test_another_design_has_no_policy_to_choose():
@@ -605,7 +607,7 @@ def test_a_locked_slot_that_was_matched_shows_both():
     assert [(cell.state, cell.event) for cell in room.history.live.film.at(-1).pools[0].boxes[:2]] == [
         ("locked", "matched")
     ] * 2
-    assert "locked 2 (protected)" in room.text
+    assert "locked: 2 (protected)" in room.text
 
 
 def test_its_film_has_a_frame_for_each_step_and_can_be_played():
@@ -627,13 +629,13 @@ def test_requests_run_publish_and_end():
     assert press(room, "start", "1 2 9") == "start [1 2 9]: 2 of 3 tokens are cached"
     assert held.options == ("r1 [1 2 3]", "r2 [1 2 9]")
     press(room, "reset")
-    refused(room, "cannot reset while held: r1 [1 2 3], r2 [1 2 9]")
+    refused(room, "cannot reset while these are held: r1 [1 2 3], r2 [1 2 9]")
     held.value = "r2 [1 2 9]"
     press(room, "match", "1")
     assert held.value == "r2 [1 2 9]"  # what was chosen stays chosen while it is there
     held.value = "r1 [1 2 3]"
     assert press(room, "abort") == "abort r1 [1 2 3]: 1 token is unlocked"
-    assert press(room, "finish") == "finish r2 [1 2 9]: 1 token is new, 2 were there already"
+    assert press(room, "finish") == "finish r2 [1 2 9]: 1 token is new, 2 were already cached"
     check(room.history.live)
     assert room.history.live.cache.total_size == 4
     assert (held.options, held.value) == ((), None)
@@ -653,7 +655,7 @@ def test_buttons_for_requests_are_there_where_they_were_asked_for(how, has_them)
 def test_start_over_leads_back_to_the_beginning():
     room = playground(goal="cut an edge in one step")
     press(room, "match", "1 2 9")
-    assert "done, in 1 of your steps" in room.text
+    assert "reached, your steps: 1" in room.text
     press(room, "start over")
     assert "not yet: no edge was cut" in room.text
     press(room, "undo")
@@ -673,12 +675,12 @@ REACHED = {
         ("lock", "1 2 3 4 5 6", "take two locks"), ("lock", "1 2 3 7 8 9", "")],
     "make admit refuse a prompt that would fit": [
         ("lock", "1 2 3 4", "nothing was refused"),
-        ("insert", "9 9 9 9 9 9 9 9 9", "would not fit even in an empty pool"),
+        ("insert", "9 9 9 9 9 9 9 9 9", "is too long for the pool"),
         ("insert", "7 8 9 10 11", "")],
     "evict the prompt that was inserted last": [
         ("match", "1 1 1", "evict something"), ("match", "2 2 2", "evict something"), ("evict", 1, "")],
     "publish, hit, and abort": [
-        ("start", "1 2 3 4", "no request has published"), ("publish", None, "no other prompt has hit"),
+        ("start", "1 2 3 4", "no running request has published"), ("publish", None, "no other prompt hit"),
         ("insert", "1 2 3 9", "has not been aborted"), ("abort", None, "")],
 }  # fmt: skip
 
@@ -692,14 +694,14 @@ def test_a_goal_is_reached_and_says_what_is_missing(name):
         fields = {"tokens": what} if isinstance(what, int) else {}
         press(room, verb, what if isinstance(what, str) else None, **fields)
         said = room.text.splitlines()[0]
-        assert (f"not yet: {missing}" in said or missing in said) if missing else "done, in" in said, said
+        assert (f"not yet: {missing}" in said or missing in said) if missing else "reached, your steps" in said, said
     assert "<b>✓</b> goal: " in room.message.value
 
 
 def test_a_goal_is_not_reached_by_something_like_it():
     room = playground(goal="evict the prompt that was inserted last")
     press(room, "evict", tokens=3)
-    assert "the prompt inserted last is still whole" in room.text
+    assert "the last prompt is still fully cached" in room.text
     press(room, "evict", tokens=9)
     assert "an earlier prompt was evicted too" in room.text
     room = playground(goal="protect more than half with two locks")
@@ -709,7 +711,7 @@ def test_a_goal_is_not_reached_by_something_like_it():
     room = playground(goal="protect more than half with two locks")
     for prompt in ("1 2 3 4 5 6", "1 2 3"):
         press(room, "lock", prompt)
-    assert "only 8 slots or fewer are protected" in room.text
+    assert "at most 8 slots are protected" in room.text
     with pytest.raises(ValueError, match=r"scene is 'none': expected one of .*, 'cut an edge in one step'"):
         playground(goal="none")
 
@@ -718,11 +720,11 @@ def test_a_goal_of_ones_own():
     scene = next(iter(SCENES.values()))
     goal = scene._replace(name="be empty", tests={"too late": lambda history, own: not own})
     room = Playground(scene=goal)
-    assert room.text.startswith("goal: be empty (done, in 0 of your steps)")
+    assert room.text.startswith("goal: be empty (reached, your steps: 0)")
     press(room, "match", "x")
     assert room.text.startswith("goal: be empty (not yet: too late)")
     press(room, "start over")
-    assert room.text.startswith("goal: be empty (done, in 0 of your steps)")
+    assert room.text.startswith("goal: be empty (reached, your steps: 0)")
     room.controls["scene"].value = scene
     assert "goal:" not in room.text
 
@@ -742,11 +744,17 @@ def test_after_a_reset_all_steps_are_ones_own():
     press(room, "reset")
     press(room, "insert", "1 2 3")
     press(room, "insert", "1 2 4")
-    assert room.text.startswith("goal: cut an edge in one step (done, in 3 of your steps)")
+    assert room.text.startswith("goal: cut an edge in one step (reached, your steps: 3)")
 
 
 def test_a_prompt_is_looked_for_in_its_own_namespace():
     room = playground(goal="evict the prompt that was inserted last")
     press(room, "insert", "4 4 4", namespace="B")
     press(room, "evict", tokens=0)
-    assert "the prompt inserted last is still whole" in room.text
+    assert "the last prompt is still fully cached" in room.text
+
+
+def test_a_closed_playground_is_shown_as_text():
+    room = playground()
+    room.box.close()
+    assert room._repr_mimebundle_() == {"text/plain": room.text}

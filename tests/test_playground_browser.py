@@ -102,7 +102,7 @@ def test_type_enter_undo_step_back_and_click_a_node(room):
     prompt.press("Enter")
     room.is_at(3)  # the cache was never taken back
     lines = player.locator(".minikv-line").all_inner_texts()
-    assert lines[2:] == ["2. insert [1 2 9]: 2 of 3 tokens are cached; 1 token is new, 2 were there already",
+    assert lines[2:] == ["2. insert [1 2 9]: 2 of 3 tokens are cached; 1 token is new, 2 were already cached",
                          "3. insert [7]: none of it is cached; 1 token is new"]  # fmt: skip
     assert player.locator(".minikv-story").inner_text().startswith("node 1")  # it is still the chosen one
     act("undo", lambda: room.press("undo"), lambda: room.is_at(2))
@@ -117,10 +117,10 @@ def test_a_class_plays(room, tab):
     room.shows("[1 2 3 4]")
     room.type("prompt", "1 2 9")
     room.press("lock")
-    room.says("2 tokens are protected from eviction now, 2 evictable")
+    room.says("2 tokens are now protected from eviction, 2 evictable")
     room.shows("locked ×1")
     room.press("unlock")
-    room.says("unlock 1 [1 2 9]: 0 tokens are protected from eviction now, 4 evictable")
+    room.says("unlock 1 [1 2 9]: 0 tokens are now protected from eviction, 4 evictable")
 
     room.type("prompt", "1 -2")
     room.press("insert")

@@ -29,13 +29,13 @@ def test_the_same_numbers_make_the_same_picture():
 
 
 def test_a_series_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="series 'a' has 1 values, x has 2"):
+    with pytest.raises(ValueError, match="series 'a' and x differ in length: 1 and 2"):
         plot("t", {"x": [1, 2]}, {"a": [1]})
 
 
 def test_more_lines_than_can_be_told_apart_are_refused():
     lines = {str(i): [i] for i in range(8)}
-    with pytest.raises(ValueError, match="8 series: a plot tells at most 7 apart"):
+    with pytest.raises(ValueError, match="8 series: a plot shows at most 7"):
         plot("t", {"x": [1]}, lines)
     lines.pop("7")
     assert plot("t", {"x": [1]}, lines).text.splitlines()[1].split() == ["x", *lines]

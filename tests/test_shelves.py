@@ -143,12 +143,12 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
             engine.step()
     evicts, loads = (frame.inner_words for frame in film.frames[-2:])
     assert evicts[2:5] == [
-        "evict 2: 2 tokens left the cache, slots 4 3",
-        "to host: slots 0-4 to host pages 0-4",
+        "evict 2: 2 tokens are evicted (slots 4 3)",
+        "copy to host: slots 0-4 to host pages 0-4",
         "arrived in host memory",
     ]
     assert loads[1] == "acquire [1 2 3 4 11]: 3 of 5 tokens are cached, 1 more in host memory"
-    assert loads[3:5] == ["to host: slots 4 3 5-7 to host pages 5-9", "arrived in host memory"]
+    assert loads[3:5] == ["copy to host: slots 4 3 5-7 to host pages 5-9", "arrived in host memory"]
     assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
     said = film.at(-2).text
     assert "└─ [4 5] · end of n1 · slots 3-4 · evicted" in said
@@ -168,12 +168,12 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens left the cache, slots 6 5", "none of it is cached"
+    evict, last = "2 tokens are evicted (slots 6 5)", "none of it is cached"
     assert [frame.words for frame in film] == [
         "start",
-        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
+        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "copy to host: slots 5-6 to host pages 0-1"),
         "failed to arrive in host memory",
-        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "to host: slots 5-6 to host pages 0-1"),
+        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "copy to host: slots 5-6 to host pages 0-1"),
         *("arrived in host memory", f"acquire [1 2 3]: {last}, 2 in host memory"),
         *("load: host pages 0-1 to slots 8-9", "arrived on the device", f"acquire [7]: {last}"),
         "settle raised LockError: cannot settle 'a move': it is not under way here",
@@ -204,12 +204,12 @@ def test_the_playground_says_what_comes_from_host_memory():
     pressed(room, "evict", tokens=3)
     assert said == [
         "none of it is cached; 4 tokens are new",
-        "none of it is cached; 3 tokens left the cache, slots 3 2 1; 5 tokens are new",
-        "1 of 4 tokens is cached, 2 more in host memory; 3 tokens left the cache, slots 5 4 1; "
-        "host pages 1-2 to slots 5 4; 2 tokens are new, 1 was there already; 1 token is new, 3 were there already",
+        "none of it is cached; 3 tokens are evicted (slots 3 2 1); 5 tokens are new",
+        "1 of 4 tokens is cached, 2 more in host memory; 3 tokens are evicted (slots 5 4 1); "
+        "host pages 1-2 to slots 5 4; 2 tokens are new, 1 was already cached; 1 token is new, 3 were already cached",
         "2 of 5 tokens are cached, 3 more in host memory",
     ]
-    assert "to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
+    assert "copy to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
     assert "│     └─ [9] · n4 · slot 1 · evicted" in room.text
     assert "host memory: 0 of 8 pages free\npages  0[1]c  1[2]c  2[3]c  3[5]c  4[6]c  5[7]c  6[8]c  7[9]n" in room.text
     assert pressed(room, "start", "5 6 7 8").startswith("2 of 4 tokens are cached, 2 more in host memory; ")

@@ -66,7 +66,7 @@ def test_an_answer_that_raises_is_said_to_have_ended():
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: 1 // 0
     ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False))
-    assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")
+    assert picture.text.startswith("yours:\nended in an error\nexpected:\n")
 
 
 def test_a_row_is_cut_where_a_checkpoint_finds_what_another_request_has_published():

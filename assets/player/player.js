@@ -414,7 +414,7 @@ function insideOf(film, open = false) {
   box.append(summary, list);
   const show = (step) => {
     const calls = film.inner[step];
-    summary.textContent = calls.length ? `what it called: ${calls.length}` : "it called nothing";
+    summary.textContent = calls.length ? `calls inside: ${calls.length}` : "no calls inside";
     list.replaceChildren(...calls.map((words) => make("li", "", unbroken(film.words[words]))));
   };
   return { box, show };
@@ -427,7 +427,7 @@ function sizesOf({ names, states }) {
   const parts = names.map((name, i) => {
     const kind = states[i].replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
     const word = make("span", "minikv-word"), number = make("b");
-    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${states[i]}${name === "free" ? " slots" : ""} `, number);
+    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${states[i]}${name === "free" ? " slots" : ""}: `, number);
     if (name !== states[i]) word.append(` (${name})`);
     strip.append(piece);
     words.append(word);

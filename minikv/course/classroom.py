@@ -39,11 +39,11 @@ MOST_BYTES = 2 * 2**30  # of memory, for one file
 LARGEST_FILE = 2**20  # bytes
 WIDTH = 88  # columns of text
 SOLVED, PRINTED, WRONG, MISSING = "solved", "same as printed", "wrong", "no answer"
-NO_HINT = "none of the stored mistakes; the first hint is: {}"
+NO_HINT = "matches no stored mistake; the first hint is: {}"
 NOT_MARKED = "has no answer: hand in the file that `check` writes"
-ALONE = "it failed in the notebook but passes when it runs alone: was something else changed there?"
+ALONE = "it failed in the notebook but passes on its own: did another cell change something?"
 PACKED = (".zip", ".ipynb")
-TWICE = "looks like a second copy: keep only one"
+TWICE = "looks like a copy: keep only one"
 NAMELESS = "its name doesn't say whose it is: call it NAME.py"
 _SIGNS = {SOLVED: "✓", PRINTED: "=", WRONG: "✗", MISSING: "□"}
 _SOMEBODY = re.compile(r"[^\W\d_]|\d{4}")  # in a name: a letter or a student number, not the (1) of a second copy
@@ -135,7 +135,7 @@ def judge_student(name: str, file: Path | None) -> Student:
             now = one_line(" ".join(map(str, message["doing"])))
         else:
             doing = f"{now} was judged" if now else "the file ran"
-            ended = f"the process {message.get('end', 'wrote what is not a verdict')} while {doing}"
+            ended = f"the process {message.get('end', 'sent no verdict')} while {doing}"
             trouble = trouble or one_line(message.get("error", ended), 200)
     nameless = NAMELESS * (name.endswith(".py") and not _SOMEBODY.search(_FILE.sub("", name[:-3])))
     tests = () if _FILE.sub("", file.stem) else good_tests(file.parent)
@@ -187,7 +187,7 @@ def _judged(piece: Piece, own: str, world: World) -> Judged:
     unknown = NO_HINT.format(piece.hints[0])
     made = attempt(lambda: world_with(piece.name, own, world))
     if made.error is not None:
-        return Judged(WRONG, f"its section does not run by itself: {made}", unknown)
+        return Judged(WRONG, f"its section fails alone: {made}", unknown)
     found = verdict_on(piece, made.value[piece.name], made.value)
     if found.mark == FAILED:
         hint = NO_END if found.words.endswith(NO_END) else found.hint.partition(": ")[2]

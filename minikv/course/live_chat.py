@@ -159,7 +159,7 @@ class SlotModel:
     def __call__(self, tokens: Sequence[int], row: Sequence[int]) -> int:
         """The token that follows; `ValueError` unless `row` has a slot for each of `tokens`."""
         if not 0 < len(tokens) <= len(row):
-            raise ValueError(f"{len(tokens)} tokens and {len(row)} slots: expected 1 token or more, each with a slot")
+            raise ValueError(f"{len(tokens)} tokens and {len(row)} slots: expected tokens, each with a slot")
         self.computed += len(tokens)
         if self._parts is None:
             return next(self._replay)

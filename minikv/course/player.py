@@ -84,10 +84,10 @@ def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
         raise ValueError("there are no steps to play")
     captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]
     at, shown = range(len(found))[at], found[at][1]
-    text = "\n".join([f"Player with {len(found)} steps", *captions[: at + 1], "", shown.text])
+    text = "\n".join([f"Player with {len(found)} step{'s' * (len(found) > 1)}", *captions[: at + 1], "", shown.text])
     reel = Reel(1, captions)
     _on_one_canvas(reel, [picture for _, picture in found])
-    words = f"{captions[at]} ({'the first of' if at == 0 else 'of'} {len(found)} steps)"
+    words = f"{captions[at]} (step {at + 1} of {len(found)})"
     still = Picture(text, lambda: captioned(words, shown.svg), f"{words}\n{shown.alt}")
     return Player(reel, still, index=at)
 

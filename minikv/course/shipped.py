@@ -21,7 +21,7 @@ from minikv.files import locked, read_object, replace
 
 FOLDER = "minikv-course"  # in the current folder
 RECORD = ".minikv.json"
-_OF_ONE_FILE = {errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP}  # the others are copied
+_OF_ONE_FILE = IsADirectoryError, PermissionError, FileNotFoundError  # the others are copied
 SHIPPED = Path(__file__).resolve().parents[1] / "notebooks"  # in an installed package; a checkout has none there
 
 
@@ -40,7 +40,7 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
     >>> replace(home / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "my own", "outputs": []}]}')
     >>> replace(new / "01.ipynb", '{"cells": [{"cell_type": "code", "source": "1 + 2", "outputs": []}]}')
     >>> list(renew(home, new))
-    ['You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb.']
+    ['You changed 01.ipynb, so it stays. The new version is 01-0.1.0.ipynb.']
     >>> list(renew(home, new))
     []
     """
@@ -53,9 +53,9 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
             try:
                 yield from _renew_one(source, folder, offered)
             except OSError as error:
-                if error.errno not in _OF_ONE_FILE:
+                if not isinstance(error, _OF_ONE_FILE) and error.errno != errno.ELOOP:
                     raise
-                yield f"{source.name} is not renewed: {error}"
+                yield f"{source.name} not updated: {error}"
 
 
 def _renew_one(source: Path, folder: Path, offered: dict[str, Any]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _renew_one(source: Path, folder: Path, offered: dict[str, Any]) -> Iterator[
     elif there != now and was != now:
         beside = _name_beside(target, now)
         replace(beside, content)
-        yield f"You changed {target.name}, so it stays as it is. Its new version is {beside.name}."
+        yield f"You changed {target.name}, so it stays. The new version is {beside.name}."
     if was != now:
         offered[source.name] = now
         replace(folder / RECORD, json.dumps(offered, indent=1, sort_keys=True) + "\n")

@@ -77,7 +77,7 @@ class Recording:
         if not isinstance(things, tuple):
             raise TypeError(f"things is {bounded(things)}: expected a tuple; record(cache, pool) makes it")
         if not things:
-            raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
+            raise TypeError("nothing to record: pass a prefix cache, a pool, a page table or a sequence")
         self.things = with_parts(things)
         self._label = label
         self._reader = StateReader(self.things, label, page_size)

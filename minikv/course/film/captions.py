@@ -63,7 +63,7 @@ def _parts(call: Call) -> tuple[Any, ...]:
 def _operation_on_a_table_or_a_move(call: Call) -> str:
     match (call.verb, *call.arguments.values()):
         case ("next_move", *_):
-            return "to host"
+            return "copy to host"
         case ("settle", move, *arrived) if hasattr(move, "to_host"):
             went = "arrived" if all(arrived) else "failed to arrive"
             return f"{went} {'in host memory' if move.to_host else 'on the device'}"
@@ -106,23 +106,23 @@ def _outcome(call: Call, before: State, now: State, unit: str) -> str:
         case ("cache", "insert", tokens, *_):
             return _inserted(len(_listed(tokens)), call.result)
         case ("cache", "lock" | "unlock", *_):
-            return f"{_are(now.sizes['protected'])} protected from eviction now, {now.sizes['evictable']} evictable"
+            return f"{_are(now.sizes['protected'])} now protected from eviction, {now.sizes['evictable']} evictable"
         case ("cache", "evict", wanted, *_):
             return _evicted(call, wanted, before.nodes != now.nodes, unit)
         case ("cache", "reset", *_):
-            return "everything is forgotten"
+            return "the cache is empty now"
         case ("pool", "alloc", *_) | ("cache", "next_move" | "load", *_):
             return "nothing" if call.result is None else _given(call, unit)
         case ("pool", "alloc_to", row):
             return numbered(row, unit)
         case ("pool", "free" | "occupy" | "take", *_):
-            return f"{sum(map(call.thing.is_free, range(call.thing.size)))} of {call.thing.size} are free now"
+            return f"{_are(sum(map(call.thing.is_free, range(call.thing.size))), unit)} free now"
         case ("table", "append", row, *_):
             return f"the row has {counted(len(call.thing.slots(row)), 'slot')} now"
         case ("table", "open", *_):
             return f"row {call.result}"
         case ("table", "close", *_):
-            return f"{numbered(call.result)}"
+            return f"it had {numbered(call.result)}"
     return _outcome_for_a_request(call, before, now, unit)
 
 
@@ -133,7 +133,7 @@ def _outcome_for_a_request(call: Call, before: State, now: State, unit: str) -> 
         case ("engine", "step", *_):
             return _stepped(call.result, before != now)
         case ("manager", "start", tokens, *_):
-            name = "" if call.caller else f"{request_name(call.result)}, "  # an engine may have another name for it
+            name = "" if call.caller else f"{request_name(call.result)} begins; "  # an engine may name it otherwise
             found = _part(call.result.cached_length, len(_listed(tokens)), "cached")
             return f"{name}{found}; {_moved(before, now, unit)}"
         case ("manager", "advance", sequence, *_):
@@ -161,8 +161,6 @@ def _moved(before: State, now: State, unit: str) -> str:
 def _part(count: int, asked: int, how: str) -> str:
     if not count:
         return f"none of it is {how}"
-    if count == asked > 1:
-        return f"all {_are(count)} {how}"
     return f"{count} of {counted(asked)} {'is' if count == 1 else 'are'} {how}"
 
 
@@ -190,21 +188,21 @@ def slot_lists(found: Any) -> Iterator[list[int]]:
 def _inserted(asked: int, done: Any) -> str:
     known, new, outside = done.prefix_length, done.length - done.prefix_length, asked - done.length
     words = [f"{_are(new)} new" if new or not known else "nothing new"]
-    words += [f"{known} {'was' if known == 1 else 'were'} there already"] if known else []
-    words += [f"the last {outside} {'fills' if outside == 1 else 'fill'} no page"] if outside else []
+    words += [f"{known} {'was' if known == 1 else 'were'} already cached"] if known else []
+    words += [f"{_are(outside)} in no whole page"] if outside else []
     return ", ".join(words)
 
 
 def _evicted(call: Call, wanted: int, is_changed: bool, unit: str) -> str:
     if isinstance(call.result, int):  # a learner's evict may count
-        return f"{counted(call.result)} left the cache"
+        return f"{_are(call.result)} evicted"
     pages, size = plain(call.result), getattr(call.thing, "page_size", 1)
     if not pages and call.arguments.get("window_tokens"):
-        return "freed; no token leaves the cache" if is_changed else "no window slot can be freed"
+        return "no token leaves the cache" if is_changed else "no window slot can be freed"
     if not pages:
-        return "nothing can leave the cache" if wanted else "nothing was asked for"
-    left = f"{counted(len(pages) * size)} left the cache, {numbered(pages, unit)}"
-    return left if len(pages) * size >= wanted else f"{left}; no more can leave"
+        return "nothing can be evicted" if wanted else "nothing was asked for"
+    left = f"{_are(len(pages) * size)} evicted ({numbered(pages, unit)})"
+    return left if len(pages) * size >= wanted else f"{left}; nothing else can be"
 
 
 def _given(call: Call, unit: str) -> str:
@@ -220,9 +218,9 @@ def _stepped(events: Any, is_changed: bool) -> str:
     """Return which requests got a token, and which of them are over."""
     requests = list(dict.fromkeys(event.request for event in events))
     if not requests:
-        return "prompts are read, no token yet" if is_changed else "nothing is computed"
+        return "prompts are read; no token yet" if is_changed else "nothing is computed"
     over = [f"{request_name(request)} has ended" for request in requests if request.is_over]
-    return "; ".join([f"a token for {' '.join(map(request_name, requests))}", *over])
+    return "; ".join([f"a token for {', '.join(map(request_name, requests))}", *over])
 
 
 def counted(count: int, what: str = "token") -> str:

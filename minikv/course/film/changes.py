@@ -29,9 +29,9 @@ MOST_NAMES = 12
 _BY, _AT = "by step {step} ({op})", "at step {step} ({op})"
 _WORDS = {  # of nodes, in the order in which they are told; and then of slots
     "upper": f"split off n{{other}} {_AT}",
-    "split": f"split {_AT}, its beginning is now n{{other}}",
+    "split": f"split {_AT}, and its beginning is now n{{other}}",
     "joins": f"joined into n{{other}} {_AT}",
-    "joined": f"joined {_AT}, n{{other}} is now part of it",
+    "joined": f"joined {_AT}, and n{{other}} is now part of it",
     "gone": f"{{other}} {_BY}",
     "new": f"inserted {_BY}",
     "grown": f"grew {_AT}",
@@ -52,7 +52,7 @@ class FilmEvent(NamedTuple):
     """An event of a node or of a slot, by its number; `other` is the node, or the word, that it is about.
 
     >>> FilmEvent(1, "split", 2).words(3, "match [1 9]")
-    'split at step 3 (match [1 9]), its beginning is now n2'
+    'split at step 3 (match [1 9]), and its beginning is now n2'
     """
 
     number: int

@@ -131,7 +131,7 @@ class Film(Recording):
     @property
     def _title(self) -> str:
         names = " and ".join(type(thing).__name__ for thing in self.things)
-        return f"Film of {names}: {len(self.frames)} frames"
+        return f"Film of {names}: {len(self.frames)} frame{'s' * (len(self.frames) > 1)}"
 
     def __repr__(self) -> str:
         return self._text(self.frames)
@@ -155,12 +155,12 @@ def record(*things: Any, label: Label | None = None, page_size: int | None = Non
     1. alloc 2: slots 0-1
     2. insert [1 2]: 2 tokens are new
     3. match [1 9]: 1 of 2 tokens is cached
-    4. evict 1: 1 token left the cache, slot 1
-    5. free slot 1: 7 of 8 are free now
+    4. evict 1: 1 token is evicted (slot 1)
+    5. free slot 1: 7 slots are free now
     >>> film.why(1).events[1:]
     ('cached by step 2 in node 1 (insert [1 2])', 'evicted by step 4 (evict 1)', 'freed by step 5')
     >>> film.at(4)
-    4. evict 1: 1 token left the cache, slot 1
+    4. evict 1: 1 token is evicted (slot 1)
        (n1 evicted)
     root
     └─ [1] · n2 · slot 0

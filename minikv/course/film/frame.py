@@ -217,5 +217,5 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
         words |= run.keys()
     if runs:
         legend = text_legend(words)
-        lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)
+        lines.append(f"{legend}  (each letter is {size} tokens)" if size > 1 else legend)
     return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)

@@ -77,7 +77,8 @@ class BoxRows:
     @property
     def words(self) -> set[str]:
         """The states that the legend explains."""
-        states = {box.state for box in self.boxes} if self.says_states else set()
+        boxes = self.boxes * self.says_states
+        states = {box.state for box in boxes if not box.event or box.state != "computed"}  # else its look is hidden
         return (states | {box.event for box in self.boxes}) - {""}
 
     @property

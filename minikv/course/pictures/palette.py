@@ -98,10 +98,10 @@ def size_words(name: str, value: int) -> str:
     The first of them says the unit of all.
 
     >>> size_words("free", 3), size_words("evictable", 4)
-    ('free slots 3', 'cached 4 (evictable)')
+    ('free slots: 3', 'cached: 4 (evictable)')
     """
     state = SIZES[name]
-    return f"{state}{' slots' * (name == 'free')} {value}" + (f" ({name})" if name != state else "")
+    return f"{state}{' slots' * (name == 'free')}: {value}" + (f" ({name})" if name != state else "")
 
 
 def state_css() -> str:

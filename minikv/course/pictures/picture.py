@@ -132,11 +132,11 @@ def plot(
     ((name, values),) = x.items()
     title, name, y = legible(str(title)), legible(str(name)), legible(str(y))
     if len(series) > MOST_LINES:
-        raise ValueError(f"{len(series)} series: a plot tells at most {MOST_LINES} apart")
+        raise ValueError(f"{len(series)} series: a plot shows at most {MOST_LINES}")
     lines = {legible(str(line)): numbers for line, numbers in series.items()}
     for line, numbers in lines.items():
         if len(numbers) != len(values):
-            raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
+            raise ValueError(f"series {line!r} and {name} differ in length: {len(numbers)} and {len(values)}")
     named = [(name, values), *lines.items()]
     columns = [[line, *map(_number, numbers)] for line, numbers in named]
     widths = [max(map(len, column)) for column in columns]

@@ -25,7 +25,7 @@ from minikv.testing.attempt import short_repr
 _MOST = 20  # cells of a bar, however many tokens an answer gives
 _MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
-CANNOT_BE_DRAWN, ENDED = "can't be drawn:\nsee the message above", "ended in an error"  # in place of a picture
+CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "ended in an error"  # in place of a picture
 
 
 class Code:

@@ -43,7 +43,7 @@ class Scene(NamedTuple):
         done = history.live.done
         own = done[len(self.steps) if done and done[0][0].verb == "scene" else 0 :]
         missing = next((words for words, is_met in (self.tests or {}).items() if not is_met(history, own)), "")
-        state = f"not yet: {missing}" if missing else f"done, in {len(own)} of your steps"
+        state = f"not yet: {missing}" if missing else f"reached, your steps: {len(own)}"
         return "hint" if missing else "good", f"goal: {self.name} ({state})" if self.tests else ""
 
 
@@ -71,12 +71,12 @@ _SCENES = [
     ),
     Scene(
         "two namespaces",
-        "The same tokens, three namespaces: nothing is shared between them, and C finds nothing.",
+        "The same tokens in three namespaces: they share nothing, and C finds nothing.",
         "insert 1 2 3, insert 1 2 3 4 in B, match 1 2 3 in C", "1 2 3",
     ),
     Scene(
         "full: what can be evicted?",
-        "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what goes? Then try five tokens: why not?",
+        "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what is evicted? Now try five tokens.",
         "set capacity 8, insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
     ),
     Scene(
@@ -87,7 +87,7 @@ _SCENES = [
     ),
     Scene(
         "(none)",
-        "Type a prompt, text or token ids, and press Enter, which inserts it; or choose a scene.",
+        "Type text or token ids and press Enter to insert them, or choose a scene.",
         "", "",
     ),
 ]  # fmt: skip
@@ -110,13 +110,13 @@ def _requests(verb: str, own: list[Done]) -> set[str]:
 _GOALS = (
     Scene(
         "cut an edge in one step",
-        "One prompt, one edge. Which prompt cuts it?",
+        "The tree has one prompt, on one edge. Which prompt cuts that edge?",
         "insert 1 2 3 4 5 6", "1 2 3 4 5 6",
         {"no edge was cut": lambda _, own: any(frame.changes.splits for _, _, frame in own)},
     ),
     Scene(
         "make a prompt hit 8 tokens",
-        "Each letter is a token. Type a prompt that finds exactly 8 of them.",
+        "Each letter is a token. Type a prompt that hits exactly 8 cached tokens.",
         "insert the cat sat, insert a dog", "the dog",
         {"no prompt hit exactly 8 tokens": lambda _, own: 8 in (hit for _, hit, _ in own)},
     ),
@@ -126,27 +126,27 @@ _GOALS = (
         "set capacity 16, insert 1 2 3 4 5 6, insert 1 2 3 7 8 9, insert 20 21 22", "1 2 3",
         {
             "take two locks": lambda history, _: len(history.live.held) == 2,
-            "only 8 slots or fewer are protected": lambda history, _: history.live.cache.protected_size > 8,
+            "at most 8 slots are protected": lambda history, _: history.live.cache.protected_size > 8,
         },
     ),
     Scene(
         "make admit refuse a prompt that would fit",
-        "8 slots, 6 in use. Lock, then insert a prompt of at most 8 tokens that gets no room.",
+        "6 of 8 slots are in use. Take a lock, then insert a prompt of at most 8 tokens that does not fit.",
         "set capacity 8, insert 1 2 3 4, insert 5 6", "7 8 9",
         {
             "nothing was refused for lack of room": lambda history, _: history.live.refused,
-            "this prompt would not fit even in an empty pool": lambda history, _: (
+            "this prompt is too long for the pool": lambda history, _: (
                 len(history.live.refused.prompt[0]) <= 8
             ),
         },
     ),
     Scene(
         "evict the prompt that was inserted last",
-        "The least recently used prompt goes first: make it the one that was inserted last.",
+        "The least recently used prompt goes first: make that the one inserted last.",
         "set capacity 12, insert 1 1 1, insert 2 2 2, insert 3 3 3", "3 3 3",
         {
             "evict something": lambda _, own: own and own[-1][0].verb == "evict",
-            "the prompt inserted last is still whole": lambda history, _: not _whole(history)[-1],
+            "the last prompt is still fully cached": lambda history, _: not _whole(history)[-1],
             "an earlier prompt was evicted too": lambda history, _: all(_whole(history)[:-1]),
         },
     ),
@@ -155,11 +155,11 @@ _GOALS = (
         "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
         "set capacity 16", "1 2 3 4",
         {
-            "no request has published anything while it ran": lambda _, own: _requests("publish", own),
-            "no other prompt has hit what it published": lambda _, own: any(
+            "no running request has published yet": lambda _, own: _requests("publish", own),
+            "no other prompt hit what it published": lambda _, own: any(
                 hit for _, hit, _ in own[[step.verb for step, _, _ in own].index("publish") :]
             ),
-            "the request that published has not been aborted": lambda _, own: (
+            "that request has not been aborted yet": lambda _, own: (
                 _requests("publish", own) & _requests("abort", own)
             ),
         },

@@ -36,7 +36,7 @@ class LiveCache:
     >>> live.do(Step("insert", "1 2 3")); live.film.at(-1).words
     'insert [1 2 3]: none of it is cached; 3 tokens are new'
     >>> live.do(Step("evict", "1")); live.film.at(-1).words
-    'evict 1: 3 tokens left the cache, slots 0-2'
+    'evict 1: 3 tokens are evicted (slots 0-2)'
     """
 
     def __init__(self, settings: Settings):
@@ -63,6 +63,7 @@ class LiveCache:
         frame = self.film.frames.pop()
         telling = ("acquire", "match", "load", "evict", "insert", "abort", f"{step.verb} a prefix")
         told = [line.rpartition(": ")[2] for line in frame.inner if line.startswith(telling)]
+        told = told or [f"{self.cache.total_size} token{'s' * (self.cache.total_size != 1)} cached"]
         frame = replace(frame, words=": ".join(filter(None, [frame.op, "; ".join(told)])))
         self.film.frames.append(frame)
         self.done.append((step, hit, frame))
@@ -130,7 +131,7 @@ class History:
     def do(self, *steps: Step) -> None:
         """Do one step or more, all or none; undone ones are forgotten. Raises the package's error for a bad step."""
         if steps[0].verb == "reset" and self.live.held:
-            raise LockError(f"cannot reset while held: {', '.join(self.live.held)}")
+            raise LockError(f"cannot reset while these are held: {', '.join(self.live.held)}")
         try:
             if {step.verb for step in steps} <= FIELDS.keys():
                 for step in steps:

@@ -51,7 +51,7 @@ class Settings:
         """
         if self.host_pages and self.index == "radix":
             return TieredCache(self.page_size, self.host_pages, policy=self.policy, evict_by=self.evict_by)
-        whole_number("host_pages", self.host_pages, 0, f"index {self.index!r} has no host memory", 1)
+        whole_number("host_pages", self.host_pages, 0, f"{self.index!r} has no host memory", 1)
         ways = (None if way in ("lru", "node") else way for way in (self.policy, self.evict_by))
         return index_named(self.index, self.page_size, *ways)
 

@@ -29,26 +29,26 @@ from minikv.prefix.radix import EVICT_BY
 _BUTTONS = {
     "match": "how much of the prompt is cached?",
     "insert": "serve the prompt: match, lock, make room, insert, unlock",
-    "lock": "hold what is cached of the prompt",
+    "lock": "lock the cached part of the prompt",
     "unlock": "release the chosen lock",
-    "evict": "free at least this many tokens",
-    "start": "begin a request with the prompt, and let it run",
-    "publish": "compute the prompt of the chosen request, and let others find it",
-    "finish": "end the chosen request, and keep what it computed",
-    "abort": "end the chosen request at once",
-    "reset": "forget everything that is cached",
-    "undo": "take the last step back",
-    "redo": "do the undone step again",
-    "start over": "load the scene again; undo brings you back",
+    "evict": "evict at least this many tokens",
+    "start": "start a request with the prompt, and keep it running",
+    "publish": "compute the prompt of the chosen request, and publish it for others",
+    "finish": "finish the chosen request, and cache what it computed",
+    "abort": "abort the chosen request, and cache nothing more",
+    "reset": "empty the cache",
+    "undo": "undo the last step",
+    "redo": "redo the step that was undone",
+    "start over": "load the scene again; undo goes back",
 }
 _ROWS = {
     "begin": "scene, undo, redo, reset, start over, settings",
     "settings": "page_size, capacity, policy, evict_by, index, host_pages, namespace",
     "type": "prompt, match, insert, lock",
     "request": "start, publish, finish, abort",
-    "act": "held, unlock, tokens, evict",
+    "act": "held, unlock, evict, tokens",
 }
-_CHOICES: dict[str, list[str]] = {
+_CHOICES = {
     "scene": [], "held": [], "policy": [*POLICIES], "evict_by": [*EVICT_BY], "index": [*INDEXES],
 }  # fmt: skip
 _HINTS = {"prompt": "hello, or 1 2 3", "namespace": "default"}
@@ -107,6 +107,8 @@ class Playground:
         return self.text
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
+        if self.box.comm is None:  # it was closed
+            return {"text/plain": self.text}
         data, size = self.player._repr_mimebundle_()
         data["application/vnd.jupyter.widget-view+json"]["model_id"] = self.box.model_id
         return data, size
@@ -209,8 +211,8 @@ def _message_html(tone: str, words: str) -> str:
     sign, color = _TONES[tone]
     border = f"border:1px solid rgb({color});border-left-width:6px;background:rgb({color} / 14%)"
     style = f"{border};margin:3px 0;padding:3px 10px;border-radius:4px;line-height:1.4;overflow-wrap:anywhere"
-    said = f'role="{"alert" if tone == "bad" else "status"}" style="{style}"><b>{sign}</b> {escape(words)}'
-    return f"<div {said}</div>" if words else ""
+    role = "alert" if tone == "bad" else "status"
+    return f'<div role="{role}" style="{style}"><b>{sign}</b> {escape(words)}</div>' if words else ""
 
 
 def playground(
@@ -236,8 +238,8 @@ def playground(
     FreeListPool: 26 of 32 slots free
       0  nnnnnn..........
      16  ................    . free  n new
-    free slots 26 · in hand 0 · cached 6 (evictable) · locked 0 (protected)
-    1. scene cut an edge in one step
+    free slots: 26 · in hand: 0 · cached: 6 (evictable) · locked: 0 (protected)
+    1. scene cut an edge in one step: 0 tokens cached
     2. insert [1 2 3 4 5 6]: none of it is cached; 6 tokens are new
     """
     settings = Settings(page_size, capacity, policy, evict_by, index, host_pages)
