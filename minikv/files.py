@@ -85,7 +85,7 @@ def destination(path: FileName) -> Path:
     """
     name = str(path)
     if "\0" in name:
-        raise ValueError(f"{name!r}: a path holds no NUL character")
+        raise ValueError(f"{name!r}: a path has no NUL character")
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode
@@ -150,7 +150,7 @@ def locked(path: FileName, seconds: float = 10.0) -> Iterator[None]:
     try:
         while (file := _try_lock(lock, path)) is None:
             if time.monotonic() >= end:
-                why = f"Somebody has held its lock for {seconds:g} seconds"  # a process, or a thread of this one
+                why = f"Another program has held its lock for {seconds:g} seconds"  # a process, or a thread of this one
                 raise TimeoutError(errno.ETIMEDOUT, why, str(path))
             time.sleep(0.005)
         yield
@@ -253,4 +253,4 @@ def asset(name: str) -> Path:
             return root / name
     folder = next((root / name).parent for root in roots if root.is_dir())
     there = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else "nothing"
-    raise FileNotFoundError(f"no asset {name!r}; beside it there is: {there}")
+    raise FileNotFoundError(f"no asset {name!r}; the assets are {there}")

@@ -71,8 +71,8 @@ def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
         except FileNotFoundError:
             names = ", ".join(sorted(other.stem for other in asset("configs").iterdir()))
             raise FileNotFoundError(
-                f"{bounded(str(source))} is no config.json, no folder with one, and none of the models that come with "
-                f"minikv: {names}. Download your model's config.json, and name that file"
+                f"{bounded(str(source))} is not a config.json, a folder with one, or one of the models of minikv: "
+                f"{names}. Download your model's config.json, and pass its path"
             ) from None
     beside = path.with_name("hf_quant_config.json")
     return (read_json(beside) if beside.exists() else {}) | read_json(path, finite=False), path.name
@@ -125,14 +125,14 @@ def model_of(source: ConfigSource) -> ModelConfig:
     ('sliding_attention', 'full_attention', 'sliding_attention')
     >>> model_of({"model_type": "gpt9"})
     Traceback (most recent call last):
-    ValueError: model_type in the config is 'gpt9': what its layers keep is not known
+    ValueError: model_type in the config is 'gpt9': minikv does not know its layers
     """
     whole, name = whole_config(source)
     config = read_config(whole)[0]
     if (kind := config.get("model_type") or whole.get("model_type")) is None:
         raise ValueError(f"{name} has no model_type: {_STRANGE}")
     if (rules := _rules(kind) or _rules(f"{kind}_text")) is None:  # the part of a multimodal config that is its decoder
-        raise ValueError(f"model_type in {name} is {bounded(kind)}: what its layers keep is not known")
+        raise ValueError(f"model_type in {name} is {bounded(kind)}: minikv does not know its layers")
     inner = {f"{part}.{field}": value for part in config if isinstance(config[part], Mapping)
              for field, value in config[part].items()}  # fmt: skip
     named = {ours: {**config, **inner}.get(theirs) for theirs, ours in rules.get("renamed", {}).items()}
@@ -169,9 +169,7 @@ def _require_known(config: Mapping[str, Any], name: str, kind: str, known: set[s
         known |= {"use_sliding_window", "sliding_window", "max_window_layers"}
     for field, value in config.items():
         if value and field not in known and _COULD_MATTER.search(field) and not _ELSEWHERE.match(field):
-            raise ValueError(
-                f"{field} in {name} is {bounded(value)}: what it means for the cache of {kind} is not known"
-            )
+            raise ValueError(f"{field} in {name} is {bounded(value)}: minikv does not know what {kind} keeps then")
 
 
 def _by_layer(own: Any, name: str, kind: str) -> dict[int, Mapping[str, Any]]:
@@ -201,7 +199,7 @@ def _kinds(model: ModelConfig) -> tuple[str, ...]:
     kinds = [_OTHERWISE.get(kind, kind) if isinstance(kind, str) else kind for kind in found]
     for kind in kinds:
         if kind not in KINDS:
-            raise ValueError(f"{field} in {model.name} has {bounded(kind)}: what such a layer keeps is not known")
+            raise ValueError(f"{field} in {model.name} has {bounded(kind)}: minikv does not know such layers")
     kinds[-1] = model.rules.get("last", kinds[-1])
     if (shared := model.count("num_kv_shared_layers")) >= count:
         raise ValueError(f"num_kv_shared_layers in {model.name} is {shared}: it has {count} layers")

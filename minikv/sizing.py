@@ -93,9 +93,7 @@ class KVShape:
         """
         config, name = read_config(source)
         if not keeps_all(config):
-            raise ValueError(
-                f"{name} has layers that keep other things than K and V of all tokens: KVLayers counts them"
-            )
+            raise ValueError(f"{name} has layers that keep something other than K and V of all tokens: use KVLayers")
         return shape_of(ModelConfig(config, name))
 
 
@@ -111,7 +109,7 @@ def shape_of(model: ModelConfig) -> KVShape:
     if config.get("kv_lora_rank") is not None or "kv_lora_rank" in model.rules.get("defaults", ()):
         return KVShape(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
     if config.get("num_key_value_heads") is None and {"multi_query", "num_kv_heads", "n_head_kv"} & set(config):
-        raise ValueError(f"{name} names its KV heads in a way of its own: make a KVShape by hand")
+        raise ValueError(f"{name} names its KV heads differently: create a KVShape yourself")
     kv_heads = heads if config.get("num_key_value_heads") is None else need("num_key_value_heads")
     values = None if config.get("v_head_dim") is None else need("v_head_dim")
     if config.get("head_dim") is not None:

@@ -127,7 +127,7 @@ def pack(tokens: TokensLike) -> PackedTokens:
     if isinstance(tokens, (list, tuple, range, array)):
         return PackedTokens(_pack_items(tokens))
     if isinstance(tokens, str):
-        raise TypeError(f"tokens are the string {tokens[:20]!r}: a token is an integer, so tokenise the text first")
+        raise TypeError(f"tokens are the string {tokens[:20]!r}: a token is an integer, so tokenize the text first")
     if isinstance(tokens, (bytes, bytearray)):
         return PackedTokens(np.frombuffer(tokens, np.uint8).astype(np.uint32).tobytes())
     if hasattr(tokens, "__array__") or isinstance(tokens, memoryview):

@@ -33,7 +33,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise ValueError(f"{path} has more than {most} bytes, the most that are read of it")
+        raise ValueError(f"{path} has more than {most} bytes, the most that are read")
     return content
 
 

@@ -147,7 +147,7 @@ def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured
         ("text.json", "is not JSON: Expecting"),
         ("package.json", "holds 'name', which is not the figures of a device"),
         ("", "Is a directory"),
-        ("a\0b", "holds no NUL character"),
+        ("a\0b", "has no NUL character"),
     ):
         with pytest.raises(SystemExit, match=r"^2$"):
             copying.main(["--quick", "--save", str(tmp_path / name)])

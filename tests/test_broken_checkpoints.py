@@ -82,7 +82,7 @@ BROKEN = {  # what is changed, and what is said of it; {} is the folder
         setting(quantization_config={"bits": 4}), "{}/config.json: quantization_config is {'bits': 4}: this decoder"),
     "a window": (
         setting(model_type="mistral", sliding_window=8),
-        "{}/config.json: the config has layers that keep other things than K and V of all tokens"),
+        "{}/config.json: the config has layers that keep something other than K and V of all tokens"),
     "another RoPE": (
         setting(rope_scaling=YARN), "{}/config.json: rope_type is 'yarn': expected one of default, linear, llama3"),
     "a number where settings should be": (setting(rope_scaling=5), "{}/config.json: 'int' object is not "),
@@ -97,9 +97,9 @@ BROKEN = {  # what is changed, and what is said of it; {} is the folder
     "a missing shard": (a_shard_short, "{} has no model.layers.0.self_attn.q_proj.weight, which its config asks for"),
     "a missing weight": (weights(**{NORM: None}), "{} has no model.norm.weight, which its config asks for"),
     "another shape": (
-        weights(**{NORM: torch.ones(31)}), "model.norm.weight of {} is (31,): by the config it is (32,)"),
+        weights(**{NORM: torch.ones(31)}), "model.norm.weight of {} is (31,): its config asks for (32,)"),
     "an unknown weight": (
-        weights(**{"model.norm.bias": torch.ones(32)}), "{} has model.norm.bias, of which its config says nothing"),
+        weights(**{"model.norm.bias": torch.ones(32)}), "{} has model.norm.bias, which its config does not mention"),
     "no tokenizer": (without(TOKENIZER), "{} has no tokenizer.json, and its config.json names the tokenizer None"),
     "another tokenizer": (content(TOKENIZER, b"{}"), "{}/tokenizer.json is not a tokenizer that can be read: "),
 }  # fmt: skip

@@ -230,7 +230,7 @@ def test_a_closed_stream_is_one_line(command, status, said, trace):
 @pytest.mark.parametrize("command", [["replay", "a\0b"], ["bench", "--trace", "a\0b"]])
 def test_a_path_with_a_nul_is_one_line_that_a_terminal_can_show(command, capsys):
     assert cli.main(command) == 2
-    assert capsys.readouterr().err == "minikv: cannot read 'a\\x00b': a path holds no NUL character\n"
+    assert capsys.readouterr().err == "minikv: cannot read 'a\\x00b': a path has no NUL character\n"
 
 
 def test_a_path_is_shown_as_a_bounded_line(tmp_path, capsys):

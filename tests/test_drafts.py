@@ -449,7 +449,7 @@ def test_a_bad_draft_is_refused_and_nothing_is_lost(draft, error, message):
 
 @pytest.mark.parametrize("given", [5, PromptLookup, len])
 def test_what_cannot_draft_is_refused(given):
-    with pytest.raises(TypeError, match="expected a PromptLookup, or what has its method draft"):
+    with pytest.raises(TypeError, match="expected a PromptLookup, or an object with its method draft"):
         Engine(CountsUp(9), CacheManager(8), drafts=given)
 
 
@@ -458,7 +458,7 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
     manager.page_size, manager.num_pages, manager.store, manager.cache = 1, 64, None, manager._inner.cache
     manager.start = lambda tokens, namespace, spare: Bare.start(manager, tokens, namespace=namespace)
     assert Engine(CountsUp(9), manager).generate([[1]], 2)[0].tokens == [2, 3]
-    with pytest.raises(TypeError, match="with drafts, expected one with the verb truncate"):
+    with pytest.raises(TypeError, match="drafts need one with the method truncate"):
         Engine(CountsUp(9), manager, drafts=PromptLookup())
 
 
@@ -468,7 +468,7 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
         (1, None, "num_tokens of request 1 is 1: it has 3 left to compute, .* any draft is computed whole"),
         (2, [7, 7], "num_tokens of request 1 is 2: it has 3 left to compute, .* any draft is computed whole"),
         (4, [7, 7, 7], "num_tokens of request 1 is 4: it has 3 left to compute"),
-        (3, None, "0 tokens are sampled for request 1: expected 1 to 3, as a token follows the last one"),
+        (3, None, "0 tokens are sampled for request 1: expected 1 to 3, as one token follows a complete prompt"),
         (3, [7] * 4, "4 tokens are sampled for request 1: expected 1 to 3, as .* its 2 drafted tokens$"),
     ],
 )

@@ -220,7 +220,7 @@ def test_data_and_names_that_cannot_be_written_change_nothing(path):
         replace(path, "\ud800")
     with pytest.raises(TypeError):
         replace(path, 5)
-    with pytest.raises(ValueError, match="holds no NUL character"):
+    with pytest.raises(ValueError, match="has no NUL character"):
         replace("a\0b", NEW)
     assert content_of(path) == OLD
     assert os.listdir(path.parent) == ["notes.txt"]
@@ -278,7 +278,7 @@ def test_an_append_that_does_not_reach_the_disk_is_taken_back_and_a_file_that_is
 
 
 def test_a_lock_keeps_others_out_and_leaves_nothing(path):
-    held = r"Somebody has held its lock for 0 seconds: .*notes\.txt'$"  # this thread itself, and no other process
+    held = r"Another program has held its lock for 0 seconds: .*notes\.txt'$"  # by this thread itself
     with locked(path), pytest.raises(TimeoutError, match=held), locked(path, 0):
         pytest.fail("two hold it")
     with pytest.raises(KeyError), locked(path, 0):

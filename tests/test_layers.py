@@ -53,7 +53,7 @@ def test_the_figures_that_were_wrong(name, per_token, per_sequence):
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_known_is_refused_by_name(name):
     said, config = REFUSED[name]
-    with pytest.raises(ValueError, match=f"{said}.* not known"):
+    with pytest.raises(ValueError, match=f"{said}.* does not know"):
         KVLayers.from_config(config)
 
 
@@ -69,7 +69,7 @@ def config(name, **fields):
     ids=str,
 )  # fmt: skip
 def test_a_field_that_its_type_has_not_and_that_could_matter_is_refused(fields):
-    with pytest.raises(ValueError, match=f"^{next(iter(fields))} in the config is .* cache of llama is not known"):
+    with pytest.raises(ValueError, match=f"^{next(iter(fields))} in the config is .* does not know what llama keeps"):
         KVLayers.from_config(config("llama-3.1-8b", **fields))
 
 
@@ -99,7 +99,7 @@ def test_a_missing_field_is_the_default_of_its_class_and_not_of_a_formula():
         KVLayers.from_config({"model_type": "gemma3", "text_config": {"hidden_size": 2560}}).bytes_per_token
         == 4 * 2 * 4 * 256 * 2
     )
-    with pytest.raises(ValueError, match=r"gemma-3-12b.json has layers .* KVLayers counts them"):
+    with pytest.raises(ValueError, match=r"gemma-3-12b.json has layers .* use KVLayers"):
         KVShape.from_config("gemma-3-12b")
 
 
@@ -167,7 +167,7 @@ def test_gemma_4_as_transformers_writes_it(layer):
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        ({"0": {"sliding_window": 7}}, "sliding_window in the config is 7: what it means for the cache of gemma4_text"),
+        ({"0": {"sliding_window": 7}}, "sliding_window in the config is 7: minikv does not know what gemma4_"),
         ({"x": {}}, "per_layer_config in the config is {'x': {}}: expected the fields of layers by their numbers"),
         ({"0": 1}, "per_layer_config in the config is {'0': 1}: expected"),
         ([1], r"per_layer_config in the config is \[1\]: expected"),
@@ -176,7 +176,7 @@ def test_gemma_4_as_transformers_writes_it(layer):
 def test_what_a_config_says_of_a_single_layer_is_known_or_refused(own, said):
     with pytest.raises(ValueError, match=said):
         KVLayers.from_config(GEMMA_4 | {"per_layer_config": own})
-    with pytest.raises(ValueError, match=r"per_layer_config in the config is .* cache of llama is not known"):
+    with pytest.raises(ValueError, match=r"per_layer_config in the config is .* does not know what llama keeps"):
         KVLayers.from_config(config("llama-3.1-8b", per_layer_config={"0": {"head_dim": 512}}))
 
 
@@ -238,7 +238,7 @@ def test_published_mamba_says_its_number_of_layers_twice():
         ("deepseek_v3", {"kv_lora_rank": None}, "no kv_lora_rank, which its model_type needs"),
         ("glm_moe_dsa", {"indexer_types": ["full"]}, r"indexer_types .* is \['full'\]: expected one for each of 78"),
         ("glm_moe_dsa", {"indexer_types": []}, r"indexer_types .* is \[\]: expected one for each of 78"),
-        ("llama", {"layer_types": [7] * 32}, "layer_types .* has 7: what such a layer keeps is not known"),
+        ("llama", {"layer_types": [7] * 32}, "layer_types .* has 7: minikv does not know such layers"),
     ],
 )
 def test_what_would_count_too_few_layers_or_others_is_refused(kind, fields, said):
@@ -330,7 +330,7 @@ def test_a_config_that_makes_no_sense_is_named(fields, said):
 def test_lists_in_a_config_are_checked():
     with pytest.raises(ValueError, match="hybrid_layer_pattern in the config is 'x': expected a list"):
         KVLayers.from_config(SHAPES["MiMo V2 Flash"].config | {"hybrid_layer_pattern": "x"})
-    with pytest.raises(ValueError, match="hybrid_override_pattern in the config has 'Z': what such a layer keeps"):
+    with pytest.raises(ValueError, match="hybrid_override_pattern in the config has 'Z': minikv does not know such"):
         KVLayers.from_config(config("nemotron-nano-9b-v2", hybrid_override_pattern="M" * 55 + "Z"))
 
 

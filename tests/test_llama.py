@@ -209,19 +209,19 @@ def test_the_same_seed_draws_the_same_model():
 # -- what a step refuses --------------------------------------------------------------------------------------------
 
 WRONG = {
-    r"chunks\[0\]\.num_logits is 3: the last token.s logits are always wanted, and it computes 2": [
+    r"chunks\[0\]\.num_logits is 3: a chunk returns logits for 1 to 2 of its tokens": [
         Chunk([1, 2], 0, [0, 1], num_logits=3)
     ],
-    r"chunks\[0\]\.num_logits is 0: the last token's logits are always wanted": [Chunk([1], 0, [0], num_logits=0)],
+    r"chunks\[0\]\.num_logits is 0: a chunk returns logits for 1 to 1": [Chunk([1], 0, [0], num_logits=0)],
     "there are no chunks: a forward step computes at least 1": [],
-    r"chunks\[0\]\.num_logits is 1: the last token's logits are always wanted, and it computes 0": [Chunk([], 0, [])],
+    r"chunks\[0\]\.num_logits is 1: a chunk returns logits for 1 to 0 of its tokens": [Chunk([], 0, [])],
     r"chunks\[1\] has 2 slots: it needs one for each of 2 \+ 1 tokens": [Chunk([1], 0, [9]), Chunk([1], 2, [0, 1])],
     r"chunks\[0\]\.tokens\[1\] is 23: the vocabulary has ids 0 to 22": [Chunk([1, 23], 0, [0, 1])],
     r"chunks\[0\]\.tokens\[0\] is -1: the vocabulary has ids 0 to 22": [Chunk([-1], 0, [0])],
     r"chunks\[0\]\.tokens\[0\] is 4294967296: the vocabulary has ids 0 to 22": [Chunk([2**32], 0, [0])],
     r"chunks\[0\]\.start is -1: no token comes before the first": [Chunk([1], -1, [])],
     r"chunks\[0\]\.slots\[0\] is 2147483648: a slot is an integer": [Chunk([1], 0, [2**31])],
-    r"slots\[1\] is 7: it is there twice": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
+    r"slots\[1\] is 7: it appears twice": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
     r"slots\[0\] is 256: this store has slots 0 to 255": [Chunk([1], 0, [256])],
 }
 
@@ -239,8 +239,8 @@ def test_a_wrong_chunk_is_named_and_nothing_is_written(message):
 UNKNOWN = {
     "model_type is 'gpt2': expected one of llama, mistral, qwen2": {"model_type": "gpt2"},
     "hidden_act is 'gelu': this decoder knows only 'silu'": {"hidden_act": "gelu"},
-    "sliding_window in the config is 4096: what it means for the cache of llama": {"sliding_window": 4096},
-    "use_sliding_window in the config is True: what it means for the cache of llama": {"use_sliding_window": True},
+    "sliding_window in the config is 4096: minikv does not know what llama keeps": {"sliding_window": 4096},
+    "use_sliding_window in the config is True: minikv does not know what llama keeps": {"use_sliding_window": True},
     "quantization_config is {'bits': 4}": {"quantization_config": {"bits": 4}},
     "partial_rotary_factor is 0.5": {"partial_rotary_factor": 0.5},
     "partial_rotary_factor is 0.25": {"rope_parameters": {"partial_rotary_factor": 0.25}},
@@ -260,7 +260,7 @@ UNKNOWN = {
     "tie_word_embeddings is 'no': expected true or false": {"tie_word_embeddings": "no"},
     "num_hidden_layers in the config is 1000000000: expected at most 10000": {"num_hidden_layers": 10**9},
     "max_position_embeddings is 1000000000000000: expected at most": {"max_position_embeddings": 10**15},
-    "kv_lora_rank in the config is 8: what it means for the cache of llama": {"kv_lora_rank": 8},
+    "kv_lora_rank in the config is 8: minikv does not know what llama keeps": {"kv_lora_rank": 8},
     "model_type is \\['llama'\\]: expected one of": {"model_type": ["llama"]},
 }
 
@@ -346,8 +346,8 @@ def test_a_second_copy_of_tied_weights_and_old_buffers_are_no_weights(folder):
 
 @pytest.mark.parametrize(("name", "weight", "message"), [
     ("model.norm.weight", None, "has no model.norm.weight, which its config asks for"),
-    ("model.norm.weight", torch.ones(31), r"model.norm.weight of .* is \(31,\): by the config it is \(32,\)"),
-    ("model.norm.bias", torch.ones(32), "has model.norm.bias, of which its config says nothing"),
+    ("model.norm.weight", torch.ones(31), r"model.norm.weight of .* is \(31,\): its config asks for \(32,\)"),
+    ("model.norm.bias", torch.ones(32), "has model.norm.bias, which its config does not mention"),
 ])  # fmt: skip
 def test_a_weight_that_is_missing_unknown_or_of_another_shape_is_named(folder, name, weight, message):
     rewrite(folder, **{name: weight})

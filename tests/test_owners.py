@@ -64,7 +64,7 @@ def share_one_more(manager, sequence):
         (lock_twice, "page 0 has 2 locks and 1 reader"),
         (unlock, "page 0 has 0 locks and 1 reader"),
         (forget_the_lock, "request 2 shares 2 tokens, but it has no lock"),
-        (share_one_more, "request 2 shares 3 tokens, but its lock is on 2"),
+        (share_one_more, "request 2 shares 3 tokens, but its lock covers 2"),
     ],
 )
 def test_a_mistake_is_named(mistake, said):

@@ -114,5 +114,5 @@ def test_without_groups_nothing_is_found():
 @pytest.mark.parametrize("pairs", ["{}", '{"pairs": 5}', '{"pairs": [5]}'])
 def test_a_corpus_without_questions_is_named(pairs, tmp_path):
     (tmp_path / "corpus.json").write_text(pairs, "utf-8")
-    with pytest.raises(ValueError, match=r"corpus\.json is not a corpus: "):
+    with pytest.raises(ValueError, match=r"corpus\.json is not a corpus of questions and answers: "):
         Phrasebook.read(tmp_path / "corpus.json")

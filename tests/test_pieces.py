@@ -506,7 +506,7 @@ def own(id, *pairs):
 def test_a_hint_survives_an_error_in_the_learners_own_words(tmp_path, capsys):
     notebook = Notebook(tmp_path, 4)
     notebook.answer(
-        find_piece("2.1"), own("2.1", ('f"{count} pages wanted, {len(pool.stack)} free"', 'f"want {count}"'))
+        find_piece("2.1"), own("2.1", ('f"pages needed: {count}, free: {len(pool.stack)}"', 'f"want {count}"'))
     )
     late = (("found = cache.acquire(", "found = cache.match_prefix("), ("        cache.unlock(found)\n", ""))
     notebook.answer(
@@ -556,8 +556,8 @@ def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path, capsys):
         ("2.1", ("raise MemoryError", "return MemoryError"),
          " returns a MemoryError that is not raised; expected: a MemoryError\n"),
         ("2.1", ("raise MemoryError", "raise KeyError"),
-         "raised KeyError ('3 pages wanted, 2 free'), in your line `raise KeyError(f\"{count} pages wanted, "
-         "{len(pool.stack)} free\")`; expected: a MemoryError\n"),
+         "raised KeyError ('pages needed: 3, free: 2'), in your line `raise KeyError(f\"pages needed: {count}, "
+         "free: {len(pool.stack)}\")`; expected: a MemoryError\n"),
         ("2.2", ("return page", "return None"), "guard(pool, [-1]) returns None; expected: -1\n"),
     ],
 )  # fmt: skip

@@ -485,8 +485,8 @@ def test_what_is_entered_was_scheduled():
     assert [chunk.samples for chunk in chunks] == [True, False]
     for tokens, message in (
         ([7], "1 tokens for 2 chunks"),
-        ([None, None], "0 tokens are sampled for request 1: expected 1 to 1, as a token follows the last one"),
-        ([7, 7], "1 tokens are sampled for request 2: expected 0 to 0, as a token follows the last one"),
+        ([None, None], "0 tokens are sampled for request 1: expected 1 to 1, as one token follows a complete prompt"),
+        ([7, 7], "1 tokens are sampled for request 2: expected 0 to 0, as one token follows a complete prompt"),
     ):
         with pytest.raises(ValueError, match=message):
             scheduler.update_from_output(chunks, tokens)
@@ -603,7 +603,7 @@ def test_an_order_that_leaves_somebody_out_is_told_so():
 
     scheduler = Scheduler(CacheManager(8), order=OnlyTheFirst())
     submitted(scheduler, [1], [2])
-    with pytest.raises(ValueError, match=r"arranged 2 waiting requests, and gave back 1"):
+    with pytest.raises(ValueError, match=r"arranged 2 waiting requests, but returned 1"):
         scheduler.schedule()
 
 

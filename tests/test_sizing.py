@@ -101,7 +101,7 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "config.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds a list"):
         KVShape.from_config(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"'gpt-9' is no config.json, .* deepseek-v3, .*Download your"):
+    with pytest.raises(FileNotFoundError, match=r"'gpt-9' is not a config.json, .* deepseek-v3, .*Download your"):
         KVShape.from_config("gpt-9")
     with pytest.raises(FileNotFoundError):
         KVShape.from_config("folder/config.json")
@@ -201,7 +201,7 @@ def test_a_share_of_the_memory_is_meant_as_it_is_written():
 
 def test_configs_that_name_their_heads_otherwise_are_refused():
     falcon = {"num_hidden_layers": 32, "num_attention_heads": 71, "hidden_size": 4544, "multi_query": True}
-    with pytest.raises(ValueError, match="in a way of its own"):
+    with pytest.raises(ValueError, match="names its KV heads differently"):
         KVShape.from_config(falcon)
     with pytest.raises(ValueError, match="text_config in the config is 'x'"):
         KVShape.from_config({"text_config": "x"})

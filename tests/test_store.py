@@ -442,7 +442,7 @@ WRONG = {
     "a slot that is no number": (lambda s: s.read(0, [0.5]), TypeError, r"slots\[0\] is 0.5"),
     "slots in two dimensions": (lambda s: s.read(0, [[1, 2]]), TypeError, "slots"),
     "slots of another store": (lambda s: s.read(0, Slots([30], limit=99)), ValueError, r"slots\[0\] is 30"),
-    "a slot written twice": (lambda s: s.write(0, [3, 3], K, V), ValueError, r"slots\[1\] is 3: it is there twice"),
+    "a slot written twice": (lambda s: s.write(0, [3, 3], K, V), ValueError, r"slots\[1\] is 3: it appears twice"),
     "a layer too high": (lambda s: s.write(3, [0, 1], K, V), ValueError, "layer is 3: this store has layers 0 to 2"),
     "a layer below 0": (lambda s: s.read(-1, [0]), ValueError, "layer is -1"),
     "a layer that is no number": (lambda s: s.read("0", [0]), TypeError, "layer is '0'"),
@@ -452,17 +452,17 @@ WRONG = {
     "a list for a tensor": (lambda s: s.write(0, [1, 2], K.tolist(), V), TypeError, "k is a list: expected a tensor"),
     "another device": (lambda s: s.write(0, [1, 2], K, V.to("meta")), ValueError, "v is on meta: this store is on cpu"),
     "copies of unequal length": (lambda s: s.copy([1, 2], [3]), ValueError, "src_slots are 2 and dst_slots are 1"),
-    "a destination twice": (lambda s: s.copy([1, 2, 3], [4, 5, 4]), ValueError, r"dst_slots\[2\] is 4: it is there"),
+    "a destination twice": (lambda s: s.copy([1, 2, 3], [4, 5, 4]), ValueError, r"dst_slots\[2\] is 4: it appears"),
     "a source too high": (lambda s: s.copy([24], [0]), ValueError, r"src_slots\[0\] is 24: this store has"),
     "a destination too high": (lambda s: s.copy([0], [24]), ValueError, r"dst_slots\[0\] is 24"),
     "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
-    "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
+    "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it appears twice"),
     "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
     "a store of another shape": (lambda s: s.take_pages(OTHERS["shape"], [1], [1]), ValueError, "source has shape KV"),
     "a store of another dtype": (lambda s: s.take_pages(OTHERS["dtype"], [1], [1]), ValueError, "has dtype torch"),
     "a store of other pages": (lambda s: s.take_pages(OTHERS["page_size"], [1], [1]), ValueError, "page_size 2: this"),
     "pages to fewer pages": (lambda s: host(s).take_pages(s, [1, 2], [3]), ValueError, "src_pages are 2 and dst"),
-    "pages to a page twice": (lambda s: host(s).take_pages(s, [1, 2], [3, 3]), ValueError, "it is there twice"),
+    "pages to a page twice": (lambda s: host(s).take_pages(s, [1, 2], [3, 3]), ValueError, "it appears twice"),
     "a page to a page too high": (lambda s: host(s).take_pages(s, [1], [6]), ValueError, r"dst_pages\[0\] is 6"),
     "something else for a store": (lambda s: s.take_pages(K, [1], [1]), TypeError, "source is tensor"),
     "a store itself": (lambda s: s.take_pages(s, [1], [2]), TypeError, "expected another KVStore"),
@@ -585,7 +585,7 @@ def test_a_view_is_what_is_read_and_copies_no_run(layout, shape):
 def test_a_room_that_is_too_small_is_refused_and_stays_as_it_is(counts):
     store = filled(EVEN)
     room = store.rows(counts[0])[0].zero_(), store.rows(counts[1])[1].zero_()
-    with pytest.raises(ValueError, match=r"^room is for 2 slots: 3 are looked at$"):
+    with pytest.raises(ValueError, match=r"^room is for 2 slots: the view has 3$"):
         store.view(0, [0, 2, 4], room)
     assert tuple(len(side) for side in room) == counts
     assert not any(side.any() for side in room)

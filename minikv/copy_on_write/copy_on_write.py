@@ -59,7 +59,7 @@ class CopyOnWrite(SharedSequences):
         ['A', 'B', 'D']
         """
         numbers = pack(tokens).tolist()
-        rule = f"the sequence has {len(numbers)} tokens, and 0 or more are declared a prefix"
+        rule = f"the sequence has {len(numbers)} tokens, and a prefix has 0 to that many"
         prefix_length = whole_number("prefix_length", prefix_length, 0, rule, len(numbers) + 1)
         if values is not None:
             self._require_count(numbers, values)
@@ -187,7 +187,7 @@ class CopyOnWrite(SharedSequences):
     def truncate(self, name: Hashable, length: int) -> None:
         """Keep the first `length` tokens of a sequence. Later pages that nobody else uses are freed."""
         sequence = self._settled(name, "truncate")
-        rule = f"{bounded(name)} has {len(sequence.tokens)} tokens, of which it keeps 0 or more"
+        rule = f"{bounded(name)} has {len(sequence.tokens)} tokens, and keeps 0 to that many"
         self._cut(sequence, whole_number("length", length, 0, rule, len(sequence.tokens) + 1))
 
     def _cut(self, sequence: PagedSequence, length: int) -> None:

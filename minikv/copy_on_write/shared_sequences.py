@@ -73,7 +73,7 @@ class References:
             if refs != expected[page]:
                 raise InvariantError(f"references to page {page}: {refs} counted, expected {expected[page]}")
             if self.pool.is_free(page) == bool(refs):
-                raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
+                raise InvariantError(f"page {page} has {refs} references, but the pool disagrees")
         counted, there = (self.total, self.num_shared), (expected.total(), sum(refs > 1 for refs in expected.values()))
         require(counted == there, f"(references, shared pages) are counted as {counted}: there are {there}")
 

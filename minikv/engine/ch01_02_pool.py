@@ -12,7 +12,7 @@ Its twin in the package, faster and complete:
 def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
     """Return the bytes of one token's keys and values on each of `tp` GPUs."""
     if kv_heads % tp and tp % kv_heads:
-        raise ValueError(f"{kv_heads} KV heads do not divide among {tp} GPUs")
+        raise ValueError(f"{kv_heads} KV heads do not divide evenly among {tp} GPUs")
     heads = max(1, kv_heads // tp)
     return layers * 2 * heads * head_dim * number_bytes
 
@@ -32,7 +32,7 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     left = memory * percent // 100 - weights - activations - graphs
     pages = left // page_bytes
     if pages < 1:
-        raise MemoryError(f"{left} bytes are left, and a page takes {page_bytes}")
+        raise MemoryError(f"{left} bytes are left, but a page takes {page_bytes}")
     return pages
 
 
@@ -99,7 +99,7 @@ class PromptList:
 def alloc(pool, count):
     """Take `count` pages off the stack, or raise a MemoryError and take none."""
     if count > len(pool.stack):
-        raise MemoryError(f"{count} pages wanted, {len(pool.stack)} free")
+        raise MemoryError(f"pages needed: {count}, free: {len(pool.stack)}")
     pages = [pool.stack.pop() for _ in range(count)]
     for page in pages:
         pool.in_use[page] = True

@@ -197,7 +197,7 @@ class BlockPool:
     def take(self, count):
         taken = [block for block, _ in zip(self.queue, range(count))]
         if len(taken) < count:
-            raise MemoryError(f"{count} blocks needed, {len(taken)} free")
+            raise MemoryError(f"blocks needed: {count}, free: {len(taken)}")
         for block in taken:  # what was cached in it is evicted
             if block.key is not None:
                 del self.table[block.key]

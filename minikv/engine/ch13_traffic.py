@@ -16,7 +16,7 @@ class Timeline:
 
     def mark(self):
         if not self.left:
-            raise ValueError("every use needs a mark, and there are more uses than the timeline was made for")
+            raise ValueError("the timeline is full: it was made for fewer marks")
         self.left -= 1
         self.change(self.left, 1)
         return self.left

@@ -155,7 +155,7 @@ class Tiers:
     def start(self, block, page):
         """Begin to copy a block to this page of the device; `arrive` says that it is there."""
         if block.host is None:
-            raise InvariantError(f"block {block.key!r} is to be loaded, and it is not in host memory any more")
+            raise InvariantError(f"block {block.key!r} is being loaded, but it is no longer in host memory")
         self.moves[block], block.device = block.host, page
 
     def arrive(self, coming):
@@ -170,7 +170,7 @@ class Tiers:
         """Read a block on the device; raise an error if the bytes are not its own."""
         found = self.bytes_on_device[block.device]
         if found != block.key:
-            raise InvariantError(f"block {block.key!r} was read, and the bytes of {found!r} were there")
+            raise InvariantError(f"block {block.key!r} was read, but its page has the bytes of {found!r}")
 
 
 def path_to(block):

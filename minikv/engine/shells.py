@@ -108,7 +108,7 @@ class CacheShell:
             is_here = node.parent.children.get(node.tokens[0]) is node
             node = node.parent
         if not is_here:
-            raise LockError(f"the handle of length {handle.length} is stale: evicted, reset or of another cache")
+            raise LockError(f"the handle of length {handle.length} is stale: evicted, reset, or from another cache")
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
@@ -126,10 +126,10 @@ class CacheShell:
             name = f"node {bounded(node.tokens)}"
             is_stray = node.parent.children.get(node.tokens[0]) is not node
             if is_stray or len(node.tokens) != len(node.slots):
-                raise InvariantError(f"{name}: its parent, its key or its slots do not fit")
+                raise InvariantError(f"{name}: its parent, its key or its slots do not match")
             for page in node.slots:
                 if page in owners:
-                    raise InvariantError(f"{name}: page {page} is cached twice, {owners[page]} has it too")
+                    raise InvariantError(f"{name}: page {page} is cached twice: {owners[page]} has it too")
                 owners[page] = name
             if node.parent.parent is not None and node.locks > node.parent.locks:
                 raise InvariantError(f"{name}: {node.locks} locks, more than on the node above it")
@@ -221,13 +221,13 @@ class ManagerShell:
         """Mark the next `num_tokens` tokens (default: all that are left) as computed."""
         self.require(sequence)
         left = len(sequence.tokens) - sequence.computed
-        rule = f"0 or more tokens are computed, and {left} of sequence {sequence.number} are left"
+        rule = f"0 to {left} tokens of sequence {sequence.number} are left to compute"
         count = left if num_tokens is None else num_tokens
         sequence.computed += whole_number("num_tokens", count, 0, rule, left + 1)
 
     def allowed(self, sequence: Any, length: int) -> int:
         """`length`, if `sequence` can be cut to it: at least 1 token, and what the cache has, stay."""
-        rule = f"sequence {sequence.number} keeps at least 1 token, and the {sequence.shared} that the cache has"
+        rule = f"sequence {sequence.number} keeps at least 1 token, and at least the {sequence.shared} shared ones"
         return whole_number("length", length, max(1, sequence.shared), rule, sequence.length + 1)
 
     def require(self, sequence: Any) -> None:
@@ -275,7 +275,7 @@ def faults(manager: Any, owners: Sequence[Sequence[str]]) -> Iterator[str]:
             if (owner := owners[page][0]) != "the cache":
                 yield f"{name} reads page {page} from the cache, but {owner} has it"
         if locked != sequence.shared:
-            its_lock = "it has no lock" if locked is None else f"its lock is on {locked}"
+            its_lock = "it has no lock" if locked is None else f"its lock covers {locked}"
             yield f"{name} shares {sequence.shared} tokens, but {its_lock}"
     for node in manager.cache.nodes():
         for page in node.slots:

@@ -228,7 +228,7 @@ class CacheManager(Exclusive):
         """
         self._require(sequence, "truncate")
         least, most = max(1, sequence.shared), sequence.length
-        rule = f"sequence {sequence.number} keeps {least} to {most} tokens: 1, or those that the cache has"
+        rule = f"sequence {sequence.number} keeps {least} to {most} tokens, including those that the cache has"
         cut = sequence._cut(whole_number("length", length, least, rule, most + 1))
         self._owned -= len(cut)
         self._give_back(cut)

@@ -203,7 +203,7 @@ class BaseIndex:
         for node in reversed(way_to(end_of(start)) if start.length else ()):
             begin = node.parent.end
             if not tokens.data.startswith(node.key_bytes, begin * TOKEN_BYTES):
-                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{node.end}]")
+                raise ValueError(f"start is not a prefix: it differs in tokens[{begin}:{node.end}]")
 
 
 class NoCache(BaseIndex):

@@ -201,7 +201,7 @@ def _checked(name: str, chunk: Chunk, vocab_size: int) -> _Row:
     count = len(tokens)
     if len(slots) != start + count:
         raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {count} tokens")
-    rule = f"the last token's logits are always wanted, and it computes {count}"
+    rule = f"a chunk returns logits for 1 to {count} of its tokens"
     return _Row(tokens, slots, whole_number(f"{name}.num_logits", chunk.num_logits, 1, rule, count + 1))
 
 

@@ -231,7 +231,7 @@ def check_weights(config: LlamaConfig, weights: Mapping[str, Tensor], whose: str
             raise ValueError(f"{whose} has no {name}, which its config asks for")
         found = tuple(weights[name].shape)
         if found != shape:
-            raise ValueError(f"{name} of {whose} is {bounded(found)}: by the config it is {shape}")
+            raise ValueError(f"{name} of {whose} is {bounded(found)}: its config asks for {shape}")
     for name in weights:
         if name not in shapes:
-            raise ValueError(f"{whose} has {shown(name)}, of which its config says nothing")
+            raise ValueError(f"{whose} has {shown(name)}, which its config does not mention")

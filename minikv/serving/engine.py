@@ -73,9 +73,9 @@ class Engine:
         if shape != model.shape:
             raise ValueError(f"the model needs a store of shape {model.shape}, the manager's has {shape}")
         if drafts is not None:
-            require_method("drafts", drafts, "draft", "a PromptLookup, or what has its method draft")
+            require_method("drafts", drafts, "draft", "a PromptLookup, or an object with its method draft")
             if not isinstance(manager, TruncatingManager):
-                raise TypeError(f"manager is {bounded(manager)}: with drafts, expected one with the verb truncate")
+                raise TypeError(f"manager is {bounded(manager)}: drafts need one with the method truncate")
         self._lock = threading.RLock()  # around each act
 
     # -- one by one -------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Phrasebook:
         >>> Phrasebook.read(asset("model/corpus.json")).nearest("what are slots")
         'What is a slot?'
         """
-        with refused(f"{path} is not a corpus"):
+        with refused(f"{path} is not a corpus of questions and answers"):
             return cls([pair["questions"] for pair in read_json(Path(path))["pairs"]])
 
     def nearest(self, question: str) -> str | None:

@@ -89,7 +89,7 @@ def _check_pair(chunk: ScheduledChunk, sampled: list[int]) -> None:
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, left if drafted else 1, rule, left + 1)
     least, most = (1, 1 + drafted) if count == left else (0, 0)
     if not least <= len(sampled) <= most:
-        rule = f"a token follows the last one of a request, and one more at most each of its {drafted} drafted tokens"
+        rule = f"one token follows a complete prompt, and at most one more each of its {drafted} drafted tokens"
         raise ValueError(f"{len(sampled)} tokens are sampled for {name}: expected {least} to {most}, as {rule}")
     for token in sampled:
         token_id(token)
@@ -136,7 +136,7 @@ class LongestPrefixFirst:
     window: int = 128
 
     def __post_init__(self) -> None:
-        whole_number("window", self.window, 1, "at least 1 of the waiting is looked at")
+        whole_number("window", self.window, 1, "at least 1 waiting request is considered")
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
         """By the length of their cached prefix, the longest first."""

@@ -61,7 +61,7 @@ class Scheduler:
         min_awaited_prefix: int | None = 32,
     ):
         if not isinstance(manager, Manager):
-            raise TypeError(f"manager is {bounded(manager)}: expected a CacheManager, or what has its verbs")
+            raise TypeError(f"manager is {bounded(manager)}: expected a CacheManager, or an object with its methods")
         self.manager = manager
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
         rule = "each running request that decodes gets 1 token of a step"
@@ -233,7 +233,7 @@ class Scheduler:
         others = [request for request in self.waiting if request.overtaken < self.max_overtakes]
         arranged = self.order.arrange(others, self._cached)
         if len(arranged) != len(others):  # a request that is left out would wait forever
-            raise ValueError(f"{self.order} arranged {len(others)} waiting requests, and gave back {len(arranged)}")
+            raise ValueError(f"{self.order} arranged {len(others)} waiting requests, but returned {len(arranged)}")
         return overdue + arranged
 
     def _last_in_turn(self) -> int:

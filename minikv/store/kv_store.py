@@ -212,7 +212,7 @@ class KVStore:
 
         `count` may be more than the store has: several requests read a shared slot, and a padded row repeats its last.
         """
-        count = whole_number("count", count, 0, "0 or more slots are looked at")
+        count = whole_number("count", count, 0, "a view has 0 slots or more")
         k, v = (side.new_empty(count, side.shape[1]) for side in self._layers[0])
         return k, v
 
@@ -234,7 +234,7 @@ class KVStore:
         elif room is None:
             return self.read(layer, where)
         elif len(where) > (count := min(map(len, room))):
-            raise ValueError(f"room is for {count} slots: {len(where)} are looked at")
+            raise ValueError(f"room is for {count} slots: the view has {len(where)}")
         else:
             found = [torch.index_select(s, 0, where.index, out=r[: len(where)]) for s, r in zip(sides, room)]
         return self._by_head(found)

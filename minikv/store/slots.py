@@ -80,12 +80,12 @@ class Slots:
 
         >>> Slots([4, 2, 4], limit=8).once()
         Traceback (most recent call last):
-        ValueError: slots[2] is 4: it is there twice, so one of the two would be lost
+        ValueError: slots[2] is 4: it appears twice, so one of the two would be lost
         """
         if not self.distinct:
             order = np.argsort(self.numbers, kind="stable")  # equal numbers stay in the order in which they were given
             at = order[1:][np.diff(self.numbers[order]) == 0].min()
-            raise ValueError(f"{name}[{at}] is {self.numbers[at]}: it is there twice, so one of the two would be lost")
+            raise ValueError(f"{name}[{at}] is {self.numbers[at]}: it appears twice, so one of the two would be lost")
         return self
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ _kernel: Any = triton and triton.jit(_copy_rows)
 def move_rows(plane: Tensor, src: Tensor, dst: Tensor) -> None:
     """Copy rows `src` of `plane` (outer, row, items) to its rows `dst`; no row may be in both, nor twice in `dst`."""
     if triton is None:
-        raise ModuleNotFoundError("triton is not installed: this copy is written in it")
+        raise ModuleNotFoundError("this copy needs triton, which is not installed")
     words = plane.view(torch.int64) if plane.itemsize > 8 else plane  # Triton has no 16-byte numbers
     outer, _, width = words.shape
     block = min(BLOCK, triton.next_power_of_2(width))

@@ -184,7 +184,7 @@ def open_trace(path: str) -> Iterator[TraceFile]:
     FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
     """
     if "\0" in path:
-        raise OSError(errno.EINVAL, "a path holds no NUL character")
+        raise OSError(errno.EINVAL, "a path has no NUL character")
     if path != "-":
         with open(path, "rb") as file:
             yield TraceFile(file, shown(path))

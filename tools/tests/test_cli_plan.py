@@ -88,13 +88,13 @@ def test_what_is_not_known_of_a_model_is_refused_by_name(inside, capsys, tmp_pat
     (tmp_path / "config.json").write_text(json.dumps({"text_config": config} if inside else config), "utf-8")
     status, out, err = plan(capsys, "--model", "config.json")
     assert (status, out) == (2, "")
-    said = "attention_window_size in config.json is 4096: what it means for the cache of qwen3 is not known"
+    said = "attention_window_size in config.json is 4096: minikv does not know what qwen3 keeps then"
     assert err.splitlines() == [f"minikv: {said}"]
 
 
 def test_a_model_for_translation_is_refused_by_name(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "t5", "num_layers": 6}', "utf-8")
-    said = "minikv: model_type in config.json is 't5': what its layers keep is not known\n"
+    said = "minikv: model_type in config.json is 't5': minikv does not know its layers\n"
     assert plan(capsys, "--model", "config.json")[1:] == ("", said)
     (tmp_path / "config.json").write_text('{"num_layers": 6}', "utf-8")
     assert "config.json has no model_type: it does not look like" in plan(capsys, "--model", "config.json")[2]
@@ -188,8 +188,8 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         (["--weights", "bf16"], "weights needs a model, which is not given"),
         (["--model", "llama-3.1-8b", "--memory", "60"], "argument --memory: '60': expected a number and its unit"),
         (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is less than a block of 512 tokens takes"),
-        (["--model", "no-such-model"], "'no-such-model' is no config.json, no folder with one, and none of the models"),
-        (["--model", "no/such/folder"], "'no/such/folder' is no config.json, no folder with one, and none of"),
+        (["--model", "no-such-model"], "'no-such-model' is not a config.json, a folder with one, or one of the models"),
+        (["--model", "no/such/folder"], "'no/such/folder' is not a config.json, a folder with one, or one of"),
         ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
         ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
         (

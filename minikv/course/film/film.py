@@ -167,6 +167,6 @@ def record(*things: Any, label: Label | None = None, page_size: int | None = Non
        └─ [2] · n1 · slot 1 · evicted
     FreeListPool: 6 of 8 slots free
      0  ce......    . free  c cached  e evicted
-    free slots 6 · in hand 1 · cached 1 (evictable) · locked 0 (protected)
+    free slots: 6 · in hand: 1 · cached: 1 (evictable) · locked: 0 (protected)
     """
     return Film(things, label, page_size)
