@@ -121,7 +121,7 @@ def test_a_trace_that_is_not_there(capsys, tmp_path):
     assert cli.main(["bench", "--trace", str(tmp_path / "none.jsonl")]) == 2
     (tmp_path / "bad.jsonl").write_text("{}\n", "utf-8")
     assert cli.main(["bench", "--trace", str(tmp_path / "bad.jsonl")]) == 2
-    assert "no format is known" in capsys.readouterr().err
+    assert "no known format" in capsys.readouterr().err
 
 
 def test_the_bench_measures_a_trace_when_it_is_given_one():

@@ -240,7 +240,7 @@ def test_after_each_turn_it_says_what_the_cache_served():
 def test_commands_are_not_sent_to_the_model():
     chat, engine = chat_with()
     out = talk(chat, "/help\n/new\n/exit\nnever read\n")
-    assert out.count("/new begins a new conversation") == 2
+    assert out.count("/new starts a new conversation") == 2
     assert "A new conversation" in out
     assert engine.manager.cache.total_size == 0
 

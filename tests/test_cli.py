@@ -63,7 +63,7 @@ def test_replay_reads_standard_input(trace, monkeypatch, capsys):
     [
         (b'{"timestamp": 1', "line 1: the line is not JSON: "),
         (b"\xff", "line 1: the line is not UTF-8: "),
-        (b"\n\n{}", "line 3: no format is known that has the keys 'none'"),
+        (b"\n\n{}", "line 3: no known format has the keys 'none'"),
     ],
 )
 def test_a_malformed_line_stops_it_with_file_line_and_reason(content, reason, tmp_path, capsys):

@@ -215,12 +215,12 @@ for number in range(3, 12):
 
 def test_what_is_no_verdict_is_not_taken_for_one(verify):
     status, out, error = verify(WRITES)
-    assert (status, out, error) == (2, "", "minikv: cannot verify theirs.py: its import writes what is not a verdict\n")
+    assert (status, out, error) == (2, "", "minikv: cannot verify theirs.py: its import sends no verdict\n")
     body = textwrap.indent(WRITES, " " * 8)
     in_a_verb = f"def evict(self, n):\n{body}"
     status, out, error = verify(RIGHT.replace("    pass", f"    {in_a_verb}"))
     assert (status, error) == (1, "")
-    assert "the process writes what is not a verdict in these lines:" in out
+    assert "the process sends no verdict in these lines:" in out
 
 
 def test_a_file_that_patches_the_judge_away_is_not_judged(verify):

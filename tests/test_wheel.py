@@ -109,7 +109,7 @@ def test_a_folder_that_was_copied_without_its_record_is_the_course(wheel, tmp_pa
     (course / "03_radix_splitting.ipynb").write_text(notebook("mine"), "utf-8")
     done = lab(wheel, course, "--where")
     assert done.stdout == f"{course}\n"
-    assert "You changed 03_radix_splitting.ipynb, so it stays as it is." in done.stderr
+    assert "You changed 03_radix_splitting.ipynb, so it stays." in done.stderr
     assert not (course / "minikv-course").exists()
 
 
@@ -186,7 +186,7 @@ def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(home, p
         monkeypatch.setattr(shipped, "__version__", version)
         (package / "01.ipynb").write_text(notebook(version), "utf-8")
         beside = f"01-{version}.ipynb"
-        said = f"You changed 01.ipynb, so it stays as it is. Its new version is {beside}."
+        said = f"You changed 01.ipynb, so it stays. The new version is {beside}."
         assert renew(home, package) == [said]
         assert renew(home, package) == []
         assert contents(home)[beside] == notebook(version)
@@ -197,7 +197,7 @@ def test_a_file_of_the_learner_beside_it_is_not_replaced_either(home, package):
     (home / "01.ipynb").write_text(notebook("mine"), "utf-8")
     (home / "01-0.1.0.ipynb").write_text(notebook("mine as well"), "utf-8")
     (package / "01.ipynb").write_text(notebook("second"), "utf-8")
-    assert renew(home, package) == ["You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0-2.ipynb."]
+    assert renew(home, package) == ["You changed 01.ipynb, so it stays. The new version is 01-0.1.0-2.ipynb."]
     assert contents(home)["01-0.1.0.ipynb"] == notebook("mine as well")
 
 
@@ -207,7 +207,7 @@ def test_without_a_record_all_that_differs_is_the_learners(home, package, record
     (home / RECORD).unlink()
     if record is not None:
         (home / RECORD).write_text(record, "utf-8")
-    assert renew(home, package) == ["You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb."]
+    assert renew(home, package) == ["You changed 01.ipynb, so it stays. The new version is 01-0.1.0.ipynb."]
     assert contents(home)["01.ipynb"] == notebook("mine")
     assert renew(home, package) == []
 
@@ -254,7 +254,7 @@ def test_a_disk_that_fails_at_any_write_loses_nothing(home, package, monkeypatch
         "02.ipynb": notebook("second 02.ipynb"),
         "03.ipynb": notebook("second 03.ipynb"),
     }
-    assert said == {"You changed 01.ipynb, so it stays as it is. Its new version is 01-0.1.0.ipynb."}
+    assert said == {"You changed 01.ipynb, so it stays. The new version is 01-0.1.0.ipynb."}
 
 
 def test_what_was_saved_before_the_disk_failed_is_said(home, package, monkeypatch):
@@ -282,7 +282,7 @@ def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(home, packag
     for other in ("01.ipynb", "02.ipynb", "03.ipynb"):
         (package / other).write_text(notebook("second"), "utf-8")
     (line,) = renew(home, package)
-    assert re.fullmatch(rf"01\.ipynb is not renewed: .*{re.escape(name)}'", line)
+    assert re.fullmatch(rf"01\.ipynb was not updated: .*{re.escape(name)}'", line)
     assert contents(home)["02.ipynb"] == contents(home)["03.ipynb"] == notebook("second")
     (home / name).rmdir()
     assert len(renew(home, package)) == (name != "01.ipynb")
@@ -295,7 +295,7 @@ def test_a_link_that_leads_nowhere_is_named_and_the_others_are_copied(tmp_path, 
     home.mkdir()
     (home / "01.ipynb").symlink_to(leads_to)
     (line,) = renew(home, package)
-    assert re.fullmatch(r"01\.ipynb is not renewed: .*01\.ipynb'", line)
+    assert re.fullmatch(r"01\.ipynb was not updated: .*01\.ipynb'", line)
     assert (home / "02.ipynb").read_text("utf-8") == notebook("first of 02.ipynb")
     (home / "01.ipynb").unlink()
     assert renew(home, package) == []
@@ -306,7 +306,7 @@ def test_one_that_cannot_be_read_does_not_keep_the_course_from_opening(wheel, tm
     (tmp_path / "minikv-course" / "03_radix_splitting.ipynb").mkdir(parents=True)
     done = lab(wheel, tmp_path, "--where")
     assert (done.stdout, done.returncode) == (f"{tmp_path / 'minikv-course'}\n", 0)
-    assert re.fullmatch(r"03_radix_splitting\.ipynb is not renewed: .*\n", done.stderr)
+    assert re.fullmatch(r"03_radix_splitting\.ipynb was not updated: .*\n", done.stderr)
     assert {path.name for path in (tmp_path / "minikv-course").iterdir()} == {*CHAPTERS, RECORD}
 
 

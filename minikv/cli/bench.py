@@ -35,7 +35,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
     """
     bench.epilog = _EXAMPLES
     bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
-    bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="only these workloads")
+    bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="run only these workloads")
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
     bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
@@ -48,7 +48,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
     if options.only and ("W6" in options.only) != bool(options.trace):
-        raise RefusedError("W6 is the workload of --trace: name both of them, or neither")
+        raise RefusedError("W6 is the workload of --trace: pass both of them, or neither")
     with Progress() as tick, refusing(ValueError, error=CommandError), refusing(TraceError):
         trace = _trace_of(options.trace) if options.trace else None
         guests = [*designs(options.index), *options.race]

@@ -26,12 +26,12 @@ from minikv.serving.phrasebook import UNKNOWN, Phrasebook, stems
 from minikv.untrusted import refusal
 
 LOOKED_UP = "The chat looks for the question that you mean, and says so if it finds none."
-HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
+HELP = "/new starts a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 
 _EXAMPLES = """examples:
   minikv chat                                         the small model that comes with the package
   minikv chat --temperature 0.8 --seed 3              sampled answers, the same ones for the same seed
-  minikv chat --model ~/Llama-3.2-1B                  a Llama checkpoint of your own"""
+  minikv chat --model ~/Llama-3.2-1B                  your own Llama checkpoint"""
 
 
 def add_chat(chat: argparse.ArgumentParser) -> None:
@@ -42,10 +42,10 @@ def add_chat(chat: argparse.ArgumentParser) -> None:
     3
     """
     chat.epilog = _EXAMPLES
-    chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
-    chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
-    chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
-    chat.add_argument("--seed", type=whole, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)")
+    chat.add_argument("--model", metavar="FOLDER", help="your own Llama checkpoint (default: the small model)")
+    chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="most new tokens (default 256)")
+    chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 (default): the likeliest token")
+    chat.add_argument("--seed", type=whole, default=0, metavar="S", help="seed if T is above 0 (default 0)")
 
 
 def run_chat(options: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ def converse(chat: Chat, params: Params = ANSWER, phrasebook: Phrasebook | None 
     for question in _questions():
         if question == "/new":
             chat.reset()
-            _say("A new conversation; what was computed is still in the cache.")
+            _say("A new conversation. Earlier prompts are still in the cache.")
         elif question.startswith("/"):
             _say(HELP)
         elif meant := question if phrasebook is None else phrasebook.nearest(question):

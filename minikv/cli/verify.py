@@ -18,7 +18,7 @@ two, and the base class checks all input. The attribute `claims` of a class has 
 the others are not judged. A rule is "not reached" if nothing happened that could have broken it.
 
 The file runs in a separate process, but with your rights: verify only code that you would run yourself.
-What it starts is ended with it; on macOS only what stays in its process group, and on Windows nothing.
+Processes that it starts end with it: on macOS only those in its process group, on Windows none.
 
 examples:
   minikv verify my_minikv.py                          the caches and managers that a file defines

@@ -55,7 +55,7 @@ def renew(folder: Path, shipped: Path = SHIPPED) -> Iterator[str]:
             except OSError as error:
                 if not isinstance(error, _OF_ONE_FILE) and error.errno != errno.ELOOP:
                     raise
-                yield f"{source.name} not updated: {error}"
+                yield f"{source.name} was not updated: {error}"
 
 
 def _renew_one(source: Path, folder: Path, offered: dict[str, Any]) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _race_lines(found: Race) -> Iterator[str]:
         mean = statistics.median(result.mean)
         yield (
             f"  {name:<24}{p50:>10,.1f}  x {found.to_limit(name)!s:<24}{mean:>10,.1f}  "
-            f"x {found.to_limit_mean(name)!s:<24}x {found.between(name, first)!s:<22}{result.hit_rate:.3f}"
+            f"x {found.to_limit_mean(name)!s:<23} x {found.between(name, first)!s:<22}{result.hit_rate:.3f}"
         )
 
 

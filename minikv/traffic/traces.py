@@ -176,7 +176,7 @@ def _traffic(file: TraceFile, *how: Any) -> Traffic:
     keys = bounded(", ".join(source.first) or "none")
     known = ["hash_ids (Mooncake, Bailian)", "requests (sessions of agents)", *(other.EXPECTED for other in others)]
     expected = f"expected {', '.join(known)}{'' if others else _MORE}"
-    raise TraceError(f"{file.name}, line {look.start}: no format is known that has the keys {keys}: {expected}")
+    raise TraceError(f"{file.name}, line {look.start}: no known format has the keys {keys}: {expected}")
 
 
 def _reader_of(look: _Look) -> Callable[[TraceSource], Traffic] | None:

@@ -73,7 +73,7 @@ def test_a_log_whose_first_line_has_no_time_is_not_timed(written):
     ("lines", "reason"),
     [
         (["", "{"], "line 1: the line is not JSON"),
-        (["", "", {"a": 1}], r"line 3: no format is known that has the keys 'a': .*, messages or prompt \(a log\)$"),
+        (["", "", {"a": 1}], r"line 3: no known format has the keys 'a': .*, messages or prompt \(a log\)$"),
         ([BODY, "{"], "line 2: the line is not JSON"),
         ([], "is empty: a trace has one request a line$"),
     ],

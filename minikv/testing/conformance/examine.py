@@ -175,7 +175,7 @@ def verify_apart(
             return
 
 
-_NO_VERDICT = "writes what is not a verdict"
+_NO_VERDICT = "sends no verdict"
 
 
 def _judged(about: Message, said: list[Any], note: str) -> Conformance:

@@ -77,7 +77,7 @@ class ManagerRun(SideBySide):
         """Return the findings of the manager's own `check`."""
         if callable(getattr(self.index, "check", None)) and (error := attempt(self.index.check).error) is not None:
             self.lines.append("manager.check()")
-            return self.end(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen")
+            return self.end(1, f"raises {type(error).__name__}, although nothing visible is wrong")
         return None
 
     def rule_of_error(self, reply: Reply) -> int:
