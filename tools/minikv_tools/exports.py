@@ -75,7 +75,7 @@ def log_lines(log: FileName | Iterable[Mapping[str, Any] | str | bytes]) -> Iter
 def _dated(value: Any) -> str:
     if isinstance(value, date):  # every `datetime` is one
         return value.isoformat()
-    raise TypeError(f"an entry holds {bounded(value)}: expected what JSON has, or a date")
+    raise TypeError(f"an entry holds {bounded(value)}: expected a JSON value or a date")
 
 
 _FEW, _MOST = 10, 0.01  # malformed lines: so many are borne before a log is read, and this share of it at its end
@@ -125,7 +125,7 @@ class RequestLog:
         body = read_body(entry)
         self.ids = body.has_ids if self.ids is None and body.pieces else self.ids
         if body.pieces and body.has_ids != self.ids:
-            raise ValueError("the log has prompts of text and lists of token ids: expected one of them")
+            raise ValueError("the log has both text prompts and token ids: expected only one kind")
         return entry, body
 
     def _leave(self, error: TraceError) -> None:

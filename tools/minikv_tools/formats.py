@@ -89,7 +89,7 @@ def left_out(entry: Mapping[str, Any]) -> str:
     said = {**entry, **object_of(attributes_of(entry.get("attributes")))}
     others = ((path, _at(said, path), kinds) for form in _FORMS for path, kinds in form.get("not", {}).items())
     named = (f"of {path} {value}" for path, value, kinds in others if value in kinds)
-    return next(named, f"with the fields {fields_of(entry)}" if entry else "that say nothing of one")
+    return next(named, f"with the fields {fields_of(entry)}" if entry else "that mention none")
 
 
 def fields_of(entry: Mapping[str, Any]) -> str:

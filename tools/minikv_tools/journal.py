@@ -140,7 +140,7 @@ def _runs(path: Any, lines: list[bytes]) -> list[tuple[str, dict[str, Any]]]:
         try:
             entry = json_object(line, "it")
             if not isinstance(entry.get("run"), dict) or not isinstance(entry.get("found"), dict):
-                raise ValueError("it has no run and what it found")
+                raise ValueError("it has no run with a result")
         except ValueError as error:
             if number == len(lines) - 1 and not lines[-1]:
                 break

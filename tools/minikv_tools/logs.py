@@ -147,7 +147,7 @@ def read_log(
             return None
         body = read_body(entry)
         if body.pieces and body.has_ids != units.ids:
-            raise ValueError("the log has prompts of text and lists of token ids: expected one of them")
+            raise ValueError("the log has both text prompts and token ids: expected only one kind")
         packed = units.packed(piece.text for piece in body.pieces)
         blocks = ids.of(packed, block_size * units.width, body.namespace)
         place = conversation(conversation_of(entry))

@@ -135,7 +135,7 @@ def test_all_that_is_in_the_cache_counts_in_its_size(capsys):
     plain = json.loads(plan(capsys, "--json")[1])
     assert windows["at_memory"]["requests_too_large"] > 0
     assert windows["at_memory"]["tokens"] is None  # that depends on the prompts
-    assert "16,384 tokens, less the windows" in plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB")[1]
+    assert "16,384 tokens, minus windows" in plan(capsys, "--model", "gemma-3-12b", "--memory", "1GiB")[1]
     less = plan(capsys, "--model", "gemma-3-12b", "--memory", "100MiB")[1]
     assert "1,600 tokens, but one long prompt's windows and states take more." in less
     in_blocks = windows["ceiling"]["bytes"] - plain["ceiling"]["tokens"] * 65_536
@@ -187,17 +187,17 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         (["--state-dtype", "bf16"], "state_dtype needs a model, which is not given"),
         (["--weights", "bf16"], "weights needs a model, which is not given"),
         (["--model", "llama-3.1-8b", "--memory", "60"], "argument --memory: '60': expected a number and its unit"),
-        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is less than a block of 512 tokens takes"),
+        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "the memory is too small for a block of 512 tokens"),
         (["--model", "no-such-model"], "'no-such-model' is not a config.json, a folder with one, or one of the models"),
         (["--model", "no/such/folder"], "'no/such/folder' is not a config.json, a folder with one, or one of"),
         ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
         ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take 29.92 GiB, but only 20 GiB may be used"),
         (
             ["--model", "qwen3-next-80b-a3b", "--memory", "9GiB", "--weights", "fp8"],
-            "of which parameters and FLOPs are not counted",
+            "whose parameters and FLOPs are not counted",
         ),
         (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
-        (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are taken off the memory, which is not given"),
+        (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are subtracted from memory, which is not given"),
         (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
         (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
         (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
@@ -221,7 +221,7 @@ def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
     assert status == 2
     assert "is counted in bytes, a model in tokens: add --tokenizer FOLDER" in err
     status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
-    assert (status, "says nothing of time" in err) == (2, True)
+    assert (status, "has no times" in err) == (2, True)
 
 
 def test_policies_of_standard_input_are_refused(capsys):

@@ -142,7 +142,7 @@ def test_a_place_where_it_cannot_be_written_is_one_line_before_the_log_is_read(l
         (tmp_path / "no" / "t", "Its folder does not exist"),
         (log, "is the log itself: name another file"),
         (tmp_path / "link", "is the log itself"),
-        ("a\0b", "a path holds no NUL character"),
+        ("a\0b", "a path has no NUL character"),
     ):
         assert cli.main(["trace", str(log), "-o", str(path)]) == 2
         out, err = capsys.readouterr()

@@ -160,7 +160,7 @@ def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):
     assert "blocks of 16 tokens" in capsys.readouterr().err
     log.write_text('{"prompt": [1]}\n{"prompt": "Hi"}\n', "utf-8")
     assert main(["replay", str(log), "--capacity", "10"]) == 2
-    assert "line 2: the log has prompts of text and lists of token ids" in capsys.readouterr().err
+    assert "line 2: the log has both text prompts and token ids" in capsys.readouterr().err
 
 
 def test_a_request_that_sglang_tells_of_twice_counts_once_with_its_bill(tmp_path, capsys):
@@ -189,16 +189,16 @@ def test_the_report_names_the_kinds_of_lines_left_out_with_their_counts(tmp_path
     lines = [BODY, *[chain] * 5, *[span] * 4, *[later] * 3, *[{"prompt": ["a", "b"]}] * 2, {"x": 1}, {}]
     says = {"of run_type chain": 5, "of gen_ai.operation.name execute_tool": 4,
             "with previous_response_id, which is at the server": 3, "with a batch of prompts": 2,
-            "with the fields x": 1, "that say nothing of one": 1}  # fmt: skip
+            "with the fields x": 1, "that mention none": 1}  # fmt: skip
     report = survey(lines)
     assert (dict(report.log.reasons), report.log.others) == (says, 16)
     assert report.as_json(1)["other_reasons"] == says
     four = "; ".join(f"{count} {reason}" for reason, count in [*says.items()][:4])
-    assert f"16 lines without a request left out: {four}; and others." in " ".join(repr(report).split())
-    assert "1 line without a request left out: 1 with the fields x." in repr(survey([BODY, {"x": 1}]))
+    assert f"Left out 16 lines without a request: {four}; and others." in " ".join(repr(report).split())
+    assert "Left out 1 line without a request: 1 with the fields x." in repr(survey([BODY, {"x": 1}]))
     (tmp_path / "vllm.log").write_text(f"Starting\n{VLLM[1]}\nGET /health\n", "utf-8")
     assert main(["why", str(tmp_path / "vllm.log")]) == 0
-    assert "2 lines without a request left out: 2 that say nothing of one." in capsys.readouterr().out
+    assert "Left out 2 lines without a request: 2 that mention none." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("data", [[{"prompt": "other"}], {"prompt": "other"}, [], '{"prompt": "other"}', "x"])
@@ -309,7 +309,7 @@ def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):
     (tmp_path / "one.json").write_text(json.dumps([FORMS["OTLP"]]), "utf-8")
     assert QUESTION in read_prompt(f"{tmp_path}/one.json").text
     (tmp_path / "two.json").write_text(json.dumps([RUN, BODY], indent=1), "utf-8")
-    with pytest.raises(TraceError, match=r"holds 2 requests: name one of them, such as .*two\.json:1"):
+    with pytest.raises(TraceError, match=r"holds 2 requests: pass one of them, such as .*two\.json:1"):
         read_prompt(f"{tmp_path}/two.json")
     assert read_prompt(f"{tmp_path}/two.json:2").text == read_body(BODY).text
 

@@ -155,5 +155,5 @@ def test_what_a_query_meets_in_a_window_and_in_a_chunk_position_by_position(toke
 
 @pytest.mark.parametrize("name", ["qwen3-next-80b-a3b", "nemotron-nano-9b-v2", "deepseek-v3.2"])
 def test_layers_that_are_no_plain_attention_are_not_counted(name):
-    with pytest.raises(ValueError, match="of which parameters and FLOPs are not counted"):
+    with pytest.raises(ValueError, match="whose parameters and FLOPs are not counted"):
         PrefillCost.from_config(name)

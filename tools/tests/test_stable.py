@@ -145,13 +145,13 @@ def test_a_clock_in_the_prompt_is_found_however_it_is_read(builders, name):
 @pytest.mark.parametrize(
     ("name", "how", "kind"),
     [
-        ("since", "in another process, which starts later and has another hash seed", "A date or a time changed"),
+        ("since", "in another process, which starts later and has a different hash seed", "A date or a time changed"),
         ("request_id", "when it is called twice", "A random id"),
         ("count", "when it is called twice", "A number changed"),
         ("dice", "when it is called twice", "The same words, lines or passages come in a different order"),
         ("key", "when it is called twice", "The prompt_cache_key changed"),
         ("marked", "when it is called twice", "The cache breakpoint moved"),
-        ("salt", "when it is called twice", "The cache is another one"),
+        ("salt", "when it is called twice", "The model, the adapter or the salt changed"),
     ],
 )
 def test_what_else_differs_is_found_under_the_call_that_shows_it(builders, name, how, kind):
@@ -180,7 +180,7 @@ def test_a_day_may_be_named_if_the_clocks_are_an_hour_apart(builders):
 
 
 def test_sets_come_in_another_order_in_another_process(builders):
-    how = "builders:set_order builds a different prompt (B) in another process, which starts later and has another"
+    how = "builders:set_order builds a different prompt (B) in another process, which starts later and has a different"
     assert said("set_order", seeds=4).startswith(how)
     assert "Sort them by a fixed key" in said("given", {"read", "write"}, seeds=4)
     assert said("given", ["read", "write"]) is None
@@ -269,10 +269,10 @@ def test_a_function_that_has_a_name_is_taken_for_its_name():
 @pytest.mark.parametrize(
     ("error", "name", "options", "message"),
     [
-        (RuntimeError, "fails", {}, "builders:fails failed in a process of its own:\n(?s:.*)LookupError: no template$"),
+        (RuntimeError, "fails", {}, "builders:fails failed in a separate process:\n(?s:.*)LookupError: no template$"),
         (RuntimeError, "missing", {}, "has no attribute 'missing'"),
         (RuntimeError, "waits", {"timeout": 1}, "(?s)Timeout .*in waits\n"),
-        (RuntimeError, "ends", {}, r"failed in a process of its own:\n\(it ended with status 3\)$"),
+        (RuntimeError, "ends", {}, r"failed in a separate process:\n\(it ended with status 3\)$"),
         (RuntimeError, "an_object", {}, "Object of type datetime is not JSON serializable"),
         (TypeError, "nothing", {}, "the prompt is None: expected a text, a list of messages or a request body"),
         (
@@ -290,7 +290,7 @@ def test_a_function_that_has_a_name_is_taken_for_its_name():
             TypeError,
             "same",
             {"args": ["Hi", print, lambda: 0]},
-            "argument 2 is <function .*>, which cannot be sent to another process: make it in the builder",
+            "argument 2 is <function .*>, which cannot be sent to another process: create it in the builder",
         ),
         (TypeError, "same", {"kwargs": {"client": sys.stdout}}, "argument 'client' is <"),
     ],
@@ -370,7 +370,7 @@ def test_a_repository_fails_for_the_right_reasons_and_passes_when_it_is_fixed(tm
         assert "stable.py" not in output  # the traceback ends in the test
         return status, "\n".join(re.findall(r"^E {7}(.*)", output, re.MULTILINE))
 
-    assert "RuntimeError: prompts:build failed in a process of its own:" in run("")[1]
+    assert "RuntimeError: prompts:build failed in a separate process:" in run("")[1]
     status, said = run(builder)
     assert (status, shown.startswith("AssertionError: prompts:build")) == (1, True)
     assert [line for line in shown.splitlines() if line not in said] == []

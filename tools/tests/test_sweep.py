@@ -206,7 +206,7 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(number, tmp_
     assert said[0] == ""
     if number == signal.SIGINT:
         assert run.returncode == 130
-        assert said[1].endswith(f"stopped; what is done is in {journal}, and the same command continues from there\n"
+        assert said[1].endswith(f"stopped; finished runs are in {journal}, and the same command continues from there\n"
                                 "minikv: interrupted\n")  # fmt: skip
     journal.write_bytes(journal.read_bytes() + b'{"run":{"trace":"lo')  # a record that was cut off
     again = swept(tmp_path, "--backend", "sequential")
@@ -243,7 +243,7 @@ def test_where_and_how_many_at_once_is_not_other_work(folder, expected):
 def test_a_trace_that_changes_while_it_is_swept_ends_the_sweep(folder):
     a_sweep = Sweep(config_of(folder, CONFIG + 'backend = "sequential"'))
     write_trace(folder / "day.jsonl", 61, 1)
-    with pytest.raises(TraceError, match=r"day\.jsonl is not the file that it was when the sweep began"):
+    with pytest.raises(TraceError, match=r"day\.jsonl has changed since the sweep began"):
         a_sweep.run(folder / "journal")
 
 
@@ -254,7 +254,7 @@ def test_a_result_that_was_changed_in_the_journal_is_refused(change, folder):
     lines = (folder / "journal").read_text("utf-8").split("\n")
     lines[3] = lines[3].replace(*change)
     (folder / "journal").write_text("\n".join(lines), "utf-8")
-    with pytest.raises(JournalError, match=r"journal is damaged: of day\.jsonl, pages of 1, radix .* it says {"):
+    with pytest.raises(JournalError, match=r"journal is damaged: for day\.jsonl, pages of 1, radix .* it has {"):
         Sweep(config).run(folder / "journal")
 
 
@@ -319,7 +319,7 @@ def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
     monkeypatch.setattr(sweep, "replay", interrupted)
     status, out, err = command()
     journal = folder / "sweep.toml.journal"
-    said = f"stopped; what is done is in {journal}, and the same command continues from there\nminikv: interrupted\n"
+    said = f"stopped; finished runs are in {journal}, and the same command continues from there\nminikv: interrupted\n"
     assert (status, out, records(journal)) == (130, "", 2)
     assert err.endswith(said)
 
@@ -327,8 +327,8 @@ def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
 BROKEN = [
     ("traces", "is not TOML: Expected '='"),
     ("a = 1", "there is no key 'a' in a sweep: expected traces, capacities, "),
-    ("", "there is no traces: a sweep needs traces and capacities"),
-    ('traces = "day.jsonl"', "there is no capacities: a sweep needs"),
+    ("", "traces is missing: a sweep needs traces and capacities"),
+    ('traces = "day.jsonl"', "capacities is missing: a sweep needs"),
     (CONFIG.replace('"lru"', '"best"'), r"policies\[0\] is 'best': expected one of lru, "),
     (CONFIG.replace('"lru"', '"fifo"'), r"policies\[1\] is 'fifo', which policies\[0\] is, too"),
     (CONFIG.replace("50", '"20"'), r"capacities\[1\] is '20', which capacities\[0\] is, too"),
@@ -413,7 +413,7 @@ def test_another_sweeps_journal_is_one_line_that_says_what_to_do(command):
     command()
     status, out, err = command(text=CONFIG.replace("50", "60"))
     assert (status, out) == (2, "")
-    assert err.endswith("capacities[1] is 50 there and 60 here; remove it, or name another with --journal\n")
+    assert err.endswith("capacities[1] is 50 there and 60 here; delete it, or name another with --journal\n")
 
 
 def test_a_backend_that_is_not_installed_is_one_line(folder, monkeypatch, capsys):

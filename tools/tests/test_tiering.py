@@ -229,7 +229,7 @@ def test_tiers_as_objects_are_checked_as_well(tiers, error, said):
     [
         ({}, "tiers needs a model, which is not given"),
         ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
-        ({"model": "gemma-3-12b"}, "tiers counts blocks alone: leave it out for a model with windows or states"),
+        ({"model": "gemma-3-12b"}, "tiers counts only blocks: leave it out for a model with windows or states"),
     ],
 )
 def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):

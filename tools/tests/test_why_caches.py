@@ -43,7 +43,7 @@ def test_another_namespace_reuses_nothing_and_says_why():
 
 def test_each_nothing_has_its_reason():
     whys = [row.why for row in reused_by_each(10, 800)]
-    assert whys == ["", *["what is shared does not fill a block"] * 4]
+    assert whys == ["", *["the shared part does not fill a block"] * 4]
     assert reused_by_each(10, 240)[4].why == "the prompt is shorter than one block"
 
 

@@ -160,7 +160,7 @@ def test_a_line_that_is_too_long_is_never_left_out():
 
 
 def test_a_log_of_text_and_of_token_ids_is_refused_by_name():
-    with pytest.raises(TraceError, match="line 2: the log has prompts of text and lists of token ids"):
+    with pytest.raises(TraceError, match="line 2: the log has both text prompts and token ids"):
         survey([{"prompt": [1, 2]}, {"prompt": "Hi"}] * 50)
     assert survey([{"prompt": ""}, {"prompt": [1]}]).requests == 2
 
@@ -523,7 +523,7 @@ def test_a_table_by_a_field_has_a_row_for_each_value(tmp_path, capsys):
 def test_what_goes_with_a_log_is_refused_for_a_pair(capsys):
     for option in (["--by", "user"], ["--price", "3,1"], ["--html", "x.html"]):
         assert main(["why", "a", "b", *option]) == 2
-        assert f"{option[0]} needs one log, not two prompts" in capsys.readouterr().err
+        assert f"{option[0]} needs a log, not prompts" in capsys.readouterr().err
 
 
 def test_a_branch_that_ends_in_a_word_is_drawn_with_what_follows():
@@ -591,5 +591,5 @@ def test_a_datetime_is_a_time_like_the_text_that_it_is_printed_as(when, key, pro
 
 
 def test_what_json_lacks_is_named():
-    with pytest.raises(TypeError, match=r"an entry holds \{1\}: expected what JSON has, or a date"):
+    with pytest.raises(TypeError, match=r"an entry holds \{1\}: expected a JSON value or a date"):
         survey([{"prompt": "Hi", "tags": {1}}])

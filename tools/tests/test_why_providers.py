@@ -108,7 +108,7 @@ def test_how_far_back_an_entry_is_counts_positions_as_the_provider_does():
     results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "1"} for n in range(12)]
     more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * 12
     found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
-    assert found.detail == "messages[0] (user), content[0] is position 25 counted back; 20 are looked at"
+    assert found.detail == "messages[0] (user), content[0] is 25 positions back; the provider looks at 20"
 
 
 @pytest.mark.parametrize(("unread", "kind"), [(460, ""), (520, "breakpoint too early"), (9000, "breakpoint too early")])
@@ -325,8 +325,8 @@ def test_what_was_sent_in_another_form_is_no_fault_of_a_breakpoint_that_nobody_s
 
 def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
     body = opus(text(LONG, **CACHE))
-    for read, says in ((1000, "The bill agrees: of 1,100 tokens 1,000 were read"),
-                       (0, "The bill differs: of 1,100 tokens 0 were read, and about 1,07")):  # fmt: skip
+    for read, says in ((1000, "The bill agrees: of 1,100 tokens, 1,000 were read"),
+                       (0, "The bill differs: of 1,100 tokens, 0 were read; about 1,07")):  # fmt: skip
         usage = {"input_tokens": 100, "cache_read_input_tokens": read, "cache_creation_input_tokens": 1000 - read}
         (tmp_path / "log.jsonl").write_text(
             "\n".join(json.dumps({"request": body, "response": {"usage": usage}, "ts": n}) for n in range(2)), "utf-8"

@@ -41,11 +41,11 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "name", "why"), [
-    (b'{"prompt": "a"}\n{"prompt": "b"}', "", "is a log: name one of its lines, such as "),
+    (b'{"prompt": "a"}\n{"prompt": "b"}', "", "is a log: pass one of its lines, such as "),
     (b"\xff\xfe", "", "is not UTF-8: invalid start byte at byte 1"),
     (b'{"prompt": "a"}', ":2", "has no line 2"),
     (b'{"prompt": "a"}', ":0", "has no line 0"),
-    (b"\n\n", ":1", "has no line 1, or nothing is in it"),
+    (b"\n\n", ":1", "has no line 1, or that line is empty"),
     (b"Hi", ":1", "line 1: it is not JSON"),
     (b"[null]", ":1", "line 1: it holds null: expected an object"),
     (b"[null]", "", "holds a list of None: expected a request"),
@@ -54,9 +54,9 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
     (b'{"model":"m","messages":[{"role":"user","content":"Hi', "", "a is not JSON: "),
     (b"{'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}", "", "a is not JSON: "),
     (b'[\n{"prompt": "Hi"},\n{"prompt', "", "a is not JSON: "),
-    (b"INFO 04-02 A.\nINFO 04-02 Received request cmpl-1: prompt: 'Hi', params", "", "is a log: name one of"),
+    (b"INFO 04-02 A.\nINFO 04-02 Received request cmpl-1: prompt: 'Hi', params", "", "is a log: pass one of"),
     (b'{"prompt": NaN}', "", "has the number NaN"),
-    (b'{"a": 1}\n{"a": 2}', "", "is a log: name one of its lines, such as "),
+    (b'{"a": 1}\n{"a": 2}', "", "is a log: pass one of its lines, such as "),
     (b'{"hash_ids": [1]}', ":1", "line 1: there are no messages and no prompt"),
     (b'{"prompt": [1, "a"]}', "", "prompt is [1, 'a']: expected text or a list of token ids"),
     (b'{"messages": [' + b"[" * 5000 + b"]" * 5000 + b"]}", ":1", "nested too deeply"),

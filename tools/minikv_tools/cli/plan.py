@@ -35,14 +35,14 @@ _EXAMPLES = """examples:
   %(prog)s day.jsonl                                            hits over tokens of cache
   %(prog)s day.jsonl --model llama-3.1-8b --memory 60GiB        over GiB, and at the memory of your cache
   %(prog)s day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
-                                                                   80 GiB on each of two GPUs, less the weights
+                                                                   80 GiB on each of two GPUs, minus the weights
   %(prog)s sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser
   %(prog)s day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
                                                                    what each tier adds: hits, and the prefill left
   %(prog)s day.jsonl --policies all                             every eviction order; continues after a stop
 
 --model says which layers keep every token, a window, a chunk or a state. An unknown model or field is refused.
-A hf_quant_config.json beside the config.json is read, too.
+An hf_quant_config.json beside the config.json is read, too.
 
 The curve is that of LRU by pages; the bound is that of an eviction order that knows the future. Both are exact.
 The knee is the size above which more memory gains less than the average of the whole curve."""
@@ -132,7 +132,7 @@ def _require_other_files(options: argparse.Namespace) -> None:
 def _require_replayable(options: argparse.Namespace, terms: Terms) -> None:
     """Raise `ValueError` where replays would not be of the plan's requests and memory."""
     if terms.layers.bytes_per_sequence:
-        raise ValueError("--policies replays blocks alone: leave it out for a model with windows or states")
+        raise ValueError("--policies replays only blocks: leave it out for a model with windows or states")
     if options.trace == "-":
         raise ValueError("--policies reads the trace once for each replay, which standard input does not allow")
     if options.warm_up:
@@ -169,7 +169,7 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
         if kept >= terms.memory:
             said += ", but one long prompt's windows and states take more"
         elif kept:
-            said += ", less the windows and states of prompts"
+            said += ", minus windows and states of prompts"
     return said + ("." if terms.cost else ". Its FLOPs are not counted.")
 
 

@@ -20,7 +20,7 @@ from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
 from minikv_tools.sweep.workers import BACKENDS, WorkerError
 
-_EXAMPLES = """what a CONFIG says (traces and capacities it must say):
+_EXAMPLES = """the keys of a CONFIG (traces and capacities are required):
   traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG
   capacities = ["10k", "20k", "unlimited"]        blocks; k is 1,000
   page_sizes = [1, 4, 16]                         blocks in a page
@@ -42,12 +42,12 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     4
     """
     sweep.epilog = _EXAMPLES
-    sweep.add_argument("config", help="a TOML file that says what to replay, and through what")
-    sweep.add_argument("--backend", choices=BACKENDS, help="of joblib, in place of the config's (default loky)")
+    sweep.add_argument("config", help="a TOML file that names the traces and the caches")
+    sweep.add_argument("--backend", choices=BACKENDS, help="joblib's backend, instead of the config's (default loky)")
     sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
-    sweep.add_argument("--address", help="of a Dask or Ray cluster (default: one is started on this machine)")
-    sweep.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
-    sweep.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
+    sweep.add_argument("--address", help="address of a Dask or Ray cluster (default: start one here)")
+    sweep.add_argument("--journal", metavar="FILE", help="where to keep finished runs (default CONFIG.journal)")
+    sweep.add_argument("--csv", metavar="FILE", help="also write a line for each run to this file")
     sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
 
 
@@ -70,7 +70,7 @@ def run_sweep(options: argparse.Namespace) -> int:
         with refusing(TraceError), refusing(WorkerError, error=CommandError):
             found = _results_of(sweep, options)
     except JournalError as error:
-        raise RefusedError(f"{error}; remove it, or name another with --journal") from error
+        raise RefusedError(f"{error}; delete it, or name another with --journal") from error
     return _report(sweep, found, options)
 
 
@@ -88,7 +88,7 @@ def _results_of(sweep: Sweep, options: argparse.Namespace) -> list[Replay]:
         with Progress(command=options.prog) as progress:
             return sweep.run(journal, progress)
     except KeyboardInterrupt:
-        mention(f"stopped; what is done is in {shown(journal)}, and the same command continues from there")
+        mention(f"stopped; finished runs are in {shown(journal)}, and the same command continues from there")
         raise
 
 

@@ -37,17 +37,17 @@ _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
 much of B a cache that has A reuses, and what to do. For models of Anthropic and OpenAI, the dated rules of their APIs
-apply: breakpoints, minimum lengths, lifetimes. A time and a usage beside a request are used, too.
+apply: breakpoints, minimum lengths, lifetimes. If a request has a time or a usage beside it, they are used, too.
 Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
-model. "lost" is what would not be computed if only this cause were fixed in the whole log, "of all" its share of all
-prompts, "hits then" the hit rate of the fixed log. Fixed means: a clock, an id, a number, a user's block is always the
-same text; tools, passages and keys come in one order; what many messages share comes before what differs; no message
-is dropped from a history or changed in it.
-Requests are read as APIs take them and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM log them; a
-prompt may be a list of token ids.
+model. "lost" is the text that need not be computed if only this cause is fixed in the whole log, "of all" is its share
+of all prompts, and "hits then" is the hit rate of the fixed log. Fixed means: a clock, an id, a number or a user's
+block is always the same text; tools, passages and keys come in one order; text that many messages share comes before
+text that differs; no message is dropped from a history or changed in it.
+Requests are read in the form that the APIs take, and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM
+log them; a prompt may be a list of token ids.
 The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
 _KINDS = """Kinds of change: the name, what it means, what to do. A harmless change is not a fault of the prompt.
-"differs by user" is found in logs only.
+"differs by user" is found only in logs.
 
 """
 _EXAMPLES = """examples:
@@ -83,9 +83,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
-    why.add_argument(
-        "--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change and what to do"
-    )
+    why.add_argument("--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change")
     add_json(why)
     _add_log_options(why)
 
@@ -99,7 +97,7 @@ def _add_log_options(why: argparse.ArgumentParser) -> None:
                      "and written for one hour. Computed tokens cost the last price given, or IN")  # fmt: skip
     why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
                      "entries, such as model or metadata.route")  # fmt: skip
-    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: most places shown (default 10)")
+    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: places shown (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: also write the report to this file, as one HTML page")
     why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
 
@@ -153,7 +151,7 @@ def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
     for name in _OF_LOGS[:3] if options.b is not None else ():
         if getattr(options, name):
-            raise RefusedError(f"--{name} needs one log, not two prompts")
+            raise RefusedError(f"--{name} needs a log, not prompts")
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == (options.b is None):
             what = "a log" if options.b is None else "a pair"

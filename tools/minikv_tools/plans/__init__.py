@@ -96,10 +96,10 @@ class Terms:
         if self.bytes_per_token and traffic.unit != "tokens":
             raise ValueError(f"{traffic.name} is counted in {traffic.unit}, a model in tokens: add --tokenizer FOLDER")
         if self.lifetimes and not traffic.timed:
-            raise ValueError(f"{traffic.name} says nothing of time, which a time to live needs")
+            raise ValueError(f"{traffic.name} has no times, which a time to live needs")
         made = replace(self, block_size=traffic.block_size, unit=traffic.unit)
         if made.capacity == 0:
-            raise ValueError(f"the memory is less than a block of {traffic.block_size} tokens takes")
+            raise ValueError(f"the memory is too small for a block of {traffic.block_size} tokens")
         return made
 
     @property
@@ -119,9 +119,9 @@ class Terms:
 def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KVLayers) -> int | None:
     """The memory of a GPU, which the first of `tiers` says where they are given."""
     if tiers and memory is not None:
-        raise ValueError("memory is given twice: the gpu of tiers says it, too")
+        raise ValueError("memory is given twice: tiers has a gpu, too")
     if tiers and layers.bytes_per_sequence:
-        raise ValueError("tiers counts blocks alone: leave it out for a model with windows or states")
+        raise ValueError("tiers counts only blocks: leave it out for a model with windows or states")
     if memory is None:
         return tiers[0].bytes if tiers else None
     size = memory_size(memory) if isinstance(memory, str) else memory
@@ -141,7 +141,7 @@ def _of_cache(
     if weights is None:
         return memory, cost
     if memory is None:
-        raise ValueError("weights are taken off the memory, which is not given")
+        raise ValueError("weights are subtracted from memory, which is not given")
     if weights not in DTYPE_BITS:
         raise ValueError(f"weights is {bounded(weights)}: expected one of {', '.join(DTYPE_BITS)}")
     return kv_budget(memory, -(-cost.total * DTYPE_BITS[weights] // (8 * tp)), utilization=1), cost

@@ -121,14 +121,14 @@ class PlanWords:
         said = []
         if plan.bytes_per_sequence:
             said.append(
-                f"Each prompt keeps windows and states of its own, {size_text(plan.bytes_per_sequence)}{self.each} at "
+                f"Each prompt keeps its own windows and states, {size_text(plan.bytes_per_sequence)}{self.each} at "
                 "most. All sizes below include them. They stay cached as long as the blocks of the prompt, and a "
                 "prompt that continues another shares its window."
             )
         if prefix > 1:
             said.append(
                 f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
-                "makes its blocks so large. Hits are counted as if there were a state wherever a prompt can continue."
+                "makes its blocks that large. Hits are counted as if there were a state wherever a prompt can continue."
             )
         elif plan.bytes_per_sequence:
             said.append("Any prefix of whole blocks can be reused.")
@@ -142,7 +142,7 @@ class PlanWords:
         head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
-        what = "The share of all blocks that hit: with LRU by pages, and the bound for every eviction order."
+        what = "The share of all blocks that hit, with LRU by pages and at most with any eviction order."
         return ReportPart("Hits by size", (what,), head, rows, marked, words=("note",))
 
     def _cells(self, point: PlanPoint) -> Iterator[str]:
@@ -172,7 +172,7 @@ class PlanWords:
                 f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
-                yield f"{point.requests_too_large:,} requests are larger than that: they are served without the cache."
+                yield f"{point.requests_too_large:,} requests are larger than that and are served without the cache."
         if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (
@@ -191,14 +191,14 @@ class PlanWords:
             cells = link if tier in links else ("", "", found[0], "", "")
             size = gib(tier.bytes), count(tier.blocks * plan.block_size)
             rows.append((tier.name, *size, *cells, hours(tier.prefill_hours)))
-        said = ["Each tier evicts pages, the least recently used first, and also holds what the tiers before it hold. "
-            "A row has the hits that the tier adds, and the prefill that is left with this tier and those before it.",
+        said = ["Each tier evicts the least recently used pages first, and also holds all of the tiers before it. "
+            "A row has the hits that the tier adds, and the prefill that is left with it and the tiers before it.",
             f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. Times are calculated, not measured: no load waits "
-            "for another, or runs while the model computes."]  # fmt: skip
+            "for another, and none overlaps with computing."]  # fmt: skip
         if links:
             even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
             said.append(
-                f"At {even}, loading a token takes as long as computing it. Whatever is slower to load is computed."
+                f"At {even}, loading a token takes as long as computing it. Those that load more slowly are computed."
             )
         head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
                 f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
@@ -210,7 +210,7 @@ class PlanWords:
             (name, *(self.share(hits[size]) if size in hits else "" for size in sizes))
             for name, hits in self.plan.policies.items()
         )
-        what = "Each order of eviction, by pages, in a replay of the whole trace."
+        what = "Each eviction order, by pages, in a replay of the whole trace."
         return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
@@ -233,7 +233,7 @@ class PlanWords:
                 f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."
             )
             if own == plan.ceiling.hits:
-                yield "No block of one conversation is found by another: the trace may not show what they share."
+                yield "No conversation finds a block of another one: the trace may not show what they share."
         yield (
             f"{plan.continuing_requests:,} requests continue a whole earlier prompt, as a conversation's next turn "
             f"does. They get {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
@@ -251,7 +251,7 @@ class PlanWords:
                 "conversations")  # fmt: skip
         what = (
             f"{plan.shared_prefixes:,} prefixes begin more than one prompt. These would save the most if they stayed "
-            "cached. Each row counts only what the rows above it do not save already."
+            "cached. Each row counts only what the rows above it do not already save."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
 

@@ -98,7 +98,7 @@ def _require_counted(model: ModelConfig) -> None:
     for field in ("num_kv_shared_layers", "global_head_dim", "swa_head_dim", "moe_num_experts"):
         other += [field] if model.config.get(field) else []
     if other:
-        raise ValueError(f"{model.name} has {other[0]}, of which parameters and FLOPs are not counted")
+        raise ValueError(f"{model.name} has {other[0]}, whose parameters and FLOPs are not counted")
 
 
 def _grouped(shape: KVShape, model: ModelConfig, hidden: int) -> tuple[int, int]:

@@ -214,7 +214,7 @@ _reading = threading.Lock()  # so that the threads of one process read a trace o
 @functools.lru_cache(maxsize=1)
 def _requests(source: Source) -> list[TraceRequest]:
     if _content(source.path) != source.content:
-        raise TraceError(f"{shown(source.path)} is not the file that it was when the sweep began")
+        raise TraceError(f"{shown(source.path)} has changed since the sweep began")
     with open_traffic(source.path, source.span_hours, source.block_size, salt=_SALT) as traffic:
         return list(traffic.requests)
 
@@ -268,5 +268,5 @@ def _replay_of(run: SweepRun, kept: Journal) -> Replay:
     """Return a run's result from a journal, checked, because the file may have been changed."""
     found = kept.found(run.row()) or {}
     if found.keys() != _FIELDS or not all(type(value) is int and value >= 0 for value in found.values()):
-        raise JournalError(f"{kept.path} is damaged: of {_label(run)} it says {bounded(found)}")
+        raise JournalError(f"{kept.path} is damaged: for {_label(run)} it has {bounded(found)}")
     return Replay(**found)

@@ -107,7 +107,7 @@ def _config(folder: Path, found: dict[str, Any]) -> SweepConfig:
             raise ValueError(f"there is no key {bounded(key)} in a sweep: expected {', '.join(_READ)}")
     for key in ("traces", "capacities"):
         if key not in found:
-            raise ValueError(f"there is no {key}: a sweep needs traces and capacities")
+            raise ValueError(f"{key} is missing: a sweep needs traces and capacities")
     return SweepConfig(folder, **{key: _READ[key](key, value) for key, value in found.items()})
 
 

@@ -47,7 +47,7 @@ def reused_by_each(
     known = min(shared, max(0, length - scale))  # the last token is computed again: it gives the next one
     kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size)
              for size in PAGES]  # fmt: skip
-    kinds.append((f"full blocks of {BLOCK}, less the last token (vLLM)", known, BLOCK))
+    kinds.append((f"full blocks of {BLOCK}, minus the last token (vLLM)", known, BLOCK))
     several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
     kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common))
     return [_reuse(*kind, length, scale, apart) for kind in kinds]
@@ -60,7 +60,7 @@ def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: s
     found = shared // unit * unit
     if length < unit:
         return Reused(cache, 0, "the prompt is shorter than one block")
-    return Reused(cache, found, "what is shared does not fill a block" if shared and not found else "")
+    return Reused(cache, found, "the shared part does not fill a block" if shared and not found else "")
 
 
 _WIDTH = 100
@@ -127,7 +127,7 @@ class Explanation:
         blocks, hybrid = self.caches[3:5]
         again = self.shared - blocks.reused
         if kind == "extended" and rest > 0:
-            found.append(f"The tokenizer cuts the last {rest:,} {self.unit} of A differently where text follows: "
+            found.append(f"The tokenizer cuts the last {rest:,} {self.unit} of A differently if text follows, so "
                          "they are not shared.")  # fmt: skip
         if kind in _COMPLETE and not blocks.why and again > 0:
             found.append(f"A cache with full blocks of {BLOCK} computes the last {again:,} {self.unit} again: "
@@ -141,7 +141,7 @@ class Explanation:
         if self.bill:
             found.append(self.bill)
         if self.image:
-            found.append("An image counts as a short hash here, not as the tokens that a model makes of it.")
+            found.append("An image counts as a short hash here, not as the tokens that a model turns it into.")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     lengths = len(first) // units.width, len(second) // units.width
     names = one.namespace.keys() | two.namespace.keys()
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
-    why = f"another {', '.join(apart)}: another namespace" if apart else ""
+    why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
     predictions = _predictions(one, two, shared, lengths[1], units)
     elsewhere = apart or change.kind == "history at the server"

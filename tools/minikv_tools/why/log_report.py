@@ -107,14 +107,14 @@ class LogWords:
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
             token = f", with {self._scale} bytes per token" if self._scale > 1 else ""
-            prices = f"{self.price.computed[0]} for what is computed, CACHED for what would be read"
+            prices = f"{self.price.computed[0]} for computed tokens, CACHED for tokens that would be read"
             yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
         if log.others:
             reasons = [f"{count:,} {reason}" for reason, count in log.reasons.most_common(_REASONS)]
             rest = ["and others"] * (len(log.reasons) > _REASONS)
-            yield f"{_many(log.others, 'line')} without a request left out: {'; '.join(reasons + rest)}."
+            yield f"Left out {_many(log.others, 'line')} without a request: {'; '.join(reasons + rest)}."
         if log.malformed:
-            yield f"{_many(log.malformed, 'malformed line')} left out. The first: {log.first}."
+            yield f"Left out {_many(log.malformed, 'malformed line')}. The first: {log.first}."
         if report.unread:
             yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
 
@@ -131,8 +131,8 @@ class LogWords:
         says = () if rows else ("Nowhere: no prefix is broken.",)
         if joint:
             says = (
-                'Each row is for one cause alone. The column "with others" has what comes back only when other '
-                "causes in the same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
+                'Each row is for one cause alone. "with others" is what is gained only if other causes in the '
+                "same prompts are fixed, too. It is in the row of each cause, so the rows do not add up.",
             )
         return ReportPart("Where the prefix breaks", says, head if rows else (), rows, words=words)
 

@@ -87,13 +87,13 @@ def _whole(content: bytes, name: str) -> Body:
         found = [*entries_of(parse_json(content, name))]
     except ValueError as error:
         if _is_log(text):
-            raise TraceError(f"{name} is a log: name one of its lines, such as {name}:1") from None
+            raise TraceError(f"{name} is a log: pass one of its lines, such as {name}:1") from None
         if " is not JSON: " not in str(error) or _BODY.match(text):
             raise TraceError(str(error)) from None
         return text_body(text)  # a prompt may begin with a brace
     bodies = [entry for entry in found if isinstance(entry, dict) and is_body(entry)]
     if len(bodies) > 1:
-        raise TraceError(f"{name} holds {len(bodies)} requests: name one of them, such as {name}:1")
+        raise TraceError(f"{name} holds {len(bodies)} requests: pass one of them, such as {name}:1")
     entry = (bodies or found or [{}])[0]
     if not isinstance(entry, dict):
         raise TraceError(f"{name} holds a list of {bounded(entry)}: expected a request")
@@ -108,7 +108,7 @@ def _text(content: bytes, text: str, name: str) -> Body:
     if "\n" not in text.strip():
         return _body(json_object(line, name), name)
     if _LOGGED.match(text):
-        raise TraceError(f"{name} is a log: name one of its lines, such as {name}:1")
+        raise TraceError(f"{name} is a log: pass one of its lines, such as {name}:1")
     return text_body(text)
 
 
@@ -124,7 +124,7 @@ def _line(path: str, number: int) -> Body:
     with open_trace(path) as file:
         line = next(islice(request_lines(file), max(0, number - 1), number), None) if number else None
         if line is None or not line.strip():
-            raise TraceError(f"{shown(path)} has no line {number}, or nothing is in it")
+            raise TraceError(f"{shown(path)} has no line {number}, or that line is empty")
         name = f"{file.name}, line {number}"
     if len(line) > LONGEST_LINE:
         raise TraceError(f"{name} has over {LONGEST_LINE} bytes: expected a request of fewer")

@@ -136,10 +136,10 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
     if found is None or bill is None or bill.read is None or not length:
         return ""
     expected = found.read * bill.prompt / length
-    said = f"of {bill.prompt:,} tokens {bill.read:,} were read, and about {expected:,.0f} were expected."
+    said = f"of {bill.prompt:,} tokens, {bill.read:,} were read; about {expected:,.0f} were expected."
     if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
         return f"The bill agrees: {said}"
-    why = ("an earlier request than A wrote what was read" if bill.read > expected else "A had not begun to answer, "
+    why = ("a request before A wrote these tokens" if bill.read > expected else "A had not begun to answer, "
            "its entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
     return f"The bill differs: {said} Perhaps {why}."
 
@@ -279,7 +279,7 @@ class _Api:
             "cache expired": f"{self._later()}, kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
             "template settings": ", ".join(self.lost),
-            "breakpoint too far": f"{place} is position {back} counted back; {self.rules['back']} are looked at",
+            "breakpoint too far": f"{place} is {back} positions back; the provider looks at {self.rules['back']}",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 

@@ -215,9 +215,9 @@ def session_text(report: SessionReport, top: int) -> str:
     return "\n".join(lines)
 
 
-_MEANING = """The price of all prompts is that of {:,.0f} tokens of plain input: a token that is read costs {} of one,
-written {}, for an hour {}. Lost: in the cache after one step, and not read by the next; its price is what was paid more
-than for reading it. The largest losses, with the pause before them:"""
+_MEANING = """All prompts cost as much as {:,.0f} tokens of plain input. A token that is read costs {} of one, a token
+that is written {}, and one that is written for an hour {}. A token is lost if it was in the cache after one step and
+was not read by the next; its price is the extra cost. The largest losses, with the pause before each:"""
 
 
 def _shown(loss: CacheLoss) -> tuple[str, ...]:

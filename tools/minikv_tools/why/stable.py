@@ -24,7 +24,7 @@ from minikv_tools.why.texts import shared_length
 LATER = 400 * 86400 + 19_043  # seconds: another year, month, day, weekday, hour, minute and second
 _TWICE = "when it is called twice"
 _LATER = "when it is called later"
-_ELSEWHERE = "in another process, which starts later and has another hash seed"
+_ELSEWHERE = "in another process, which starts later and has a different hash seed"
 _Call = tuple[str, float, bytes]  # what is different about it, the seconds by which it is later, its arguments
 
 
@@ -121,7 +121,7 @@ def _pickled(args: Any, kwargs: Mapping[str, Any]) -> bytes:
         try:
             pickle.dumps(value)
         except Exception:
-            rule = "which cannot be sent to another process: make it in the builder"
+            rule = "which cannot be sent to another process: create it in the builder"
             raise TypeError(f"argument {name!r} is {bounded(value)}, {rule}") from None
     return pickle.dumps((args, kwargs))
 
@@ -133,7 +133,7 @@ def _prompts(name: str, jobs: list[list[_Call]], timeout: int) -> Iterator[tuple
         answers = list(threads.map(_answer, repeat(name), jobs, count(1), repeat(timeout)))
     for calls, answer in zip(jobs, answers):
         if isinstance(answer, str):
-            raise RuntimeError(f"{name} failed in a process of its own:\n{answer}")
+            raise RuntimeError(f"{name} failed in a separate process:\n{answer}")
         yield from ((call[0], as_body(json.loads(prompt))) for call, prompt in zip(calls, answer))
 
 
