@@ -197,9 +197,7 @@ class PlanWords:
             "for another, and none overlaps with computing."]  # fmt: skip
         if links:
             even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
-            said.append(
-                f"At {even}, loading a token takes as long as computing it. Those that load more slowly are computed."
-            )
+            said.append(f"Below {even}, computing a token is faster than loading it, so it is computed.")
         head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
                 f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
         return ReportPart("Tiers", tuple(said), head, tuple(rows), words=("tier",))
