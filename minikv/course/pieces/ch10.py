@@ -274,7 +274,7 @@ def play_versioned(world: World, case: Any) -> Frames:
         yield Shown(calls[-1], {RETURNED: Words("bytes") if isinstance(made, bytes) else made})
         blocks, hits = own["open_request"](pool, range(3), 1, made)
         pool.give_back(blocks)
-        yield Shown(f"the same prompt with the seed {', then '.join(calls)}", {"cached blocks that it reads": hits})
+        yield Shown(f"the same prompt with the seed {', then with '.join(calls)}", {"cached blocks found last": hits})
 
 
 EXERCISES = (
