@@ -102,7 +102,7 @@ def test_a_link_to_any_page_shows_what_it_is(site):
 
 def test_a_page_that_was_run_says_press_play(site):
     page = (site / "03_radix_splitting.html").read_text("utf-8")
-    assert "Press play to step through it." in page
+    assert "Press play to step through the film." in page
     assert "Run the cell to step" not in page
 
 

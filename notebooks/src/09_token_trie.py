@@ -355,7 +355,7 @@ check("9.5 pick_row", pick_row)
 """
 <details><summary>Hint</summary>
 
-List the free rows. If some are unnamed, take the first of those. Otherwise use `min` with a key.
+List the free rows. If no node names some of them, take the first of these. Otherwise use `min` with a key.
 
 </details>
 
