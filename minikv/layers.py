@@ -157,7 +157,7 @@ def _indexer(model: ModelConfig) -> LayerGroup:
 def _states(model: ModelConfig, layers: int, tp: int, dtype: str | None) -> LayerGroup:
     """The states of recurrent layers: for each head numbers x size sums, and the last inputs of a convolution."""
     if not (fields := model.rules.get("state")):
-        raise ValueError(f"{model.name} has a layer with a state, which its model_type has not")
+        raise ValueError(f"{model.name} has a layer with a state, which its model_type does not have")
     heads, numbers, size, groups, kernel = (model.number(field) for field in fields)
     if heads % tp:
         raise ValueError(f"{heads} heads of a recurrent layer do not divide among {tp} ranks")

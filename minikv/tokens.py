@@ -43,7 +43,7 @@ class PackedTokens(Sequence[int]):
         if type(data) is not bytes:
             if not isinstance(data, (bytes, bytearray, memoryview)):
                 raise TypeError(
-                    f"data is {bounded(data)} ({type(data).__name__}): expected packed bytes, as pack() makes"
+                    f"data is {bounded(data)} ({type(data).__name__}): expected packed bytes, made by pack()"
                 )
             data = bytes(data)
         if len(data) % TOKEN_BYTES:

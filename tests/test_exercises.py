@@ -525,7 +525,7 @@ def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right
     [
         ("0.1", "shared_by_all", "prompts.sort()",
          "after shared_by_all([[0], []]), the caller's `prompts` is [[], [0]]; expected: [[0], []]. Hint: "
-         "it belongs to the caller and must not change\n"),
+         "the caller's object must not change\n"),
         ("1.6", "best_page_size", "sizes.clear()",
          "after best_page_size([16], [1, 16], 0.0), the caller's `sizes` is []; expected: [1, 16]. Hint: your code "
          "removes items from the caller's object, as `pop` does\n"),

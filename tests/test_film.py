@@ -367,7 +367,7 @@ def test_why_tells_a_slots_life():
         "slot 3: taken by step 1 (alloc 4) · cached by step 2 in node 1 (insert [1 2 3 4]) · "
         "evicted by step 8 (evict 2) · freed by step 9"
     )
-    assert film.why(0).events[-1] == "split off to node 2 at step 3"
+    assert film.why(0).events[-1] == "split off into node 2 at step 3"
     assert repr(film.why(7)) == "slot 7: free from the start"
     with pytest.raises(ValueError, match=r"slot is 8: this film saw slots 0 to 7"):
         film.why(8)
@@ -449,7 +449,7 @@ def test_a_learners_own_tree_is_filmed():
     assert marks(film.at(2)) == {"[1 2]": ["matched", "split"], "[3]": ["split"]}
     assert marks(film.at(4)) == {"[4]": ["evicted"]}
     assert [view.id for view in film.at(3).nodes] == [0, 1, 2, 3]
-    assert film.why(9).events[-1] == "split off to node 2 at step 2"
+    assert film.why(9).events[-1] == "split off into node 2 at step 2"
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_split_and_an_eviction_in_one_operation_are_both_told():
         "taken by step 2 (serve [1 2 8 9])",
         "cached by step 2 in node 3 (serve [1 2 8 9])",
     )
-    assert film.why(0).events[-1] == "split off to node 2 at step 2"
+    assert film.why(0).events[-1] == "split off into node 2 at step 2"
 
 
 def test_slots_that_are_used_again_at_once_have_changed_hands():

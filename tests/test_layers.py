@@ -315,7 +315,7 @@ def test_the_smallest_prefix_is_the_block_in_vllm_s_log(source, state_dtype, blo
             "layer_types in the config has 'window_attention'",
         ),
         ({"layer_types": ["full_attention"] * 5}, "for 5 layers, num_hidden_layers is 32"),
-        ({"layer_types": ["linear_attention"] * 32}, "a layer with a state, which its model_type has not"),
+        ({"layer_types": ["linear_attention"] * 32}, "a layer with a state, which its model_type does not have"),
         ({"layer_types": ["sliding_attention"] * 32}, "has no sliding_window"),
         ({"layer_types": [7] * 32}, "layer_types in the config has "),
         ({"num_hidden_layers": "32"}, "num_hidden_layers in the config is '32'"),

@@ -250,7 +250,7 @@ def test_the_slots_are_the_callers_own_copy():
 def test_advance_cannot_pass_the_end():
     manager = CacheManager(4)
     sequence = manager.start([1, 2, 3])
-    with pytest.raises(ValueError, match="num_tokens is 4: 0 to 3 tokens of sequence 1 are left to compute"):
+    with pytest.raises(ValueError, match="num_tokens is 4: sequence 1 can compute 0 to 3 more tokens"):
         manager.advance(sequence, 4)
     assert sequence.computed == 0
 

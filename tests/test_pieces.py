@@ -429,7 +429,7 @@ SO = [
     ("ring.newer", "a new Node", "what it was", "a Node", "`ring.newer` must be an object that"),
     ("ring.newer", "the ring", "what it was", "a Node", "`ring.newer` must not change"),
     ("ring.newer", "a new Node", "the new Node at root.children[1]", "a new Node", None),
-    ("the caller's tokens", [100, 2], [7, 2], None, "it belongs to the caller and must not change"),
+    ("the caller's tokens", [100, 2], [7, 2], None, "the caller's object must not change"),
     ("the caller's tokens", [], [7], None, "your code removes items from the caller's object"),
     ("the caller's tokens", "1 value", [], None, "your code adds to the caller's object"),
     ("the caller's known[1]", [7], [7, 8], None, "it belongs to the caller"),  # it may be sorted
@@ -1499,12 +1499,12 @@ def test_a_number_with_commas_between_its_thousands_is_one_number(said, answer, 
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("which pages?", 'a number, or with words in "quotes"'),
+        ("which pages?", 'a number, or words in "quotes"'),
         ("which? [., .]", "your answer in the form [., .]"),
-        ("[1, 2] or [2, 1]?", 'a number, or with words in "quotes"'),
+        ("[1, 2] or [2, 1]?", 'a number, or words in "quotes"'),
         ("'yes' or 'no'?", '"yes" or "no" (keep the quotes)'),
         ('does Ben\'s turn compute "all", "half" or "none"?', '"all", "half" or "none" (keep the quotes)'),
-        ('how many nodes read "a"?', 'a number, or with words in "quotes"'),
+        ('how many nodes read "a"?', 'a number, or words in "quotes"'),
     ],
 )
 def test_what_to_put_in_place_of_none_follows_from_the_question(question, said, notebook, capsys):

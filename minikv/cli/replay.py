@@ -50,7 +50,7 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="print a JSON object, or a list of them for several capacities"
     )
     form.add_argument("--csv", action="store_true", help="print comma-separated values, a row for each capacity")
-    replay.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
+    replay.add_argument("--curve", metavar="FILE", help="plot the hit rate by capacity in this .png or .svg")
 
 
 def run_replay(options: argparse.Namespace) -> int:
@@ -95,7 +95,7 @@ def _require_curve(options: argparse.Namespace) -> None:
     if not options.curve.endswith((".png", ".svg")):
         raise ValueError(f"--curve is {shown(options.curve)}: expected the name of a .png or an .svg")
     if len(set(options.capacity) - {None}) < 2:
-        raise ValueError("--curve draws the hit rate over --capacity: name at least two, such as 5k,10k,20k")
+        raise ValueError("--curve plots the hit rate by --capacity: name at least two, such as 5k,10k,20k")
     if options.curve.endswith(".png"):
         require_packages("--curve", "resvg_py")
     with using(options.curve, "write"):

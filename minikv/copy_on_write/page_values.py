@@ -82,7 +82,7 @@ class StoreValues:
             raise ValueError(f"values are for {len(values)} layers: the store has {layers}")
         counts = {len(part) for pair in values for part in pair}
         if len(counts) != 1:
-            raise ValueError(f"values have {sorted(counts)} rows: expected as many of each")
+            raise ValueError(f"values have {sorted(counts)} rows: expected the same number of each")
         return counts.pop()
 
     def take(self, values: Any, start: int, stop: int) -> list[Any]:

@@ -62,7 +62,7 @@ class CacheShell:
     def reset(self) -> None:
         """Forget everything, or raise `LockError` while anything is locked."""
         if self.held:
-            raise LockError(f"cannot reset: {len(self.held)} handles are locked, {self.protected_size} tokens")
+            raise LockError(f"cannot reset: locked handles: {len(self.held)}, protected tokens: {self.protected_size}")
         self.clear()
 
     # -- what goes in, and what comes out ---------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class ManagerShell:
         """Mark the next `num_tokens` tokens (default: all that are left) as computed."""
         self.require(sequence)
         left = len(sequence.tokens) - sequence.computed
-        rule = f"0 to {left} tokens of sequence {sequence.number} are left to compute"
+        rule = f"sequence {sequence.number} can compute 0 to {left} more tokens"
         count = left if num_tokens is None else num_tokens
         sequence.computed += whole_number("num_tokens", count, 0, rule, left + 1)
 

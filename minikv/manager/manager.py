@@ -177,7 +177,7 @@ class CacheManager(Exclusive):
                 sequence.computed = sequence.length
                 return
             left = sequence.length - sequence.computed
-            rule = f"0 to {left} tokens of sequence {sequence.number} are left to compute"
+            rule = f"sequence {sequence.number} can compute 0 to {left} more tokens"
             sequence.computed += whole_number("num_tokens", num_tokens, 0, rule, left + 1)
 
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:

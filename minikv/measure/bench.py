@@ -85,7 +85,7 @@ def _race_lines(found: Race) -> Iterator[str]:
     room = f"room for {found.room}% of all they cache{published}"
     yield f"{found.workload} {found.title}, {found.requests} requests, {room}"
     yield f"  {'':<24}{'median us':>10}  {'to the limit':<26}{'mean us':>10}  {'to the limit':<26}{'to minikv':<24}hits"
-    yield f"  the limit takes {found.limit_p50:,.1f} us in the median, {found.limit_mean:,.1f} on average"
+    yield f"  the limit takes {found.limit_p50:,.1f} us at the median, {found.limit_mean:,.1f} on average"
     first = found.results[0].name
     for result in found.results:
         name = result.name

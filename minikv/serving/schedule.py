@@ -85,11 +85,11 @@ def paired(
 def _check_pair(chunk: ScheduledChunk, sampled: list[int]) -> None:
     name, sequence = f"request {chunk.request.number}", chunk.request.sequence
     drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
-    rule = f"it has {left} left to compute, of which a chunk takes at least 1 and any draft is computed whole"
+    rule = f"it has {left} left to compute; a chunk takes at least 1 of them, and any draft is computed whole"
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, left if drafted else 1, rule, left + 1)
     least, most = (1, 1 + drafted) if count == left else (0, 0)
     if not least <= len(sampled) <= most:
-        rule = f"one token follows a complete prompt, and at most one more each of its {drafted} drafted tokens"
+        rule = f"one token follows a complete prompt, and at most one more follows each of its {drafted} drafted tokens"
         raise ValueError(f"{len(sampled)} tokens are sampled for {name}: expected {least} to {most}, as {rule}")
     for token in sampled:
         token_id(token)

@@ -188,7 +188,7 @@ class KVStore:
         read = source._numbers(src, getattr(source, count), f"src_{unit}")
         written = self._numbers(dst, getattr(self, count), target)
         if len(read) != len(written):
-            raise ValueError(f"src_{unit} are {len(read)} and {target} are {len(written)}: expected as many")
+            raise ValueError(f"src_{unit} are {len(read)} and {target} are {len(written)}: expected the same number")
         return read, written.once(target)
 
     # -- layer by layer, as a model does -------------------------------------------------------------------------------

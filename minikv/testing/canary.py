@@ -82,7 +82,7 @@ class Canary(ExitStack):
         listed, prints = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace))
         to = integers(plain(slots), "slots", "a slot is an integer in [0, 2**31)", 2**31)
         if len(to) < len(listed):
-            raise ValueError(f"{len(to)} slots for the {len(listed)} tokens {bounded(listed)}: expected as many")
+            raise ValueError(f"{len(to)} slots for the {len(listed)} tokens {bounded(listed)}: expected no fewer")
         for position in range(whole_number("start", start, 0, "tokens count from 0"), len(listed)):
             mark = Mark(listed[position], position, prints[position], self.step, words or f"write {bounded(listed)}")
             self._marks[int(to[position])] = mark

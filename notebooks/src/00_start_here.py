@@ -66,7 +66,7 @@ print("the same answers:", answers[0] == answers[1])
 
 # %% [markdown]
 """
-The answers are the same, letter for letter. With the cache, each turn after the first computes little more than the new question, since everything before it was computed earlier.
+The answers are the same, letter for letter. With the cache, each turn after the first computes little more than the new question, since it reuses the beginning that it shares with an earlier prompt.
 
 Now somebody wants the assistant to know what time it is. The instructions begin with `It is 09:10.` in the first turn, with `It is 09:17.` in the second, and with `It is 09:24.` in the third. Only one or two characters change from turn to turn. How many tokens of the third prompt come from the cache?
 """
@@ -187,11 +187,11 @@ for name, (prompt, answer) in zip(NAMES, requests):
 
 # %% [markdown]
 """
-Ben has never talked to the desk before. Roughly how many of the 422 tokens of his first prompt have to be computed: a tenth, half, or all of them?
+Ben has never talked to the desk before. Roughly how much of his first prompt, 422 tokens, has to be computed: a tenth, half, or all of it?
 """
 
 # %%
-guess("0.c", "does Ben's first turn compute about 40, 200 or 420 tokens?", None)
+guess("0.c", 'must the desk compute "a tenth", "half" or "all" of it?', None)
 
 # %%
 memory = []
@@ -201,7 +201,8 @@ rows = []
 for name, n, length in zip(NAMES, computed, lengths):
     bar = "■" * round(n / 16) + "□" * round((length - n) / 16)
     rows.append(f"{name:6} {n:3} of {length} computed  {bar}")
-about = min((40, 200, 420), key=lambda choice: abs(choice - computed[3]))
+shares = {"a tenth": 0.1, "half": 0.5, "all": 1}
+about = min(shares, key=lambda name: abs(shares[name] - computed[3] / lengths[3]))
 fold("0.c", about, *rows, "■ computed   □ from the cache")
 
 # %% [markdown]

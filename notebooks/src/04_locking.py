@@ -215,7 +215,7 @@ print(f"recounted: evictable={evictable}, protected={protected}; {cache}")
 """
 ### Step 3: a split under a lock
 
-Anna holds `1 2 3 4 5`, one edge with a count of 1. Ben only *looks up* `1 2 9`, which cuts the edge after two tokens, so a new node appears in the middle of Anna's path. The `split` from chapter 03 gives this node a count of 0. Then Anna unlocks. How many of the five tokens can be evicted now?
+Anna holds `1 2 3 4 5`, one edge with a count of 1. Ben only *looks up* `1 2 9`, which cuts the edge after two tokens, so a new node appears in the middle of Anna's path. The `split` from chapter 03 gives this node a count of 0. Then Anna unlocks. How many of the five tokens does the cache count as evictable?
 """
 
 
@@ -229,14 +229,13 @@ def anna_reads(cut):
     return cache
 
 
-guess("4.d", "how many of the five tokens can be evicted now?", None)
+guess("4.d", "how many of the five tokens does the cache count as evictable?", None)
 
 # %%
 from minikv.course.pieces import accepted
 
 cache = anna_reads(accepted("3.3", globals()))
-freed = len(cache.evict(5))
-fold("4.d", freed, draw(cache), cache)
+fold("4.d", cache.evictable_size, draw(cache), cache)
 
 # %% [markdown]
 """

@@ -27,8 +27,7 @@ One server runs agents with tools. Their prompts share a system prompt and then 
 """
 
 # %%
-# put "radix", "trie", "rows", "hash", "pages" or "window" in place of None
-guess("which.a", "which design takes the least memory here?", None)
+guess("which.a", 'which: "radix", "trie", "rows", "hash", "pages" or "window"?', None)
 
 # %%
 import json
@@ -49,7 +48,7 @@ fold("which.a", chat[0]["index"], sizes)
 """
 <details><summary>Why</summary>
 
-The tree has one node per *branch* and stores an edge as plain numbers. The tree with windows is built the same way and adds one small object per node. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
+The tree (chapter 03) has one node per *branch* and stores an edge as plain numbers. The tree with windows is built the same way and adds one small object per node. The others have an object or an entry per *page*, and here each token is a page. (Measured with the chat traffic of the table below, and scaled to half a million tokens.)
 
 </details>
 

@@ -229,7 +229,7 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
         if not isinstance(role, str):
             raise ValueError(f"{part}[{index}] has the role {bounded(role)}: expected text")
         if role == "item_reference":
-            raise ValueError(f"{part}[{index}] refers to an item at the server: expected the item")
+            raise ValueError(f"{part}[{index}] refers to an item on the server: expected the item itself")
         yield PromptPiece(Place(part, index, role, "role"), f"<|im_start|>{role}\n")
         others = message.keys() - _KNOWN
         for field in (*_FIRST, *sorted(others)) if others else _FIRST:

@@ -135,7 +135,7 @@ class RequestLog:
 
     def _refuse(self) -> None:
         if self.malformed > _MOST * self.line:
-            rule = f"{self.malformed:,} of {self.line:,} lines are malformed, at most {_MOST:.0%} may be left out"
+            rule = f"{self.malformed:,} of {self.line:,} lines are malformed: at most {_MOST:.0%} may be left out"
             raise TraceError(f"{self.first} ({rule})")
 
     def close(self, requests: int, lacking: str = "") -> None:

@@ -83,7 +83,7 @@ def left_out(entry: Mapping[str, Any]) -> str:
     if isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int):
         return "with a batch of prompts"
     if stored := "prompt" if isinstance(prompt, Mapping) else stored_history(body):
-        return f"with {stored}, which is at the server"
+        return f"with {stored}, which is on the server"
     if body:
         return ""
     said = {**entry, **object_of(attributes_of(entry.get("attributes")))}

@@ -188,7 +188,7 @@ def test_the_report_names_the_kinds_of_lines_left_out_with_their_counts(tmp_path
     later = {"model": "m", "input": "Hi", "previous_response_id": "resp_1"}
     lines = [BODY, *[chain] * 5, *[span] * 4, *[later] * 3, *[{"prompt": ["a", "b"]}] * 2, {"x": 1}, {}]
     says = {"of run_type chain": 5, "of gen_ai.operation.name execute_tool": 4,
-            "with previous_response_id, which is at the server": 3, "with a batch of prompts": 2,
+            "with previous_response_id, which is on the server": 3, "with a batch of prompts": 2,
             "with the fields x": 1, "that mention none": 1}  # fmt: skip
     report = survey(lines)
     assert (dict(report.log.reasons), report.log.others) == (says, 16)

@@ -139,7 +139,7 @@ def test_one_malformed_line_in_a_hundred_is_left_out_and_named(odd, at):
     assert report.log.malformed == 1
     assert report.log.first.startswith(f"log, line {at + 1}: ")
     assert report.log.first in " ".join(repr(report).split())
-    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(2 of 101 lines are malformed, at most 1% may be"):
+    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(2 of 101 lines are malformed: at most 1% may be"):
         survey([*SOUND[:at], odd, *SOUND[at:], b"x"])
 
 

@@ -35,14 +35,14 @@ _WORDS = {  # of nodes, in the order in which they are told; and then of slots
     "gone": f"{{other}} {_BY}",
     "new": f"inserted {_BY}",
     "grown": f"grew {_AT}",
-    "cut": f"cut to {{other}} tokens {_BY}",
+    "cut": f"cut to length {{other}} {_BY}",
     "locked": f"locked {_BY}{{other}}",
     "unlocked": f"unlocked {_BY}{{other}}",
     "taken": f"taken {_BY}",
     "evicted": f"{{other}} {_BY}",
     "cached": "cached by step {step} in node {other} ({op})",
     "handed": "joined into node {other} at step {step}",
-    "parted": "split off to node {other} at step {step}",
+    "parted": "split off into node {other} at step {step}",
     "freed": "freed by step {step}",
 }
 _ORDER = list(_WORDS)

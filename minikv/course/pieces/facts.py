@@ -48,7 +48,7 @@ def _facts_of_state(found: Difference) -> dict[str, bool]:
             "the caller may change its object later: keep a copy": _is(mine, "the same "),
             "your code removes items from the caller's object, as `pop` does": more < 0,
             "your code adds to the caller's object, as `+=` does": more > 0,
-            "it belongs to the caller and must not change": True,
+            "the caller's object must not change": True,
         }
     is_state = before is not None and not found.path.startswith(RETURNED)
     is_there = is_state and not _is(before, "a new ", "the new ") and not re.fullmatch(r"\d+ \w+", str(before))

@@ -51,7 +51,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     counts like an answer in the cell; several presses are votes, and the last one is the guess. `None` keeps it.
 
     >>> guess("3.7", "how many nodes are there?", None)
-    ◇ 3.7: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
+    ◇ 3.7: no guess yet. Replace None with a number, or words in "quotes", then run the next cell.
     >>> guess("3.7", "how many nodes are there?", 4)
     ◆ 3.7: your guess is 4. Now run the next cell.
     >>> guess("3.7", "which pages? [., .]", None)
@@ -117,7 +117,7 @@ def _form_of(question: str) -> str:
     if offered := _options(question):
         return f"{_listed(offered)} (keep the quotes)"
     form = _form_in(question)
-    return f"your answer in the form {form}" if form else 'a number, or with words in "quotes"'
+    return f"your answer in the form {form}" if form else 'a number, or words in "quotes"'
 
 
 def _form_in(question: str) -> str:

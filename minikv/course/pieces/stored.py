@@ -40,7 +40,7 @@ ABOUT_ERRORS = {
     "object is not callable": "that is a value, not a function: leave out the parentheses after its name",
     "positional argument|unexpected keyword": "look up in the chapter which arguments that call takes, in which order",
     "[(](None|Request[(].*) does not run here": "pass `request.sequence` to the manager before you set it to None",
-    "has no attribute": "this object has no such attribute: look up its exact name in the chapter, and whose it is",
+    "has no attribute": "this object has no such attribute: look up its exact name and its object in the chapter",
 }
 
 

@@ -65,7 +65,7 @@ _SCENES = [
     ),
     Scene(
         "pages of 4",
-        "Six tokens agree, but only whole pages are shared. Set page size 1 or 2: the steps are replayed with it.",
+        "Six tokens agree, but only whole pages are shared. Set the page size to 1 or 2 to replay the steps with it.",
         "set page_size 4 capacity 12, insert 1 2 3 4 5 6 7 8 9 10, match 1 2 3 4 5 6 0",
         "1 2 3 4 5 6 7 8 9 10 11 12",
     ),
@@ -76,7 +76,7 @@ _SCENES = [
     ),
     Scene(
         "full: what can be evicted?",
-        "The pool is full, and a lock holds 4 of 8. Insert 9 10 11: what is evicted? Now try five tokens.",
+        "The pool is full, and a lock holds 4 of 8 slots. Insert 9 10 11: what is evicted? Now try five tokens.",
         "set capacity 8, insert 1 2 3 4, lock 1 2 3 4, insert 1 2 5 6, insert 7 8", "9 10 11",
     ),
     Scene(
@@ -152,7 +152,7 @@ _GOALS = (
     ),
     Scene(
         "publish, hit, and abort",
-        "Start a request, publish while it runs, let another prompt hit that, then abort the first.",
+        "Start a request, publish while it runs, let another prompt hit what it published, then abort the request.",
         "set capacity 16", "1 2 3 4",
         {
             "no running request has published yet": lambda _, own: _requests("publish", own),

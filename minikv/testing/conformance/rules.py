@@ -35,7 +35,7 @@ MANAGER_RULES = {
     1: "a page has one owner: the pool, the cache or one request",
     2: "nothing is read that was not computed for these tokens",
     3: "a request finds whole cached pages, and computes its last token itself",
-    4: "a request locks what it reads before it looks for room, and until its end",
+    4: "a request locks what it reads before it looks for room, until it ends",
     5: "a request is admitted if its pages fit, and refused without any change",
     6: "finish publishes whole pages, and only computed ones",
     7: "finish and abort release everything, exactly once",

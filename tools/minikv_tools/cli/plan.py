@@ -32,8 +32,8 @@ from minikv_tools.plans.planning import make_plan, replay_policies
 from minikv_tools.plans.tiering import memory_size, read_tiers
 
 _EXAMPLES = """examples:
-  %(prog)s day.jsonl                                            hits over tokens of cache
-  %(prog)s day.jsonl --model llama-3.1-8b --memory 60GiB        over GiB, and at the memory of your cache
+  %(prog)s day.jsonl                                            hits by tokens of cache
+  %(prog)s day.jsonl --model llama-3.1-8b --memory 60GiB        by GiB, and at the size of your cache
   %(prog)s day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
                                                                    80 GiB on each of two GPUs, minus the weights
   %(prog)s sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser

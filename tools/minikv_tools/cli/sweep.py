@@ -31,7 +31,7 @@ _EXAMPLES = """the keys of a CONFIG (traces and capacities are required):
 examples:
   %(prog)s day.toml                           on all cores; if stopped, run the same command to continue
   %(prog)s day.toml --csv day.csv             the figures in a file, too
-  %(prog)s day.toml --backend dask --jobs 8   on a Dask cluster, here one of this machine"""
+  %(prog)s day.toml --backend dask --jobs 8   on a Dask cluster, here one on this machine"""
 
 
 def add_sweep(sweep: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ _EXAMPLES = """examples:
   %(prog)s synthetic:chat -o chat.jsonl           generated traffic, the same every time"""
 _GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
 _MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
-where everything up to the end of the block is the same, and it reveals nothing of a prompt."""
+where everything up to the end of the block is the same, and it reveals nothing about a prompt."""
 
 
 def add_trace(trace: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
 much of B a cache that has A reuses, and what to do. For models of Anthropic and OpenAI, the dated rules of their APIs
-apply: breakpoints, minimum lengths, lifetimes. If a request has a time or a usage beside it, they are used, too.
+apply: breakpoints, minimum lengths, lifetimes. If a request has a time or its usage beside it, those count, too.
 Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
 model. "lost" is the text that need not be computed if only this cause is fixed in the whole log, "of all" is its share
 of all prompts, and "hits then" is the hit rate of the fixed log. Fixed means: a clock, an id, a number or a user's

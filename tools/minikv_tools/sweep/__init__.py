@@ -83,7 +83,7 @@ def sweep_runs(config: SweepConfig) -> tuple[list[SweepRun], list[str]]:
             continue
         runs.append(SweepRun(trace, size, index, policy, evict_by, capacity))
         if len(runs) > MOST_RUNS:
-            raise ValueError(f"there are more than {MOST_RUNS:,} combinations, the most of a sweep")
+            raise ValueError(f"there are more than {MOST_RUNS:,} combinations, the most that a sweep may have")
     left_out = _left_out(config, list(too_small))
     if not runs:
         raise ValueError(f"no combination is left: {left_out[-1]}")
@@ -237,7 +237,7 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
 
     >>> runs = [SweepRun("day.jsonl", 16, "radix", "lru", "node", capacity) for capacity in (1000, None)]
     >>> print(sweep_table(runs, [Replay(2, 40, hits=20), Replay(2, 40, hits=30)]))
-    day.jsonl: 2 requests, 40 blocks; pages of 16; blocks hit in %, by capacity in blocks
+    day.jsonl: 2 requests, 40 blocks; pages of 16; % of blocks hit, by capacity in blocks
     index  policy  evict by  1,000  unlimited
     radix  lru     node       50.0       75.0
     """
@@ -251,7 +251,7 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             capacities[capacity_text(run.capacity)] = None
         sizes = f"{result.requests:,} requests, {result.blocks:,} blocks; pages of {page_size}"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
-        lines = [f"{shown(trace)}: {sizes}; blocks hit in %, by capacity in blocks", *aligned(rows, left=range(3))]
+        lines = [f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks", *aligned(rows, left=range(3))]
         tables.append("\n".join(lines))
     return "\n\n".join(tables)
 

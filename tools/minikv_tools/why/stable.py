@@ -63,7 +63,7 @@ def assert_prefix_stable(
     __tracebackhide__ = True
     name = _name_of(build)
     whole_number("seeds", seeds, 2, "a set has the same order in one process")
-    whole_number("timeout", timeout, 1, "a process takes seconds")
+    whole_number("timeout", timeout, 1, "a process takes at least 1 second")
     jobs = _jobs(args, kwargs or {}, unordered, later, seeds)
     (_, one), *others = _prompts(name, jobs, timeout)
     _end(one, until)
