@@ -432,7 +432,7 @@ SO = [
     ("the caller's tokens", [100, 2], [7, 2], None, "the caller's object must not change"),
     ("the caller's tokens", [], [7], None, "your code removes items from the caller's object"),
     ("the caller's tokens", "1 value", [], None, "your code adds to the caller's object"),
-    ("the caller's known[1]", [7], [7, 8], None, "it belongs to the caller"),  # it may be sorted
+    ("the caller's known[1]", [7], [7, 8], None, "the caller's object must not change"),  # it may be sorted
     ("pages", "page 7 is lost", ALL_RIGHT, ALL_RIGHT, None),
     ("lost pages", [7], [], [], "this value should be empty"),
     ("the caller's pages", "the same list as pool.stack[2]", [1], None, "the caller may change its object"),
