@@ -465,8 +465,8 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
 @pytest.mark.parametrize(
     ("num_tokens", "sampled", "message"),
     [
-        (1, None, "num_tokens of request 1 is 1: it has 3 left to compute, .* any draft is computed whole"),
-        (2, [7, 7], "num_tokens of request 1 is 2: it has 3 left to compute, .* any draft is computed whole"),
+        (1, None, "num_tokens of request 1 is 1: it has 3 left to compute; .* any draft is computed whole"),
+        (2, [7, 7], "num_tokens of request 1 is 2: it has 3 left to compute; .* any draft is computed whole"),
         (4, [7, 7, 7], "num_tokens of request 1 is 4: it has 3 left to compute"),
         (3, None, "0 tokens are sampled for request 1: expected 1 to 3, as one token follows a complete prompt"),
         (3, [7] * 4, "4 tokens are sampled for request 1: expected 1 to 3, as .* its 2 drafted tokens$"),

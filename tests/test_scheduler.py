@@ -508,7 +508,7 @@ def test_what_is_entered_was_scheduled():
             lambda a, b: [a, b._replace(num_tokens=0)],
             [7, None],
             ValueError,
-            "num_tokens of request 2 is 0: it has 2 left to compute, of which a chunk takes at least 1",
+            "num_tokens of request 2 is 0: it has 2 left to compute; a chunk takes at least 1 of them",
         ),
         (lambda a, b: [a, b._replace(num_tokens="2")], [7, 7], TypeError, "num_tokens of request 2 is '2'"),
         (

@@ -117,7 +117,7 @@ def test_a_negative_token_is_refused_in_every_dtype(dtype, where):
 )
 def test_only_packed_bytes_make_a_key(wrong):
     """`bytes(8)` is eight zeros: a number must not become two tokens. Tokens that are not packed go to `pack`."""
-    with pytest.raises(TypeError, match=r"data is .*: expected packed bytes, as pack\(\) makes"):
+    with pytest.raises(TypeError, match=r"data is .*: expected packed bytes, made by pack\(\)"):
         PackedTokens(wrong)
 
 

@@ -39,7 +39,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
     bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
-                       help="your own index: a class with the five verbs that takes lists of tokens")  # fmt: skip
+                       help="your own index: a class with the five verbs, for lists of tokens")  # fmt: skip
     bench.add_argument("--index", choices=INDEXES, action="append", default=[],
                        help="race this design too")  # fmt: skip
     add_json(bench)

@@ -65,7 +65,7 @@ def run_replay(options: argparse.Namespace) -> int:
     def use(traffic: Traffic) -> int:
         results = replay_each(traffic.requests, replayers)
         if not results[0].requests:
-            raise RefusedError(f"{traffic.name} is empty: it has no request")
+            raise RefusedError(f"{traffic.name} has no requests")
         _report(options, results, time.perf_counter() - start)
         if options.curve is not None:
             _draw(options, results, traffic)

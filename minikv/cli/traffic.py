@@ -22,7 +22,7 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     command.add_argument("trace", help="a trace or a log of requests, plain or gzipped; - for standard input; "
                          "or generated traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
     command.add_argument("--span", type=float, default=SPAN_HOURS, metavar="HOURS",
-                         help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
+                         help="space sessions without start times evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",
                          help="tokens (of a log: bytes) in a block, if the trace does not say")  # fmt: skip
     command.add_argument("--tokenizer", metavar="FOLDER",

@@ -150,7 +150,7 @@ def test_what_is_not_a_body_is_none(entry):
     ({"messages": [user("redacted-by-litellm")]}, r"messages\[0\] \(user\), content is cut or redacted: expected all"),
     ({"messages": [user("Sum up: ... (litellm_truncated skipped 5000 chars) ... end")]}, "is cut or redacted"),
     ({"messages": [user("a" * 1024 + "..." + "b" * 1024)]}, "is cut or redacted: expected all of it"),
-    ({"input": [user("Hi"), {"type": "item_reference", "id": "m1"}]}, r"input\[1\] refers to an item at the"),
+    ({"input": [user("Hi"), {"type": "item_reference", "id": "m1"}]}, r"input\[1\] refers to an item on the"),
 ])  # fmt: skip
 def test_a_wrong_body_is_one_short_line(body, why):
     with pytest.raises(ValueError, match=why) as caught:

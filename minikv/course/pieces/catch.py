@@ -82,7 +82,7 @@ def _score(piece: Piece, test: _Test, ended: dict[WrongAnswer, BaseException | N
     caught, enough = len(ended) - len(through), math.ceil(ENOUGH * len(ended))
     mark = RIGHT if caught >= enough else WRONG
     if mark == RIGHT and not more:
-        others = " Call it with more=True to see one that gets through." if through else ""
+        others = " With more=True, `catch` shows one that gets through." if through else ""
         return Verdict(mark, f"your test catches enough of the wrong answers.{others}")
     lines = Counter(_line_of(error, test) for error in ended.values() if error is not None)
     said = [f"your test catches {caught} of {len(ended)} wrong answers. It must catch {enough}."]
@@ -127,7 +127,7 @@ def _example(piece: Piece, wrong: WrongAnswer, more: bool) -> tuple[str, Any]:
     """The mistake in a wrong answer; with `more` the smallest case that shows it, in words and as a film."""
     words = f"  One that gets through: {wrong.mistake}"
     if not more:
-        return f"{words}. Which case shows it? Call it with more=True to see.", None
+        return f"{words}. Which case shows it? Use `catch` with more=True.", None
     world = reference_world(piece)
     world.update(run_section(wrong.section, world, "<wrong>"))
     found = judge(piece, world)

@@ -199,7 +199,7 @@ def _named(label: object) -> Piece | None:
             print(f"{find_exercise(name).id} is an exercise. Its hint and solution are folded below it.")
             return None
         said = f"there is no piece {name!r:.60}." if name else "which piece?"
-        print(f'{sign(WRONG)} {said} Give its number, as in hint("3.3"); progress() lists them.')
+        print(f'{sign(WRONG)} {said} Give a number, as in hint("3.3"); progress() lists them.')
     else:
         ids = " or ".join(piece.id for piece in pieces)
         print(f"{sign(WRONG)} {name} is a piece in several chapters. Use {ids}.")

@@ -50,7 +50,7 @@ class Scene(NamedTuple):
 _SCENES = [
     Scene(
         "two prompts share a prefix",
-        "Both prompts start the same, and these tokens are stored once. Undo walks back to the first prompt.",
+        "Both prompts start with the same tokens, stored only once. Undo walks back to the first prompt.",
         "insert the cat sat, insert the cat ran", "the dog sat",
     ),
     Scene(

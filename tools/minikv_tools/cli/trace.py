@@ -22,7 +22,7 @@ _EXAMPLES = """examples:
   %(prog)s log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
   %(prog)s synthetic:chat -o chat.jsonl           generated traffic, the same every time"""
 _GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
-_MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
+_MORE = """The trace has times, lengths and block ids. Ids number the blocks as they first appear: an id is the same
 where everything up to the end of the block is the same, and it reveals nothing about a prompt."""
 
 

@@ -36,7 +36,7 @@ _OF_LOGS = ("html", "price", "by", "fail-if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
-much of B a cache that has A reuses, and what to do. For models of Anthropic and OpenAI, the dated rules of their APIs
+much of B a cache that has A reuses, and what to do. For Anthropic and OpenAI models, the rules of their APIs
 apply: breakpoints, minimum lengths, lifetimes. If a request has a time or its usage beside it, those count, too.
 Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
 model. "lost" is the text that need not be computed if only this cause is fixed in the whole log, "of all" is its share
@@ -80,7 +80,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
         "file of Claude Code or Codex, or a folder of them",
     )
     why.add_argument("b", metavar="B", nargs="?", help="the prompt that missed, named like A")
-    why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
+    why.add_argument("--tokenizer", metavar="FOLDER", help="count in tokens of this checkpoint (default: in bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
     why.add_argument("--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change")

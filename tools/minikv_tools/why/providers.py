@@ -131,7 +131,7 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
     """Compare a prediction for a prompt of `length` units with its bill; empty where the bill says nothing of a cache.
 
     >>> compared(Prediction("anthropic", read=4000), Usage(prompt=1200, read=1000), 4800)
-    'The bill agrees: of 1,200 tokens 1,000 were read, and about 1,000 were expected.'
+    'The bill agrees: of 1,200 tokens, 1,000 were read; about 1,000 were expected.'
     """
     if found is None or bill is None or bill.read is None or not length:
         return ""
