@@ -1380,7 +1380,7 @@ def test_hints_come_one_after_the_other(notebook, capsys):
 @pytest.mark.parametrize("ask", [hint, solution])
 def test_a_piece_that_is_not_there_is_named(ask, capsys):
     ask("9.9")
-    assert capsys.readouterr().out.startswith("✗ there is no piece '9.9'. Give its number")
+    assert capsys.readouterr().out.startswith("✗ there is no piece '9.9'. Give a number")
 
 
 @pytest.mark.parametrize("ask", [hint, solution])
@@ -1392,7 +1392,7 @@ def test_a_piece_may_be_named_by_its_name_or_its_function(ask, notebook, capsys)
     ask("0.1 shared_by_all")
     assert capsys.readouterr().out.startswith("0.1 is an exercise. Its hint and solution are folded below it")
     ask()
-    assert capsys.readouterr().out.startswith("✗ which piece? Give its number")
+    assert capsys.readouterr().out.startswith("✗ which piece? Give a number")
 
 
 def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):

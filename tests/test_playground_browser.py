@@ -143,7 +143,7 @@ def test_a_class_plays(room, tab):
     tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
 
     room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
-    room.says("Both prompts start the same")
+    room.says("Both prompts start with the same tokens")
     room.shows("'ran'")
     room.press("undo")
     room.lacks("'ran'")
