@@ -414,7 +414,7 @@ scoreboard(dict(zip(("your engine", "the package's"), engines)), talk)
 """
 The package's engine makes fewer lookups because its `checkpoint` continues where the last one ended, and visits fewer nodes because its tree merges a node with its only child.
 
-### Who waits if prefill goes first?
+### What if prefill goes first?
 
 Three requests decode, and every eight steps a prompt of 500 tokens arrives.
 """
