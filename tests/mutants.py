@@ -12,28 +12,31 @@ import argparse
 import ast
 import gc
 import importlib
-import math
 import os
 import signal
 import sys
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_file_location
 from pathlib import Path
 
-import pytest
 from mutate import Mutant, mutants_of
+from planted import Planted, asked, decide, forked, limit_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PRELOAD = ("numpy", "torch", "hypothesis.stateful", "nbval.plugin", "safetensors.torch", "tokenizers")
 FLOOR = 0.80  # the share of mutants that must die, in each package
 MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list without end
 
-# For each file of `minikv`, or for all others of a folder, the tests that judge it, the quickest first. Only
-# triton_copy has none: its kernel is compiled from the text of the file.
+# Of these no mutants are made: what needs slow judges, what is compiled from the text of the file, and what runs in
+# another process, where no mutant is planted.
+UNJUDGED = (
+    "__main__", "cli", "course", "engine", "measure", "traffic", "store/triton_copy",
+    "tools/__main__", "tools/pytest_plugin", "tools/why/builder_process",
+)  # fmt: skip
+
+# For each file of `minikv`, or for all others of a folder, the tests that judge it, the quickest first. A key that
+# begins with `tools/` is a file of `minikv_tools`, and its judges are in tools/tests.
 JUDGES = {
     "break_even": "break_even",
     "errors": "errors manager",
@@ -101,72 +104,80 @@ JUDGES = {
     "serving/phrasebook": "phrasebook",
     "serving/tokenizer": "tokenizer chat",
     "serving/windowed_llama": "windowed_model",
+    "tools/__init__": "python",
+    "tools/bodies": "bodies why_pairs",
+    "tools/exports": "formats why_log",
+    "tools/formats": "formats",
+    "tools/journal": "journal",
+    "tools/log_format": "log_format",
+    "tools/logs": "logs units log_format",
+    "tools/report": "report",
+    "tools/usage": "usage formats",
+    "tools/cli/__init__": "tools_extras",
+    "tools/cli/extras": "tools_extras",
+    "tools/cli/plan": "cli_plan plan_files",
+    "tools/cli/sweep": "sweep",
+    "tools/cli/trace": "cli_trace",
+    "tools/cli/why": "why_sources why_log",
+    "tools/plans/__init__": "quantities planning plan_words python",
+    "tools/plans/plan_files": "plan_files tiering",
+    "tools/plans/plan_words": "quantities plan_words plan_files tiering",
+    "tools/plans/planning": "planning plan_files tiering",
+    "tools/plans/prefill_cost": "prefill_cost",
+    "tools/plans/prefixes": "prefixes planning",
+    "tools/plans/tiering": "quantities tiering",
+    "tools/sweep/__init__": "sweep",
+    "tools/sweep/sweep_config": "sweep",
+    "tools/sweep/workers": "workers",
+    "tools/why/__init__": "why_caches why_pairs why_sources",
+    "tools/why/breakpoints": "why_providers",
+    "tools/why/breaks": "why_log why_fixes",
+    "tools/why/changes": "why_pairs why_log",
+    "tools/why/fixes": "why_log why_fixes",
+    "tools/why/histories": "why_pairs why_log",
+    "tools/why/log": "why_log why_fixes",
+    "tools/why/log_report": "why_log",
+    "tools/why/places": "why_places why_sources why_pairs",
+    "tools/why/providers": "why_providers",
+    "tools/why/rewrites": "why_fixes why_log",
+    "tools/why/sessions": "why_sessions",
+    "tools/why/stable": "stable",
+    "tools/why/symbols": "why_pairs why_log why_fixes",
+    "tools/why/texts": "why_texts why_places why_pairs",
 }
 
 
 def source_of(name: str) -> Path:
-    return ROOT / "minikv" / f"{name}.py"
+    folder, file = "minikv", name
+    if name.startswith("tools/"):
+        folder, file = "tools/minikv_tools", name.removeprefix("tools/")
+    return ROOT / folder / f"{file}.py"
+
+
+def module_of(name: str) -> str:
+    """The module that a file is when it is imported."""
+    home = ROOT / "tools" if name.startswith("tools/") else ROOT
+    parts = source_of(name).relative_to(home).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def names() -> list[str]:
     """The files that have judges: those of `JUDGES`, and in the place of a folder its others."""
     found: dict[str, None] = {}
     for key in JUDGES:
-        inside = sorted((ROOT / "minikv" / key).glob("*.py"))
-        here = [f"{key}/{path.stem}" for path in inside if path.stem not in ("__init__", "triton_copy")]
-        found |= dict.fromkeys(here or [key])
+        inside = sorted(source_of(key).with_suffix("").glob("*.py"))
+        here = [f"{key}/{path.stem}" for path in inside if path.stem != "__init__"]
+        found |= dict.fromkeys([name for name in here if name not in UNJUDGED] or [key])
     return list(found)
 
 
 def judges_of(name: str) -> list[str]:
     """What pytest is asked to run for a file: its own doctests first."""
     judges = JUDGES[name] if name in JUDGES else JUDGES[name.rpartition("/")[0]]
+    tests = "tools/tests" if name.startswith("tools/") else "tests"
     files = [judge.partition("::") for judge in judges.split()]
-    return [f"minikv/{name}.py", *(f"tests/test_{file}.py{colons}{test}" for file, colons, test in files)]
-
-
-class Planted(SourceFileLoader):
-    """Imports one module from a syntax tree in place of its file."""
-
-    def __init__(self, module: str, path: Path, tree: ast.Module) -> None:
-        super().__init__(module, str(path))
-        self._tree = tree
-
-    def get_code(self, fullname: str) -> object:
-        return compile(self._tree, self.path, "exec", dont_inherit=True)
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
-
-
-def forked(work: Callable[[], int], log: int) -> int:
-    """Do `work` in a process of its own, whose output goes to the file `log`; returns its number."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        for output in (1, 2):
-            os.dup2(log, output)
-        status = work()
-    finally:
-        os._exit(status)
-
-
-def asked(judge: str) -> int:
-    """What pytest answers. Its rewriting of `assert`, which would only explain the failure, is off: it takes time."""
-    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", judge])
-    return 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED else status  # a file may have no doctest
-
-
-def limit_of(judge: str) -> int:
-    """Seconds of CPU time for this judge, from a run without a mutant, which must pass."""
-    with tempfile.TemporaryFile() as log:
-        _, status, usage = os.wait4(forked(lambda: asked(judge), log.fileno()), 0)
-        if status:
-            log.seek(0)
-            raise SystemExit(f"{log.read().decode()}\n{judge} fails without a mutant")
-    return math.ceil(3 * (usage.ru_utime + usage.ru_stime)) + 2
+    doctests = source_of(name).relative_to(ROOT).as_posix()
+    return [doctests, *(f"{tests}/test_{file}.py{colons}{test}" for file, colons, test in files)]
 
 
 @dataclass
@@ -192,25 +203,12 @@ class Trial:
         import resource  # not on Windows, where doctests of this file are collected all the same
 
         self.mutant.plant()
-        sys.meta_path.insert(0, Planted(f"minikv.{self.name.replace('/', '.')}", source_of(self.name), self.tree))
+        loader = Planted(module_of(self.name), source_of(self.name), self.tree)
+        sys.meta_path.insert(0, loader)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         signal.alarm(10 * limit + 60)  # what waits for ever takes no CPU time
         return asked(judge)
-
-
-def decide(trials: list[Trial], limits: dict[str, int], jobs: int) -> None:
-    """Bring every trial to its end: a judge that notices, or no judge left."""
-    waiting, running = deque(trials), {}
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            trial = waiting.popleft()
-            running[trial.begin(limits)] = trial
-        pid, status, _ = os.wait3(0)
-        trial = running.pop(pid)
-        trial.survived = status == 0
-        if trial.survived and trial.judges:
-            running[trial.begin(limits)] = trial
 
 
 def belongs(name: str, part: str) -> bool:
@@ -239,10 +237,10 @@ def report(scores: dict[str, list[bool]]) -> bool:
 
 
 def prepare() -> None:
-    """Import what every judge would import, but nothing of minikv: a mutant must be imported in its place."""
+    """Import what every judge would import, but nothing of ours: a mutant must be imported in its place."""
     os.chdir(ROOT)
     os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OMP_NUM_THREADS": "1"}
-    sys.path.insert(0, str(ROOT))
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
     for module in PRELOAD:
         importlib.import_module(module)
     gc.freeze()  # or each process would collect what this one has imported
@@ -284,7 +282,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{name}: {sum(killed)} of {len(killed)} mutants killed", flush=True)
         for trial in chosen:
             if trial.survived:
-                print(f"  minikv/{name}.py:{trial.mutant.line}: {trial.mutant}", flush=True)
+                place = source_of(name).relative_to(ROOT).as_posix()
+                print(f"  {place}:{trial.mutant.line}: {trial.mutant}", flush=True)
     if not scores:
         parser.error(f"none of each {options.every} mutants is in {options.part}: nothing was tried")
     return 0 if report(scores) else 1
