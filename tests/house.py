@@ -55,12 +55,18 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names] if face else [node.module]
 
 
+def used(path: Path) -> list[tuple[str, str]]:
+    """The modules of other parts that a file imports, each with its part."""
+    names = [name for name in imported(TREES[path]) if name.startswith("minikv.")]
+    parts = [(name, name.split(".")[1]) for name in names]
+    return [(name, part) for name, part in parts if part != part_of(path)]
+
+
 def arrows() -> dict[str, set[str]]:
     """For each part of the package, the other parts that it imports."""
     found: dict[str, set[str]] = {part_of(path): set() for path in INNER}
     for path in INNER:
-        names = [name.split(".")[1] for name in imported(TREES[path]) if name.startswith("minikv.")]
-        found[part_of(path)] |= set(names) - {part_of(path)}
+        found[part_of(path)] |= {part for _, part in used(path)}
     return found
 
 

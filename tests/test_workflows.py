@@ -1,11 +1,11 @@
-"""What runs on the machines of others, as far as it can be read here: workflows, forms, containers, the release.
+"""What runs on the machines of others, as far as it can be read here: workflows, their permissions, the release, forms.
 
 Nothing of it was run by this test, and no address is needed: what wants one is skipped while there is none.
 """
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import re
 import subprocess
@@ -13,69 +13,49 @@ import sys
 
 import pytest
 import yaml
-from project import PROJECT, ROOT, TOOLS
-
-import minikv
+from house import TESTS, imported
+from project import PROJECT, ROOT, TOOLS, text_of
+from test_facts import GUIDE, MAKEFILE, START, bounds_of, required
 
 GITHUB = ROOT / ".github"
 FILES = sorted((GITHUB / "workflows").glob("*.yml"))
-WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
-MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
-NOT_LOOKED_UP: set[str] = set()  # actions whose commit could not be found for certain, and that keep their tag
+TEXTS = {path.stem: path.read_text("utf-8") for path in FILES}
+WORKFLOWS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+STEPS = [(name, step) for name, workflow in WORKFLOWS.items()
+         for job in workflow["jobs"].values() for step in job.get("steps", [])]  # fmt: skip
+RUN = [(name, step["run"]) for name, step in STEPS if "run" in step]
 OUR_ADDRESS = "needs.build.outputs.repository == format('https://github.com/{0}', github.repository)"
 
 
-def steps():
-    for name, workflow in WORKFLOWS.items():
-        for job in workflow["jobs"].values():
-            yield from ((name, step) for step in job.get("steps", []))
+def runs(workflow, job):
+    """The commands of a job."""
+    return [step["run"] for step in WORKFLOWS[workflow]["jobs"][job]["steps"] if "run" in step]
 
 
-def test_every_yaml_can_be_read():
-    paths = [path for pattern in ("*.yml", "*.yaml") for path in GITHUB.rglob(pattern)]
-    assert len(paths) >= len(FILES) + 5
-    for path in paths:
-        assert isinstance(yaml.safe_load(path.read_text("utf-8")), dict), path.name
+def uploads(workflow):
+    """Where each thing is that a workflow keeps, by its name."""
+    found = [step["with"] for name, step in STEPS if name == workflow and "upload-" in step.get("uses", "")]
+    return {each.get("name"): each["path"] for each in found}
 
 
-def test_every_action_is_pinned_by_its_commit_with_the_tag_beside_it():
-    pins = {}
-    for path in FILES:
-        for line in re.findall(r"uses: (.*)", path.read_text("utf-8")):
-            if line.startswith("./"):
-                continue
-            action, at = line.partition("@")[::2]
-            if action not in NOT_LOOKED_UP:
-                assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", at), f"{path.name}: {line}"
-            pins.setdefault(action, set()).add(at)
-    assert set(pins) >= {"actions/checkout", "actions/setup-python", "pypa/gh-action-pypi-publish", *NOT_LOOKED_UP}
-    assert not {action: found for action, found in pins.items() if len(found) > 1}
+def triggers(workflow):
+    return WORKFLOWS[workflow][True]  # YAML reads a bare `on` as true
 
 
-def test_new_commits_of_the_actions_are_offered():
-    (update,) = yaml.safe_load((GITHUB / "dependabot.yml").read_text("utf-8"))["updates"]
+def test_every_action_is_pinned_by_its_commit_with_the_tag_beside_it_and_newer_ones_are_offered():
+    lines = re.findall(r"uses: (?!\./)(.*)", "\n".join(TEXTS.values()))
+    assert not [line for line in lines if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)]
+    assert len({*lines}) == len({line.partition("@")[0] for line in lines}), "two pins of one action"
+    (update,) = yaml.safe_load(text_of(".github/dependabot.yml"))["updates"]
     assert update["package-ecosystem"] == "github-actions"
 
 
-def test_no_workflow_lists_files_of_the_package_or_of_its_tests():
-    """Such a list rots: nothing notices what is missing in it."""
-    for name, step in steps():
-        assert len(re.findall(r"\b(?:tests|minikv)/", step.get("run", ""))) == 0, name
+def test_a_workflow_makes_targets_that_are_there_and_lists_no_files():
+    """A list of files rots: nothing notices what is missing in it."""
+    made = {target for _, run in RUN for target in re.findall(r"^make ([\w-]+)", run, re.M)}
+    assert {"test", "site", "links", "dist", "wheel"} <= made <= {*re.findall(r"^([\w-]+):", MAKEFILE, re.M)}
+    assert not [run for _, run in RUN if re.search(r"\b(?:tests|minikv)/", run)]
 
-
-def test_every_target_that_a_workflow_makes_is_there():
-    made = {word for _, step in steps() for word in re.findall(r"^make ([\w-]+)", step.get("run", ""), re.MULTILINE)}
-    assert made >= {"test", "site", "links", "dist", "wheel"}
-    assert not {target for target in made if not re.search(rf"^{target}:", MAKEFILE, re.MULTILINE)}
-
-
-def test_what_make_installs_by_name_is_pinned():
-    pins = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text("utf-8").split()}
-    named = re.findall(r"-c constraints\.txt ((?:\w+ ?)+)$", MAKEFILE, re.MULTILINE)
-    assert {"twine", "build", "torch"} <= {name for names in named for name in names.split()} <= pins
-
-
-# -- permissions ------------------------------------------------------------------------------------------------------
 
 MORE = {
     ("site", "deploy"): {"pages": "write", "id-token": "write"},
@@ -90,132 +70,183 @@ def test_a_workflow_may_read_and_a_job_more_only_where_it_must():
         for job_name, job in workflow["jobs"].items():
             assert job.get("permissions") == MORE.get((name, job_name)), f"{name}: {job_name}"
             assert "uses" in job or job["timeout-minutes"] <= 350, f"{name}: {job_name}"
-    assert "secrets." not in "".join(path.read_text("utf-8") for path in FILES)
+    assert "secrets." not in "".join(TEXTS.values())
 
 
 # -- what wants an address --------------------------------------------------------------------------------------------
 
 
 def test_only_what_wants_an_address_waits_for_one_and_fails_nothing_until_then():
-    for name, job in MORE:
-        assert OUR_ADDRESS in WORKFLOWS[name]["jobs"][job]["if"]
-    failing = [step for _, step in steps() if "exit 1" in step.get("run", "")]
-    assert [step["if"].split(" && ")[0] for step in failing] == ["steps.address.outputs.repository != ''"]
-
-
-def test_the_address_comes_from_its_one_place():
+    assert all(OUR_ADDRESS in WORKFLOWS[name]["jobs"][job]["if"] for name, job in MORE)
+    failing = [step["if"].split(" && ")[0] for _, step in STEPS if "exit 1" in step.get("run", "")]
+    assert failing == ["steps.address.outputs.repository != ''"]
+    readers = [(name, step["run"]) for name, step in STEPS if step.get("id") == "address"]
+    assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release", "site")]
     said = subprocess.run([sys.executable, ROOT / ".ci" / "address.py"], capture_output=True, text=True, check=True)
     settings = PROJECT["tool"]["minikv"]
     assert said.stdout == f"repository={settings['repository']}\ntag={settings['tag']}\n"
-    readers = [(name, step["run"]) for name, step in steps() if step.get("id") == "address"]
-    assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release", "site")]
 
 
-def test_a_release_is_tested_built_and_signed_by_the_workflow_that_pypi_trusts():
-    release = WORKFLOWS["release"]
-    triggers = release[True]  # YAML reads a bare `on` as true
-    assert triggers == {"push": {"tags": ["v*"]}}
-    assert "workflow_call" in WORKFLOWS["test"][True]
-    jobs = release["jobs"]
+def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_that_they_need():
+    assert triggers("release") == {"push": {"tags": ["v*"]}}
+    assert "workflow_call" in triggers("test")
+    jobs, kept = WORKFLOWS["release"]["jobs"], uploads("release")
     assert jobs["tests"] == {"uses": "./.github/workflows/test.yml"}
-    assert (jobs["build"]["needs"], jobs["publish"]["needs"]) == ("tests", "build")
-    assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]
+    assert {name: job.get("needs") for name, job in jobs.items()} == {
+        "tests": None, "build": "tests", "publish": "build", "publish-tools": ["build", "publish"],
+    }  # fmt: skip
+    assert "make dist" in runs("release", "build")
     assert "twine check --strict dist/*" in MAKEFILE
-
-
-PUBLISHED = {"publish": PROJECT, "publish-tools": TOOLS}
-
-
-def test_each_project_is_published_alone_and_the_tools_after_the_course_that_they_need():
-    jobs = WORKFLOWS["release"]["jobs"]
-    assert {name for name in jobs if name.startswith("publish")} == set(PUBLISHED)
-    assert jobs["publish-tools"]["needs"] == ["build", "publish"]
-    stored = [step["with"] for step in jobs["build"]["steps"] if "upload-artifact" in step.get("uses", "")]
-    places = {step["name"]: step["path"] for step in stored}
-    environments = set()
-    for job, project in PUBLISHED.items():
-        take, give = jobs[job]["steps"]
-        name = project["project"]["name"]
-        assert jobs[job]["environment"]["url"] == f"https://pypi.org/project/{name}/"
-        environments.add(jobs[job]["environment"]["name"])
-        assert places.pop(take["with"]["name"]) == f"dist/{name.replace('-', '_')}-*"
+    for job, project, environment in (("publish", PROJECT, "pypi"), ("publish-tools", TOOLS, "pypi-tools")):
+        name, (take, give) = project["project"]["name"], jobs[job]["steps"]
+        assert jobs[job]["environment"] == {"name": environment, "url": f"https://pypi.org/project/{name}/"}
+        assert kept.pop(take["with"]["name"]) == f"dist/{name.replace('-', '_')}-*"
         assert take["with"]["path"] == "dist"
         assert give["with"] == {"attestations": True}  # and no password
-    assert (places, len(environments)) == ({}, 2)
+    assert not kept
 
 
-def test_what_the_site_uploads_is_what_make_writes():
-    (upload,) = [step for name, step in steps() if name == "site" and "upload-pages" in step.get("uses", "")]
-    assert re.search(rf"-b html .* {re.escape(upload['with']['path'])}$", MAKEFILE, re.MULTILINE)
+def test_the_site_is_uploaded_from_where_make_writes_it_and_dead_links_elsewhere_fail_nothing():
+    assert [*uploads("site").values()] == [re.search(r"sphinx .*-W .*-b html .* (\S+)$", MAKEFILE, re.M)[1]]
+    assert "schedule" in triggers("links")
+    (look,) = [step for name, step in STEPS if name == "links" and step.get("run") == "make links"]
+    assert look["continue-on-error"] is True
+    assert re.search(r"^\t-.*-b linkcheck", MAKEFILE, re.M)  # make goes on after a status that is not 0
 
 
 def test_a_tag_runs_the_tests_once():
     """A push of a tag is the release's, which calls the tests."""
-    for name in ("test", "site"):
-        assert WORKFLOWS[name][True]["push"] == {"branches": ["**"]}
+    assert all(triggers(name)["push"] == {"branches": ["**"]} for name in ("test", "site"))
 
 
-def test_links_to_elsewhere_are_looked_at_every_week_and_never_fail():
-    assert "schedule" in WORKFLOWS["links"][True]
-    (look,) = [step for name, step in steps() if name == "links" and step.get("run") == "make links"]
-    assert look["continue-on-error"] is True
-    assert re.search(r"^\t-.*-b linkcheck", MAKEFILE, re.MULTILINE)  # make goes on after a status that is not 0
-    assert re.search(r"sphinx .*-W .*-b html", MAKEFILE)
+# -- what is tested where ---------------------------------------------------------------------------------------------
 
 
-# -- forms, containers, citing ----------------------------------------------------------------------------------------
-
-FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
-
-
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_a_form_has_what_github_wants(path):
-    form = yaml.safe_load(path.read_text("utf-8"))
-    assert set(form) == {"name", "description", "title", "body"}
-    ids = [field["id"] for field in form["body"]]
-    assert len(set(ids)) == len(ids)
-    assert all(field["type"] in ("input", "textarea") and field["attributes"]["label"] for field in form["body"])
-    assert any(field.get("validations", {}).get("required") for field in form["body"])
+def test_a_push_is_tested_on_three_systems_and_every_python_that_is_promised():
+    jobs = WORKFLOWS["test"]["jobs"]
+    assert (jobs["make"]["strategy"]["matrix"]["os"], runs("test", "make")) == (
+        ["ubuntu-latest", "macos-latest"], ["make test"],
+    )  # fmt: skip
+    assert jobs["windows"]["runs-on"] == "windows-latest"
+    tested = {*re.findall(r"'(3\.\d+)'", str(WORKFLOWS["test"]))}
+    classifiers = "\n".join(PROJECT["project"]["classifiers"])
+    assert tested == {*re.findall(r"Python :: (3\..*)", classifiers)}
+    first = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert first in jobs["core"]["strategy"]["matrix"]["python"]
 
 
-def test_each_kind_of_report_has_a_form():
-    assert [path.stem for path in FORMS] == ["hint_misled", "no_longer_true", "wrong_answer_passed"]
-    assert set(yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / "config.yml").read_text("utf-8"))) == {
-        "blank_issues_enabled"
+def test_windows_is_set_up_in_the_workflow_as_the_page_says():
+    """The workflow installs more: what the tests need, and the tools."""
+    line = r"^ *(?:- run: )?(\.venv\\Scripts\\python -m pip install [^[]*)\[[\w,]+\](\".*)$"
+    ((said, end),), ((done, more),) = (re.findall(line, text, re.M) for text in (START, TEXTS["test"]))
+    assert (done, more) == (said, f'{end} -e "./tools[sweep]"')
+
+
+def test_the_core_is_tested_alone_and_then_with_the_tools():
+    wanted = ["python -m pip install .", "python -m pytest -q -m core minikv tests",
+              "python -m pip install ./tools", "python -m pytest -q -m core tools"]  # fmt: skip
+    assert [run for run in runs("test", "core") if run in wanted or "-m pytest" in run] == wanted
+
+
+def test_the_night_tries_every_mutant_and_what_waits_for_it():
+    jobs = WORKFLOWS["nightly"]["jobs"]
+    *filling, last = runs("nightly", "sweeps")
+    assert (runs("nightly", "mutants"), last) == (["make mutants JOBS=4"], "make unit JOBS=4")
+    guide = " ".join(GUIDE.replace("\\\n", "").split())
+    assert [command in guide for command in filling] == [True, True]  # what tests/test_pyodide.py needs
+    assert jobs["sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
+
+
+# -- what a core install can run --------------------------------------------------------------------------------------
+
+# Test files that import the core alone and still wait for more, or say nothing about a Python.
+NEED_MORE = {
+    "test_cli.py": "the commands of every extra",
+    "test_english.py": "the text of the repository",
+    "test_extras.py": "what each extra brings",
+    "test_house.py": "the whole repository",
+    "test_lab.py": "JupyterLab",
+    "test_mutants.py": "the whole repository",
+    "test_reports_browser.py": "a browser",
+    "test_setup.py": "make",
+    "test_sweep.py": "joblib",
+    "test_tools_extras.py": "what each extra brings",
+    "test_tools_wheel.py": "Hatchling",
+}
+CORE = re.compile(r"^pytestmark = .*pytest\.mark\.core\b", re.M)
+MARKED = {path for path in TESTS if CORE.search(path.read_text("utf-8"))}
+NOT_CORE = ast.literal_eval(re.search(r"^NOT_CORE = (\{.*\})", text_of("conftest.py"), re.M)[1])
+THERE = sys.stdlib_module_names | {"numpy", "tqdm", "hypothesis", "pytest", "tomli", "conftest", "minikv_tools"}
+HELPERS = {path.stem: path for path in TESTS}
+
+
+def needs_more(path, read=()):
+    """Whether a test imports what is not of the core: an extra, a folder that needs one, or a script."""
+    for name in filter(None, imported(ast.parse(path.read_text("utf-8")))):
+        first, _, rest = name.partition(".")
+        helper = HELPERS.get(first)
+        if helper:
+            more = helper not in read and needs_more(helper, (*read, path))
+        elif first == "minikv":
+            more = rest.split(".")[0] in NOT_CORE
+        else:
+            more = first not in THERE or name == "minikv_tools.sweep.workers"
+        if more:
+            return True
+    return False
+
+
+def test_a_test_that_imports_only_the_core_runs_with_a_core_install():
+    unmarked = [path for path in TESTS if path.name.startswith("test_") and path not in MARKED]
+    assert {path.name for path in unmarked if not needs_more(path)} == set(NEED_MORE)
+
+
+MISSING = """
+import sys
+options, blocked = sys.argv[1:-1], sys.argv[-1].split()
+sys.modules.update(dict.fromkeys(blocked))
+import pytest
+sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
+"""
+
+
+@pytest.mark.parametrize("project", [pytest.param("tools", marks=pytest.mark.nightly), "minikv tests"])
+def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(project):
+    """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
+    lacks = {*bounds_of(required("dev"))} - {*bounds_of(required("testing")), "pytest", "tomli"}
+    lacks |= {"joblib", "minikv-tools", "IPython", "resource", "traitlets", "yaml"} | (
+        {"minikv_tools"} if project != "tools" else set()
+    )
+    assert "torch" in lacks
+    (command,) = [run for run in runs("test", "core") if run.endswith(f"-m core {project}")]
+    done = subprocess.run(
+        [sys.executable, "-c", MISSING, *command.split()[3:], " ".join(lacks).replace("-", "_")],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, "deselected" in done.stdout) == (0, False), done.stdout[-2000:] + done.stderr[-2000:]
+    found = {*re.findall(r"^[\w/]+\.py(?=::)", done.stdout, re.M)}
+    folder = "tools/tests" if project == "tools" else "tests"
+    assert {path for path in found if path.startswith(folder)} == {
+        path.relative_to(ROOT).as_posix() for path in MARKED if path.parent == ROOT / folder
     }
+    example = "tools/minikv_tools/journal.py" if project == "tools" else "minikv/prefix/radix.py"
+    assert example in found
+    assert not {path for path in found if path.split("/")[1] in NOT_CORE}
 
 
-def test_a_container_is_set_up_as_the_readme_says():
-    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text("utf-8"))
-    target = container["postCreateCommand"].split()[1]
-    assert re.search(rf"^{target}: \$\(COURSE\)$", MAKEFILE, re.MULTILINE)
-    for name in container["customizations"]["codespaces"]["openFiles"]:
-        assert (ROOT / name).exists()
+# -- forms ------------------------------------------------------------------------------------------------------------
+
+KINDS = ["config", "hint_misled", "no_longer_true", "wrong_answer_passed"]
+FORMS = {path.stem: path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml")}
 
 
-def test_binder_installs_what_make_lab_does():
-    """repo2docker runs `pip install -r .binder/requirements.txt` in the root: -e is from there, -c from the file."""
-    lines = (ROOT / ".binder" / "requirements.txt").read_text("utf-8").splitlines()
-    (constraints,) = [line.removeprefix("-c ") for line in lines if line.startswith("-c ")]
-    assert os.path.samefile(ROOT / ".binder" / constraints, ROOT / "constraints.txt")
-    assert lines[-1] == "-e .[course,serving]"
-    assert "course$(comma)serving" in MAKEFILE
-    (index,) = [line.removeprefix("--extra-index-url ") for line in lines if line.startswith("--extra")]
-    assert f"TORCH_INDEX ?= {index}\n" in MAKEFILE
-    assert (ROOT / ".binder" / "runtime.txt").read_text("utf-8") == "python-3.11\n"
-
-
-def test_the_changelog_begins_with_this_version():
-    text = (GITHUB / "CHANGELOG.md").read_text("utf-8")
-    assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == minikv.__version__
-
-
-def test_both_citations_say_the_same():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    entry = dict(re.findall(r"^  (\w+) +=  ?\{(.*)\},?$", (ROOT / "CITATION.bib").read_text("utf-8"), re.MULTILINE))
-    plain = {key: re.sub(r"[{}]", "", value) for key, value in entry.items()}
-    assert plain["title"] == citation["title"]
-    assert plain["version"] == citation["version"]
-    assert plain["author"] == citation["authors"][0]["name"]
-    assert plain["year"] == str(citation["date-released"].year)
-    assert plain["license"] == citation["license"]
+def test_each_kind_of_report_has_a_form_with_what_github_wants():
+    forms = {name: yaml.safe_load(path.read_text("utf-8")) for name, path in FORMS.items()}
+    assert sorted(forms) == KINDS
+    assert set(forms.pop("config")) == {"blank_issues_enabled"}
+    for name, form in forms.items():
+        assert set(form) == {"name", "description", "title", "body"}, name
+        assert len({field["id"] for field in form["body"]}) == len(form["body"]), name
+        assert all(field["type"] in ("input", "textarea") and field["attributes"]["label"] for field in form["body"])
+        assert any(field.get("validations", {}).get("required") for field in form["body"]), name
