@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import chromium, lab  # noqa: F401 - fixtures: imported here, they are made once for all modules
+from cpu_clock import Clock
 from profiles import skip_what_waits
 
 gc.disable()  # until all tests are collected: nothing of what is imported goes, and to look for it takes a quarter
@@ -39,7 +40,8 @@ NBVAL = "nbval_sanitize_with"
 
 
 def pytest_configure(config):
-    """What may differ in an output; given here, because a core install has no nbval, and so not its option."""
+    """The clock; and what may differ in an output: here, because a core install has no nbval, and not its option."""
+    config.pluginmanager.register(Clock())
     if getattr(config.option, NBVAL, "") is None:
         setattr(config.option, NBVAL, str(HERE / "tests" / "nbval_sanitize.cfg"))
 

@@ -132,7 +132,7 @@ TYPED = [
     f"replay x --page-size {2**40}", f"replay x --page-size {2**70}", "lab 99 --no-browser",
 ]  # fmt: skip
 SAYS = {
-    TYPED[-4]: "capacity is 4: ", TYPED[-3]: f"page_size is {2**40}: ", TYPED[-2]: f"page_size is {2**70}: ",
+    TYPED[-4]: "capacity is 4: ", TYPED[-3]: "capacity is ", TYPED[-2]: f"page_size is {2**70}: ",
     TYPED[-1]: "there is no chapter '99'; the chapters are 00_start_here.ipynb, ",
 }  # fmt: skip
 

