@@ -174,7 +174,7 @@ FULL = "(.*format mooncake.*\n)?minikv: cannot write the result: No space left o
     [
         ("replay {trace} >&-", 1, CLOSED),
         ("replay {trace} --json >&- 2>&-", 1, ""),
-        ("doctor >&-", 1, CLOSED),
+        pytest.param("doctor >&-", 1, CLOSED, marks=pytest.mark.nightly),
         ("chat <&-", 2, "minikv: cannot read the questions: standard input is closed\n"),
         ("chat 0>/dev/null", 1, "minikv: the chat cannot continue: Bad file descriptor\n"),
         ("replay - <&-", 2, "minikv: cannot read standard input: it is closed\n"),
@@ -183,7 +183,7 @@ FULL = "(.*format mooncake.*\n)?minikv: cannot write the result: No space left o
         ("replay {trace} >/dev/null 2>&-", 0, ""),
         ("replay {trace} | true", 0, "(?!.*(Traceback|Exception)).*\n?"),
         pytest.param("replay {trace} >/dev/full", 1, FULL, marks=full),
-        pytest.param("doctor >/dev/full", 1, FULL, marks=full),
+        pytest.param("doctor >/dev/full", 1, FULL, marks=[full, pytest.mark.nightly]),
     ],
 )
 def test_a_stream_that_is_closed_or_full_is_one_line(command, status, said, trace):
@@ -219,7 +219,7 @@ sys.exit(main({words!r}))
     ("module", "words"),
     [
         ("argparse", ["doctor"]), ("minikv.cli.command", ["doctor"]), ("minikv.traffic.traces", ["replay", "x"]),
-        ("torch._utils", ["chat"]), ("torch._utils", ["doctor"]),
+        ("torch._utils", ["doctor"]), pytest.param("torch._utils", ["chat"], marks=pytest.mark.nightly),
     ],
 )  # fmt: skip
 def test_ctrl_c_while_importing_is_no_traceback(module, words):

@@ -69,8 +69,7 @@ def test_the_file_is_downloaded(file, colab, capsys):
     assert "You don't have a my_minikv.py yet" in capsys.readouterr().out
     file.write_text(MINE, "utf-8")
     mine("download")
-    assert colab.downloaded == [str(file)]
-    assert capsys.readouterr().out == ""
+    assert (colab.downloaded, capsys.readouterr().out) == ([str(file)], "")
 
 
 def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
@@ -81,9 +80,8 @@ def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
         "  my_minikv.py is restored, with 3.3. Run the first code cell again to use them.\n"
         "  Your previous version is saved in my_minikv_older/my_minikv_1.py.\n"
     )
-    assert file.read_text("utf-8") == MINE
-    assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == ANOTHER
-    assert sorted(path.name for path in file.parent.iterdir()) == ["my_minikv.py", "my_minikv_older"]
+    there = {path.name: path.read_text("utf-8") for path in file.parent.rglob("*.py")}
+    assert there == {"my_minikv.py": MINE, "my_minikv_1.py": ANOTHER}
 
 
 @pytest.mark.parametrize("chosen", [None, b"\xff\xfe\x00", b"print('some other file')"])
@@ -92,8 +90,7 @@ def test_without_a_file_of_pieces_nothing_changes(chosen, file, colab, capsys):
     colab.chosen = chosen
     mine("upload")
     assert capsys.readouterr().out.startswith("  Nothing has changed: ")
-    assert [path.name for path in file.parent.iterdir()] == ["my_minikv.py"]
-    assert file.read_text("utf-8") == MINE
+    assert {path: path.read_text("utf-8") for path in file.parent.iterdir()} == {file: MINE}
 
 
 def test_elsewhere_the_file_stays_where_it_is(file, capsys):

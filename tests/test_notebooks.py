@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import re
+import symtable
 
 import build
 import nbformat
@@ -245,15 +246,8 @@ def test_no_cell_takes_away_what_the_set_up_cell_gave(path):
 
 def bound_by(source):
     """The names that a cell binds in the notebook, those of its imports aside."""
-    names, todo = set(), list(ast.parse(source).body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            names |= {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
-            todo += ast.iter_child_nodes(node)
-    return names
+    symbols = symtable.symtable(source, "<cell>", "exec").get_symbols()
+    return {each.get_name() for each in symbols if each.is_assigned() and not each.is_imported()}
 
 
 def test_in_chapter_00_something_can_be_clicked_in_the_first_two_minutes():

@@ -8,10 +8,9 @@ import os
 import re
 
 import pytest
-from chapters import ROOT
+from project import ROOT, text_of
 from test_extras import COMMANDS, SERVING, run
 from test_extras import COURSE as PACKAGES
-from test_house import chapters_that_need_torch
 
 from minikv.course.pieces import begin, check
 from minikv.course.pieces.piece import all_pieces
@@ -20,8 +19,7 @@ from minikv.engine import LAST
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("ipywidgets")
 PICTURE = "assets/readme/chapter_00.png"
-README = (ROOT / "README.md").read_text("utf-8")
-COURSE = (ROOT / "notebooks" / "site" / "course.md").read_text("utf-8")
+README, INDEX, COURSE = map(text_of, ("README.md", "notebooks/site/index.md", "notebooks/site/course.md"))
 AGAIN = "python assets/readme/pictures.py takes the picture again"
 
 
@@ -34,7 +32,7 @@ def shown():
 @pytest.fixture(scope="module")
 def cell():
     """The source of the cell in chapter 00 that ends with a playground."""
-    cells = json.loads((ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8"))["cells"]
+    cells = json.loads(text_of("notebooks/00_start_here.ipynb"))["cells"]
     (source,) = ("".join(cell["source"]) for cell in cells if "playground(goal=" in "".join(cell["source"]))
     return source
 
@@ -96,17 +94,17 @@ def test_the_race_ends_where_both_have_computed_all_that_chapter_00_counts():
     """The numbers of its last frame are those of the README, and the chat's own by its stored turns."""
     from pictures import LAST, PACE, race
 
-    runs = json.loads((ROOT / "assets" / "live_chat.json").read_text("utf-8"))
+    runs = json.loads(text_of("assets/live_chat.json"))
     totals = {name: sum(turn["computed"] for turn in runs[name]) for name in ("with a cache", "without a cache")}
+    assert totals == {"with a cache": 298, "without a cache": LAST}
     assert race(LAST).text.splitlines()[:2] == [
         "without a cache  223#  332#  481#  1,036 tokens computed",
         "with a cache     223#  298m  34#   440m  41#  298 tokens computed",
     ]
-    assert totals == {"with a cache": 298, "without a cache": LAST}
     assert LAST % PACE == 0, "its last frame is the end"
     (alternative,) = re.findall(r"!\[(.*?)\]\(assets/readme/chat.gif\)", README)
-    for words in ("with a cache, 298 tokens are computed", "without a cache, all 1,036 tokens are computed"):
-        assert words in alternative
+    assert re.search("with a cache, 298 tokens are computed", alternative)
+    assert re.search("without a cache, all 1,036 tokens are computed", alternative)
 
 
 def test_in_the_race_a_turn_shows_its_cached_tokens_once_it_has_begun():
@@ -121,23 +119,22 @@ def test_in_the_race_a_turn_shows_its_cached_tokens_once_it_has_begun():
     ]
 
 
-def test_the_functions_to_write_are_counted():
-    pieces = [piece for piece in all_pieces() if piece.chapter <= LAST]
-    assert f"{len(pieces)} short functions in chapters 01 to 08" in README
-    assert README.count(f"{len(pieces)} short functions") == 2
-    assert f"{len(pieces)} short functions" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
-
-
-def test_the_numbers_of_chapter_00_are_those_that_it_prints():
-    text = (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8")
-    found = re.findall(r"with(out)? a cache +tokens computed in each turn: \[(.*?)\], (\d+) in all", text)
+def test_the_numbers_that_the_pages_name_are_those_of_the_course():
+    """The functions to write, and what chapter 00 prints."""
+    functions = len([piece for piece in all_pieces() if piece.chapter <= LAST])
+    found = re.findall(
+        r"with(out)? a cache +tokens computed in each turn: \[(.*?)\], (\d+) in all",
+        text_of("notebooks/00_start_here.ipynb"),
+    )
     (without, turns, most), (_, _, least) = found
     assert without
     turns = ["no", "one", "two", "three"][len(turns.split(","))]
-    for page in (README, (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")):
-        assert f"a {turns}-turn chat computes" in page
-        assert f"{int(most):,} tokens without a cache" in page
-        assert f" {least} with one" in page
+    assert README.count(f"{functions} short functions") == 2
+    assert f"{functions} short functions in chapters 01 to 08" in README
+    for page in (README, INDEX):
+        for words in (f"a {turns}-turn chat computes", f"{int(most):,} tokens without a cache", f" {least} with one"):
+            assert words in page
+        assert f"{functions} short functions" in page
 
 
 def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
@@ -155,7 +152,7 @@ def test_the_wrong_answer_gets_the_hint_that_is_shown(capsys, monkeypatch):
 def test_the_commands_for_your_own_cache_run_as_they_are_shown(tmp_path, monkeypatch):
     """With the core alone; the README and the site name the extra that `verify` needs."""
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "notebooks" / "site" / "caches.md").read_text("utf-8")
+    page = text_of("notebooks/site/caches.md")
     (verify,) = re.findall(r"^minikv (.*?) +#", README, re.MULTILINE)
     (replay,) = re.findall(r"^minikv (replay .*)", page, re.MULTILINE)
     refused, done = (run(COMMANDS, *line.split(), lacked=PACKAGES | SERVING) for line in (verify, replay))
@@ -172,14 +169,7 @@ def test_chapters_are_counted_and_take_as_long_as_is_said():
         minutes.append(sum(int(part or 0) for part in found.groups()))
     assert len(minutes) == 15
     assert "In fifteen notebooks" in README
-    assert "fifteen chapters" in (ROOT / "notebooks" / "site" / "index.md").read_text("utf-8")
+    assert "fifteen chapters" in INDEX
     assert "Chapter 00 takes half an hour, each of the others one to two hours" in README
     assert minutes[0] in (25, 30)
     assert all(60 <= length <= 125 for length in minutes[1:]), minutes
-
-
-def test_the_chapters_that_need_pytorch_are_named():
-    need = sorted(set(chapters_that_need_torch()))
-    words = f"chapters {', '.join(need[:-1])} and {need[-1]}"
-    assert f"{words} need PyTorch" in README
-    assert f"PyTorch runs the models of {words}" in (ROOT / "notebooks" / "site" / "start.md").read_text("utf-8")

@@ -83,14 +83,15 @@ def index(tmp_path):
 
 
 ASKS = f"index versions torch --index-url {DEAD} --retries 0 --timeout 5"  # whether the index has this version
-PINNED = "install -c constraints.txt"
-COURSE, LIGHT = f"{PINNED} -e .[course,serving]", f"{PINNED} -e .[course]"
-ANY_TORCH = "install --no-compile -c constraints.txt torch"
-BOTH = "-e .[dev] -e ./tools[sweep]"
-DEV = f"install --no-compile -c constraints.txt {BOTH}"
-REMOVE = "uninstall --yes torch"
-INTO = "uv pip install --python .venv/bin/python"
-EDIT = "(tools/pyproject.toml is edited)"
+PIP, INTO = "-c constraints.txt", "uv pip install --python .venv/bin/python"
+COURSE, LIGHT = f"install {PIP} -e .[course,serving]", f"install {PIP} -e .[course]"
+ANY_TORCH, DEV = (f"install --no-compile {PIP} {what}" for what in ("torch", "-e .[dev] -e ./tools[sweep]"))
+CALLS = {
+    "asks": ASKS, "torch": ANY_TORCH, "removes": "uninstall --yes torch", "course": COURSE, "light": LIGHT, "dev": DEV,
+    "uv-torch": f"{INTO} {PIP} torch", "uv-dev": f"{INTO} {PIP} -e .[dev] -e ./tools[sweep]",
+    "uv-removes": "uv pip uninstall --python .venv/bin/python torch",
+    "uv-course": f"{INTO} {PIP} -e .[course,serving]",
+}  # fmt: skip
 # And what make itself adds: that a rule failed.
 NO_GPU = r"make gpu needs an NVIDIA GPU, and nvidia-smi finds none on this machine\.\n(make.*\n)+"
 
@@ -98,27 +99,26 @@ NO_GPU = r"make gpu needs an NVIDIA GPU, and nvidia-smi finds none on this machi
 @pytest.mark.parametrize(
     ("programs", "steps"),
     [
-        ({}, [("lab", [ASKS, ANY_TORCH, COURSE]), ("lab", []), ("lab GPU=1", [REMOVE, ANY_TORCH, COURSE]),
-              ("lab GPU=1", []), ("lab", [REMOVE, ASKS, ANY_TORCH, COURSE]), ("lab TORCH=0", [LIGHT])]),
-        ({}, [("lab GPU=1", [ANY_TORCH, COURSE])]),
-        ({"nvidia_smi": SILENT}, [("lab", [ANY_TORCH, COURSE])]),
-        ({"nvidia_smi": SILENT}, [("lab GPU=0", [ASKS, ANY_TORCH, COURSE])]),
-        ({}, [("test", [ASKS, ANY_TORCH, DEV]), ("lab", []), (EDIT, []), ("lab", []), ("test", [DEV])]),
-        ({"uv": UV}, [("test", [ASKS, f"{INTO} -c constraints.txt torch", f"{INTO} -c constraints.txt {BOTH}"]),
-                      ("lab GPU=1", ["uv pip uninstall --python .venv/bin/python torch",
-                                     f"{INTO} -c constraints.txt torch",
-                                     f"{INTO} -c constraints.txt -e .[course,serving]"])]),
-        ({"uv": UV}, [("lab UV= TORCH=0", [LIGHT])]),  # an empty UV leaves it to pip
+        ({}, ["lab: asks torch course", "lab:", "lab GPU=1: removes torch course", "lab GPU=1:",
+              "lab: removes asks torch course", "lab TORCH=0: light"]),
+        ({}, ["lab GPU=1: torch course"]),
+        ({"nvidia_smi": SILENT}, ["lab: torch course"]),
+        ({"nvidia_smi": SILENT}, ["lab GPU=0: asks torch course"]),
+        ({}, ["test: asks torch dev", "lab:", "edit", "lab:", "test: dev"]),
+        ({"uv": UV}, ["test: asks uv-torch uv-dev", "lab GPU=1: uv-removes uv-torch uv-course"]),
+        ({"uv": UV}, ["lab UV= TORCH=0: light"]),  # an empty UV leaves it to pip
     ],
 )  # fmt: skip
 def test_the_same_choice_installs_once_and_another_choice_again(programs, steps, tmp_path):
+    """Each step is what make is told, and the calls of `CALLS` that follow; `edit` changes what the tools need."""
     machine, tools = Machine(tmp_path, **programs), tmp_path / "tools" / "pyproject.toml"
-    for words, asked in steps:
-        if words == EDIT:
+    for step in steps:
+        words, _, calls = step.partition(":")
+        if words == "edit":
             later = tools.stat().st_mtime + 60
             os.utime(tools, (later, later))
         else:
-            assert machine.make(words) == asked, words
+            assert machine.make(words) == [CALLS[call] for call in calls.split()], step
     assert "--quiet" not in text_of("Makefile")  # pip shows its progress
 
 
@@ -158,7 +158,7 @@ def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(uv, index, tm
     asks, torch, course = machine.make("lab", index)
     assert asks == ASKS.replace(DEAD, index)  # pip's question, which uv does not have
     if uv:
-        assert (torch, course) == (f"{INTO} {own}", f"{INTO} -c constraints.txt -e .[course,serving]")
+        assert (torch, course) == (f"{INTO} {own}", CALLS["uv-course"])
     else:
         assert (torch, course) == (f"install --no-compile {own}", COURSE)
         said = "CPU build: 0.2 GB to fetch.*Successfully installed torch-2.13.0\\+cpu"

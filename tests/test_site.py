@@ -64,12 +64,10 @@ def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made
     indexes = (site / "reference" / "indexes.html").read_text("utf-8")
     assert 'id="minikv.RadixCache.match_prefix"' in indexes  # it comes from a base class
     assert re.search(r'href="#minikv.PrefixCache"[^>]*><code', indexes)  # a name in a docstring leads to its entry
-
-
-def test_the_rules_that_the_page_on_caches_speaks_of_are_one_link_away(site):
+    rules = (site / "reference" / "index.html").read_text("utf-8")  # one link from the page on caches
     assert 'href="reference/index.html"><span class="std std-doc">rules' in (site / "caches.html").read_text("utf-8")
-    assert 'href="indexes.html#minikv.PrefixCache"' in (site / "reference" / "index.html").read_text("utf-8")
-    assert "fifteen rules" in (site / "reference" / "index.html").read_text("utf-8")
+    assert 'href="indexes.html#minikv.PrefixCache"' in rules
+    assert "fifteen rules" in rules
 
 
 def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
@@ -100,20 +98,12 @@ def test_a_link_to_any_page_shows_what_it_is(site):
         assert 'rel="icon"' in page
 
 
-def test_a_page_that_was_run_says_press_play(site):
-    page = (site / "03_radix_splitting.html").read_text("utf-8")
-    assert "Press play to step through the film." in page
-    assert "Run the cell to step" not in page
-
-
-def test_every_page_names_its_license_and_no_table_has_nameless_columns(site):
-    for path in site.glob("*.html"):
-        text = path.read_text("utf-8")
-        assert "CC BY 4.0" in text, path.name
-        assert not re.search(r"<th[^>]*>\s*(?:<p>\s*</p>)?\s*</th>", text), path.name
-
-
-def test_it_is_small_enough_to_carry(site):
+def test_a_page_names_its_license_and_no_table_has_nameless_columns_and_all_is_small_enough_to_carry(site):
+    nameless = re.compile(r"<th[^>]*>\s*(?:<p>\s*</p>)?\s*</th>")
+    texts = {path.name: path.read_text("utf-8") for path in site.glob("*.html")}
+    assert not [name for name, text in texts.items() if "CC BY 4.0" not in text or nameless.search(text)]
+    run = texts["03_radix_splitting.html"]
+    assert ("Press play to step through the film." in run, "Run the cell to step" in run) == (True, False)
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
 
 
@@ -161,6 +151,33 @@ LOOK = """() => ({
 })"""
 
 
+@pytest.fixture
+def opened(site, chromium):
+    """Opens a page of the site in a tab, which at the end has met no error and loaded nothing from elsewhere."""
+    from browser import Page
+
+    tabs = []
+
+    def opened(name, width=1280, theme="light"):
+        if not tabs:
+            tabs.append(Page(chromium, width, 900, dark=theme == "dark", local=("file:", "data:", "blob:")))
+        page, _, query = name.partition("?")
+        tabs[0].page.goto((site / f"{page}.html").as_uri() + f"?{query}" * bool(query))
+        return tabs[0].page
+
+    yield opened
+    assert (tabs[0].errors, tabs[0].leaks) == ([], [])
+    tabs[0].context.close()
+
+
+def first_film(page):
+    """Its first step is shown when it is asked for the next one."""
+    film = page.locator(".minikv-film").first
+    film.get_by_test_id("next").click()
+    assert "1. " in film.locator(".minikv-caption").inner_text()
+    return film
+
+
 SCREENS = list(itertools.product([1280, 390], ["light", "dark"]))
 BY_DAY = [(1280, "light"), (390, "dark")]
 LARGE = "reference/indexes"  # by day, axe goes through it on one screen
@@ -168,69 +185,53 @@ LARGE = "reference/indexes"  # by day, axe goes through it on one screen
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "theme"), by_day(SCREENS, lambda screen: screen in BY_DAY))
-def test_a_page_can_be_read_and_its_films_step_without_a_kernel(site, chromium, width, theme):
-    from browser import Page, serious_findings
+def test_a_page_can_be_read_and_its_films_step_without_a_kernel(opened, width, theme):
+    from browser import serious_findings
 
-    tab = Page(chromium, width, 900, dark=theme == "dark", local=("file:", "data:", "blob:"))
     for name in ("03_radix_splitting", "index", "which_design", "tools", LARGE):
-        tab.page.goto((site / f"{name}.html").as_uri())
-        found = tab.page.evaluate(LOOK)
+        page = opened(name, width, theme)
+        found = page.evaluate(LOOK)
         assert found["films"] == found["players"]
         assert (found["nameless"], found["wide"]) == (0, 0)
         if name == "03_radix_splitting":
             assert found["films"] == 2  # the opening film, and a recording of the playground
-            film = tab.page.locator(".minikv-film").first
-            film.get_by_test_id("next").click()
-            assert "1. " in film.locator(".minikv-caption").inner_text()
-        assert (tab.errors, tab.leaks) == ([], [])
+            first_film(page)
         if NIGHTLY or name != LARGE or width == 390:
-            assert serious_findings(tab.page) == []
-    tab.context.close()
+            assert serious_findings(page) == []
 
 
 TOP = "() => [...document.querySelectorAll('h1, h2')].findLast(each => each.getBoundingClientRect().top < 60).innerText"
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_arrow_keys_change_the_slide_and_its_film_steps(site, chromium, theme):
-    from browser import Page, serious_findings
+@pytest.mark.parametrize("theme", by_day(["light", "dark"], lambda theme: theme == "light"))
+def test_the_arrow_keys_change_the_slide_and_its_film_steps(opened, theme):
+    from browser import serious_findings
 
-    tab = Page(chromium, 1280, 720, dark=theme == "dark", local=("file:", "data:", "blob:"))
-    tab.page.goto((site / "slides.html").as_uri())
-    films = tab.page.locator(".minikv-film")
-    assert films.count() == tab.page.locator(".minikv-film .minikv-player").count() >= 3
-    headings = tab.page.locator("h2").all_inner_texts()
-    seen = [tab.page.evaluate(TOP)]
+    page = opened("slides", theme=theme)
+    films, press = page.locator(".minikv-film"), page.keyboard.press
+    assert films.count() == page.evaluate(LOOK)["players"] >= 3
+    headings = page.locator("h2").all_inner_texts()
+    seen = [page.evaluate(TOP)]
     for _ in range(len(headings) + films.count()):
-        tab.page.keyboard.press("ArrowRight")
-        seen.append(tab.page.evaluate(TOP))
+        press("ArrowRight")
+        seen.append(page.evaluate(TOP))
     assert [name for name, _ in itertools.groupby(seen)] == ["A 90-minute lecture", *dict.fromkeys(headings)]
-    tab.page.keyboard.press("PageUp")
-    tab.page.keyboard.press("ArrowLeft")
-    assert tab.page.evaluate(TOP) != seen[-1]
-    film = films.first
-    film.get_by_test_id("next").click()
-    assert "1. " in film.locator(".minikv-caption").inner_text()
-    now = tab.page.evaluate(TOP)
-    tab.page.keyboard.press("ArrowRight")  # in a film it is the film's
+    press("PageUp")
+    press("ArrowLeft")
+    assert page.evaluate(TOP) != seen[-1]
+    film = first_film(page)
+    now = page.evaluate(TOP)
+    press("ArrowRight")  # in a film it is the film's
     assert "2. " in film.locator(".minikv-caption").inner_text()
-    assert tab.page.evaluate(TOP) == now
-    found = tab.page.evaluate(LOOK)
-    assert found["wide"] == 0
-    assert (tab.errors, tab.leaks) == ([], [])
-    assert serious_findings(tab.page) == []
-    assert len(re.findall(rb"/Type\s*/Page\b", tab.page.pdf())) > len(headings)  # on paper each has its own page
-    tab.context.close()
+    assert page.evaluate(TOP) == now
+    assert page.evaluate(LOOK)["wide"] == 0
+    assert serious_findings(page) == []
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf())) > len(headings)  # on paper each has its own page
 
 
 @pytest.mark.browser
-def test_search_finds_a_word_without_a_server(site, chromium):
-    from browser import Page
-
-    tab = Page(chromium, 1280, 900, local=("file:", "data:", "blob:"))
-    tab.page.goto((site / "search.html").as_uri() + "?q=eviction")
-    tab.page.locator("#search-results li").first.wait_for()
-    assert "What goes first?" in tab.page.locator("#search-results").inner_text()
-    assert (tab.errors, tab.leaks) == ([], [])
-    tab.context.close()
+def test_search_finds_a_word_without_a_server(opened):
+    page = opened("search?q=eviction")
+    page.locator("#search-results li").first.wait_for()
+    assert "What goes first?" in page.locator("#search-results").inner_text()

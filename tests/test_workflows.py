@@ -210,14 +210,18 @@ sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
 """
 
 
-@pytest.mark.parametrize("project", [pytest.param("tools", marks=pytest.mark.nightly), "minikv tests"])
-def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(project):
+@pytest.mark.parametrize(
+    ("project", "folder", "example"),
+    [
+        ("minikv tests", "tests", "minikv/prefix/radix.py"),
+        pytest.param("tools", "tools/tests", "tools/minikv_tools/journal.py", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(project, folder, example):
     """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
-    lacks = {*bounds_of(required("dev"))} - {*bounds_of(required("testing")), "pytest", "tomli"}
-    lacks |= {"joblib", "minikv-tools", "IPython", "resource", "traitlets", "yaml"} | (
-        {"minikv_tools"} if project != "tools" else set()
-    )
-    assert "torch" in lacks
+    lacks = {*bounds_of(required("dev")), "joblib", "IPython", "resource", "traitlets", "yaml"}
+    lacks -= {*bounds_of(required("testing")), "pytest", "tomli"}
+    lacks |= {"minikv_tools"} if folder == "tests" else set()
     (command,) = [run for run in runs("test", "core") if run.endswith(f"-m core {project}")]
     done = subprocess.run(
         [sys.executable, "-c", MISSING, *command.split()[3:], " ".join(lacks).replace("-", "_")],
@@ -226,13 +230,9 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(proje
     )  # fmt: skip
     assert (done.returncode, "deselected" in done.stdout) == (0, False), done.stdout[-2000:] + done.stderr[-2000:]
     found = {*re.findall(r"^[\w/]+\.py(?=::)", done.stdout, re.M)}
-    folder = "tools/tests" if project == "tools" else "tests"
-    assert {path for path in found if path.startswith(folder)} == {
-        path.relative_to(ROOT).as_posix() for path in MARKED if path.parent == ROOT / folder
-    }
-    example = "tools/minikv_tools/journal.py" if project == "tools" else "minikv/prefix/radix.py"
+    marked = {path.relative_to(ROOT).as_posix() for path in MARKED}
+    assert {path for path in found | marked if path.startswith(f"{folder}/")} == found & marked
     assert example in found
-    assert not {path for path in found if path.split("/")[1] in NOT_CORE}
 
 
 # -- forms ------------------------------------------------------------------------------------------------------------
