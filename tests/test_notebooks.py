@@ -16,7 +16,7 @@ import pytest
 from chapters import BUILDS, CHOICE, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nightly import NIGHTLY, by_day
+from nightly import NIGHTLY
 
 from minikv import RadixCache
 from minikv.course.live_chat import QUESTIONS, live_chat
@@ -33,47 +33,59 @@ SLOW = {
 }
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
-each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-each_notebook = pytest.mark.parametrize("path", [*NOTEBOOKS, CHOICE], ids=lambda path: path.stem)
+HAS = ["you will be able to", "**Read**", "**Needs**", "**New words**", "**Check yourself**", "**Read on**"]
+WORDS, MAP = load(PAGE), markdown(load(PAGE))
 
 
-def headings(notebook):
-    return re.findall(r"^(#+) (.+)$", re.sub(r"```.*?```", "", markdown(notebook), flags=re.DOTALL), re.MULTILINE)
+class Page:
+    """A stored notebook: its cells, those with code, its text without the code that it shows, and its headings."""
+
+    def __init__(self, path):
+        self.path, self.stored = path, load(path)
+        self.name, self.number = path.stem, path.stem[:2]
+        self.cells, self.code, self.text = self.stored.cells, code_cells(self.stored), markdown(self.stored)
+        self.prose = re.sub(r"```.*?```", "", self.text, flags=re.DOTALL)
+        self.headings = re.findall(r"^(#+) (.+)$", self.prose, re.MULTILINE)
 
 
-def test_every_source_has_its_notebook():
-    assert [path.stem for path in build.chapters()] == [path.stem for path in NOTEBOOKS]
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+def chapter(request):
+    return Page(request.param)
 
 
-@each_notebook
-def test_a_notebook_is_not_stale(path):
+@pytest.fixture(scope="module", params=[*NOTEBOOKS, CHOICE], ids=lambda path: path.stem)
+def page(request):
+    return Page(request.param)
+
+
+def test_a_notebook_is_not_stale(page):
     """The stored cells are those that the source makes; strict nbval then compares what they print."""
     fresh, stored = (
-        [(c.id, c.cell_type, c.source, c.metadata) for c in notebook.cells]
-        for notebook in (build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py"), load(path))
+        [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+        for notebook in (build.assemble(ROOT / "notebooks" / "src" / f"{page.name}.py"), page.stored)
     )
     assert stored == fresh, "run python notebooks/build.py"
 
 
 def test_the_page_of_words_is_not_stale_and_has_every_chapter_with_its_question():
-    fresh, stored = build.page(build.PAGE), load(PAGE)
-    assert [(c.id, c.source) for c in stored.cells] == [(c.id, c.source) for c in fresh.cells]
-    rows = re.findall(r"^\| \[(.*?)\]\((\d.*?)\) \| (.*?) \|", markdown(stored), re.MULTILINE)
-    chapters = [(build.title(path.stem), path.name, headings(load(path))[0][1]) for path in NOTEBOOKS]
-    assert rows[: len(chapters)] == [(title, name, asks.split(" · ")[1]) for title, name, asks in chapters]
+    fresh, stored = ([(cell.id, cell.source) for cell in page.cells] for page in (build.page(build.PAGE), WORDS))
+    assert stored == fresh
+    assert [path.stem for path in build.chapters()] == [path.stem for path in NOTEBOOKS]
+    rows = re.findall(r"^\| \[(.*?)\]\((\d.*?)\) \| (.*?) \|", MAP, re.MULTILINE)
+    titles = [(path, Page(path).headings[0][1].split(" · ")[1]) for path in NOTEBOOKS]
+    assert rows[: len(titles)] == [(build.title(path.stem), path.name, asks) for path, asks in titles]
+    assert f"]({CHOICE.name})" in MAP
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, CHOICE, PAGE], ids=lambda path: path.stem)
-def test_links_between_chapters_lead_somewhere(path):
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", markdown(load(path))):
-        assert (path.parent / target).exists(), target
-    assert path != PAGE or f"]({CHOICE.name})" in markdown(load(path))
+def test_links_between_chapters_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.text + MAP):
+        assert (page.path.parent / target).exists(), target
 
 
-def minutes_to_read(notebook, piece):
+def minutes_to_read(page, piece):
     """How long a learner reads until the heading of a piece, as `build.time_needed` counts."""
     minutes = 0
-    for cell in notebook.cells:
+    for cell in page.cells:
         before, heading, _ = cell.source.partition(f"#### {piece} You write: ")
         lines = [line for line in before.splitlines() if line.strip()]
         minutes += len(lines) / 6 if cell.cell_type == "code" else len(before.split()) / 200
@@ -83,135 +95,105 @@ def minutes_to_read(notebook, piece):
 
 
 def test_a_reader_on_the_fast_track_is_at_its_second_piece_in_about_20_minutes():
-    track = markdown(load(PAGE)).partition("## A fast track")[2].partition("## Glossary")[0]
-    rows = re.findall(r"^\| (\d\d) \| (\d+\.\d) `(\w+)`, (\d+\.\d) `(\w+)` \|", track, re.MULTILINE)
+    track = MAP.partition("## A fast track")[2].partition("## Glossary")[0]
+    rows = re.findall(r"^\| (\d\d) \| (\d+\.\d) (`\w+`), (\d+\.\d) (`\w+`) \|", track, re.MULTILINE)
     assert len(rows) == track.count("\n| ") - 2  # but for the heading and chapter 00
-    for chapter, first, name, second, other in rows:
-        (path,) = (path for path in NOTEBOOKS if path.stem.startswith(chapter))
-        notebook = load(path)
-        for piece, function in ((first, name), (second, other)):
-            assert f"#### {piece} You write: `{function}`" in markdown(notebook), piece
-        assert minutes_to_read(notebook, first) < minutes_to_read(notebook, second) < 25
+    for number, first, name, second, other in rows:
+        (page,) = (Page(path) for path in NOTEBOOKS if path.stem.startswith(number))
+        assert f"#### {first} You write: {name}" in page.text
+        assert f"#### {second} You write: {other}" in page.text
+        assert minutes_to_read(page, first) < minutes_to_read(page, second) < 25
 
 
-@each_notebook
-def test_a_notebook_was_run_once_without_an_error_and_keeps_nothing_of_a_live_kernel(path):
-    notebook, text = load(path), path.read_text("utf-8")
-    cells = code_cells(notebook)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    kinds = {output.get("name", output.output_type) for cell in cells for output in cell.outputs}
+def test_a_notebook_was_run_once_without_an_error_and_keeps_nothing_of_a_live_kernel(page):
+    text = page.path.read_text("utf-8")
+    assert [cell.execution_count for cell in page.code] == list(range(1, len(page.code) + 1))
+    kinds = {output.get("name", output.output_type) for cell in page.code for output in cell.outputs}
     assert not kinds & {"error", "stderr"}
-    assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    assert notebook.metadata.language_info == {"name": "python"}
+    assert set(page.stored.metadata) == {"kernelspec", "language_info"}
+    assert page.stored.metadata.language_info == {"name": "python"}
     assert "widget-view" not in text
     assert len(text.encode()) < 500_000
-    nbformat.validate(notebook)
+    nbformat.validate(page.stored)
 
 
-@each_notebook
-def test_a_cell_is_short_plain_python_that_is_shown_and_compared(path):
+def test_a_cell_is_short_plain_python_that_is_shown_and_compared(page):
     """But for the set-up and what is folded, which are hidden, and one cell that measures."""
-    notebook = load(path)
-    for cell in code_cells(notebook):
+    for cell in page.code:
         lines = [line for line in cell.source.splitlines() if line.strip()]
         assert len(lines) <= 12, cell.source
         assert max(map(len, lines)) <= 88, cell.source
         ast.parse(cell.source)
-    assert all(set(cell.metadata) <= {"tags", "jupyter", "transient"} for cell in notebook.cells)
-    hidden = [cell.source for cell in notebook.cells if cell.metadata == build.HIDDEN]
-    folds = [cell.source for cell in notebook.cells if re.search(r"^fold\(", cell.source, re.MULTILINE)]
-    assert hidden == [notebook.cells[2].source, *folds]
-    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
-    assert len([tag for tag in tags if tag.startswith("nbval")]) <= 1
-    assert "NBVAL" not in path.read_text("utf-8")
+    assert {key for cell in page.cells for key in cell.metadata} <= {"tags", "jupyter", "transient"}
+    hidden = [cell.source for cell in page.cells if cell.metadata == build.HIDDEN]
+    folds = [cell.source for cell in page.cells if re.search(r"^fold\(", cell.source, re.MULTILINE)]
+    assert hidden == [page.cells[2].source, *folds]
+    tags = [tag for cell in page.cells for tag in cell.metadata.get("tags", [])]
+    assert str(tags).count("nbval") <= 1
+    assert "NBVAL" not in page.text
 
 
-@each_notebook
-def test_outputs_are_pictures_with_a_text_twin_or_text(path):
+def test_outputs_are_pictures_with_a_text_twin_or_text(page):
     """Both forms of a picture: in nbconvert's HTML a PNG has no alternative text, and its LaTeX shows no HTML."""
     pictures = 0
-    for output in (output for cell in code_cells(load(path)) for output in cell.outputs):
+    for output in (output for cell in page.code for output in cell.outputs):
         data = {"text/plain": "a stream", "text/markdown": "~~~python", "text/html": "", **output.get("data", {})}
         assert set(data) <= {"text/plain", "image/png", "text/html", "text/markdown"}
         assert data["text/markdown"].startswith("~~~python"), "code, and nothing else"
         pictures += "image/png" in data or "<img" in data["text/html"]
-        if "image/png" in data:
-            shown = r'<img alt="[^"]{11,}" width="\d+" style="[^"]*" src="data:'
-            assert len(re.findall(shown, data["text/html"])) == 1
+        shown = re.findall(r'<img alt="[^"]{11,}" width="\d+" style="[^"]*" src="data:', data["text/html"])
+        assert "image/png" not in data or len(shown) == 1
         assert len(data["text/plain"]) > 1
         text = data["text/plain"] + output.get("text", "")
         assert not re.search(r" at 0x[0-9a-f]+|/home/|/tmp/|/Users/", text), text
     assert pictures >= 2, "the picture, and the player's"
 
 
-@each_chapter
-def test_a_rebuilt_chapter_has_its_parts_in_order(path):
-    notebook = load(path)
-    found = headings(notebook)
-    assert [level for level, _ in found].count("#") == 1
-    assert found[0][1].endswith("?"), "the title is a question"
-    assert [text for level, text in found if level == "##"] == SHAPE
-    deep = [len(level) for level, _ in found]
-    assert all(after <= before + 1 or after == 4 for before, after in itertools.pairwise(deep)), "headings in order"
-    text = markdown(notebook)
-    for needed in (
-        "you will be able to",
-        "**Read**",
-        "**Needs**",
-        "**New words**",
-        "**Check yourself**",
-        "**Read on**",
-    ):
-        assert needed in text
+def test_a_chapter_has_its_parts_in_order_and_shows_little_at_once(chapter):
+    text, levels = chapter.text, [len(level) for level, _ in chapter.headings]
+    assert levels.count(1) == 1
+    assert chapter.headings[0][1].endswith("?"), "the title is a question"
+    assert [words for level, words in chapter.headings if level == "##"] == SHAPE
+    assert all(after <= before + 1 or after == 4 for before, after in itertools.pairwise(levels)), "headings in order"
+    assert [words for words in HAS if words not in text] == []
     questions = text[text.index("**Check yourself**") : text.rindex("<details>")]
     assert len(re.findall(r"^\d\. ", questions, re.MULTILINE)) == 4
     assert 1 <= len(re.findall(r"\]\(http", text[text.index("**Read on**") :])) <= 4
-
-
-@each_chapter
-def test_a_rebuilt_chapter_shows_little_at_once(path):
-    notebook = load(path)
-    unfolded = re.sub(r"```.*?```|<details>.*?</details>", "", markdown(notebook), flags=re.DOTALL)
+    unfolded = re.sub("<details>.*?</details>", "", chapter.prose, flags=re.DOTALL)
     prose = re.sub(r"^\|.*$|\]\(.*?\)", "", unfolded, flags=re.MULTILINE)
     assert "**Check yourself**" in prose, "counted to the end"
     assert len(prose.split()) <= 2400
 
 
-@each_chapter
-def test_no_class_of_a_rebuilt_chapter_is_built_across_cells(path):
+def test_no_class_of_a_chapter_is_built_across_cells(chapter):
     """A class is shown whole, once, and none of the chapter's own classes has another of them for its base."""
-    trees = [ast.parse(cell.source) for cell in code_cells(load(path))]
-    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
-    names = [node.name for node in classes]
-    assert len(names) == len(set(names))
-    assert not [node.name for node in classes for base in node.bases if ast.unparse(base) in names]
+    nodes = [node for cell in chapter.code for node in ast.parse(cell.source).body]
+    bases = {node: node.bases for node in nodes if isinstance(node, ast.ClassDef)}
+    names = [node.name for node in bases]
+    assert len(names) == len({*names})
+    assert not {*names} & {ast.unparse(base) for each in bases.values() for base in each}
 
 
-@each_chapter
-def test_new_words_are_in_the_glossary(path):
-    glossary = set(re.findall(r"^\| ([\w -]+) \|", markdown(load(PAGE)).split("## Glossary")[1], re.MULTILINE))
-    words = re.search(r"\*\*New words\*\* (.+?)\.", markdown(load(path)))[1].split(", ")
+def test_new_words_are_in_the_glossary_and_bold_where_they_are_explained(chapter):
+    words = re.search(r"\*\*New words\*\* (.+?)\.", chapter.text)[1].split(", ")
     assert 3 <= len(words) <= 5
-    assert set(words) <= glossary
-    body = markdown(load(path))
-    plain = [word for word in words if f"**{word}**" not in body]
-    assert not plain, "a new word is bold where it is explained"
+    assert {*words} <= {*re.findall(r"^\| ([\w -]+) \|", MAP.partition("## Glossary")[2], re.MULTILINE)}
+    assert [word for word in words if f"**{word}**" not in chapter.text] == []
 
 
-@pytest.mark.parametrize("path", by_day(NOTEBOOKS, lambda path: path.stem[1] in "02468"), ids=lambda path: path.stem)
-def test_any_cell_can_be_run_twice(path):
+def test_any_cell_can_be_run_twice(chapter):
     """Running a cell a second time right away prints and shows the same: it builds its own small world first.
 
     Not so a cell that measures: there it is enough that it runs. By day those with an even number
     are, of a long one only what it builds, and of the others no slow cell.
     """
-    number, cells = path.stem[:2], code_cells(load(path))
-    if not NIGHTLY and number in LONG:
-        cells = code_under(load(path), *BUILDS)
-    elif not NIGHTLY and number in SLOW:
-        shown = len(cells)
-        cells = [cell for cell in cells if not any(word in cell.source for word in SLOW[number])]
-        assert len(cells) < shown
+    cells, slow = chapter.code, SLOW.get(chapter.number, ())
+    if not NIGHTLY and chapter.number[1] in "13579":
+        pytest.skip("waits for the night: HYPOTHESIS_PROFILE=nightly")
+    if not NIGHTLY:
+        assert all(any(word in cell.source for cell in cells) for word in slow)
+        cells = code_under(chapter.stored, *BUILDS) if chapter.number in LONG else cells
+        cells = [cell for cell in cells if not any(word in cell.source for word in slow)]
     for cell, first, second in run_twice(cells):
         assert first == second or "measured" in cell.metadata.get("tags", []), cell.source
 
@@ -220,11 +202,10 @@ def run_twice(cells):
     """Each cell, with what it prints and shows the first and the second time."""
     names = {"__name__": "__main__"}
     for cell in cells:
-        tree = ast.parse(cell.source)
+        tree, both = ast.parse(cell.source), []
         if not isinstance(tree.body[-1], ast.Expr):
             tree.body += ast.parse("None").body
         last = ast.Expression(tree.body.pop().value)
-        both = []
         for _ in range(2):
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 exec(compile(tree, "<cell>", "exec"), names)
@@ -233,42 +214,30 @@ def run_twice(cells):
         yield cell, *both
 
 
-@each_chapter
-def test_no_cell_takes_away_what_the_set_up_cell_gave(path):
+def test_no_cell_takes_away_what_the_set_up_cell_gave(chapter):
     """`mine()` and `walk(...)` still work at the end: only a piece's own cell binds the piece's name again."""
-    _, *cells = code_cells(load(path))
     known = {"check", "fold", "guess", "hint", "mine", "progress", "solution", "source"}
-    known |= {piece.name for piece in pieces_for(int(path.stem[:2]))}
-    for cell in cells:
-        own = set(re.findall(r"^(\w+) = check\(", cell.source, re.MULTILINE))
-        assert not (bound_by(cell.source) & known) - own, cell.source
-
-
-def bound_by(source):
-    """The names that a cell binds in the notebook, those of its imports aside."""
-    symbols = symtable.symtable(source, "<cell>", "exec").get_symbols()
-    return {each.get_name() for each in symbols if each.is_assigned() and not each.is_imported()}
+    known |= {piece.name for piece in pieces_for(int(chapter.number))}
+    for cell in chapter.code[1:]:
+        symbols = symtable.symtable(cell.source, "<cell>", "exec").get_symbols()
+        bound = {each.get_name() for each in symbols if each.is_assigned() and not each.is_imported()}
+        assert bound & known <= {*re.findall(r"^(\w+) = check\(", cell.source, re.MULTILINE)}, cell.source
 
 
 def test_in_chapter_00_something_can_be_clicked_in_the_first_two_minutes():
     """At 200 words a minute, and before the first prediction."""
-    words = 0
-    for cell in load(NOTEBOOKS[0]).cells:
-        assert not cell.source.startswith("guess("), "a prediction comes first"
-        if any("Player with" in output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])):
-            break
-        words += len(cell.source.split()) if cell.cell_type == "markdown" else 0
-    assert 0 < words <= 400
+    cells = Page(NOTEBOOKS[0]).cells
+    first = next(at for at, cell in enumerate(cells) if "Player with" in str(cell.get("outputs")))
+    assert not [cell.source for cell in cells[: first + 1] if cell.source.startswith("guess(")]
+    assert 0 < sum(len(cell.source.split()) for cell in cells[:first] if cell.cell_type == "markdown") <= 400
 
 
 def test_the_first_film_of_chapter_00_ends_in_the_totals_that_the_text_compares(monkeypatch):
     monkeypatch.setattr("minikv.course.live_chat.find_spec", lambda name: None)  # the stored chat
     names = {"live_chat": live_chat, "with_cache": live_chat()}
-    for cell in code_cells(load(NOTEBOOKS[0])):
-        if re.search("^def strip|^play", cell.source, re.MULTILINE):
+    for cell in Page(NOTEBOOKS[0]).code:
+        if "steps" not in names and re.search("^def strip|^play", cell.source, re.MULTILINE):
             exec(cell.source, names)
-        if "steps" in names:
-            break
     caption, picture = names["steps"][-1]
     assert caption == QUESTIONS[-1]
     ends = [line.split("  ")[-1].strip() for line in picture.text.splitlines()]
