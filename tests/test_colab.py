@@ -80,7 +80,7 @@ def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
         "  my_minikv.py is restored, with 3.3. Run the first code cell again to use them.\n"
         "  Your previous version is saved in my_minikv_older/my_minikv_1.py.\n"
     )
-    there = {path.name: path.read_text("utf-8") for path in file.parent.rglob("*.py")}
+    there = {path.name: path.read_text("utf-8") for path in file.parent.rglob("*.*")}
     assert there == {"my_minikv.py": MINE, "my_minikv_1.py": ANOTHER}
 
 

@@ -164,22 +164,19 @@ MAINS = {NEXT_DOOR / "cli" / "__init__.py"}  # each project has a command of its
 
 
 def public(path):
-    """The functions and classes that a module defines for others."""
-    nodes = [node for node in TREES[path].body if isinstance(node, FUNCTIONS | ast.ClassDef)]
-    return [node for node in nodes if not node.name.startswith("_")]
-
-
-def aliases(path):
-    """The types that a module names, such as `Pages = ...`."""
-    nodes = [node for node in TREES[path].body if isinstance(node, ast.Assign)]
-    names = [target.id for node in nodes for target in node.targets if isinstance(target, ast.Name)]
-    return [name for name in names if re.fullmatch(r"[A-Z]+[a-z]\w*", name)]
+    """The names that a module defines for others: its functions, classes, and types such as `Pages = ...`."""
+    for node in TREES[path].body:
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name) if name[0] != "_":
+                yield name, ast.get_docstring(node) or ""
+            case ast.Assign([ast.Name(name)]) if re.fullmatch(r"[A-Z]+[a-z]\w*", name):
+                yield name, "."
 
 
 def test_a_public_name_has_one_meaning():
     homes = defaultdict(list)
     for path in (path for path in EVERY if path not in LEARNERS | MAINS):
-        for name in [*(node.name for node in public(path)), *aliases(path)]:
+        for name, _ in public(path):
             homes[name].append(named(path))
     assert not {name: found for name, found in homes.items() if len(found) > 1}
 
@@ -238,11 +235,8 @@ def test_nothing_private_crosses_a_module():
 
 
 def test_every_public_name_says_in_a_sentence_what_it_is():
-    silent = []
-    for path in EVERY:
-        said = {node.name: (ast.get_docstring(node) or "").split("\n\n")[0] for node in public(path)}
-        silent += [f"{named(path)} {name}" for name, text in said.items() if not re.search(r"[.:;?]$", text)]
-    assert not silent
+    said = {(named(path), name): text.split("\n\n")[0] for path in EVERY for name, text in public(path)}
+    assert not [place for place, text in said.items() if not re.search(r"[.:;?]$", text)]
 
 
 def test_what_a_learner_meets_is_importable_from_minikv_and_has_a_worked_example():
@@ -337,11 +331,10 @@ def test_the_text_reads_as_english():
 
 def test_every_file_has_judges_that_are_there_or_is_named_as_one_that_has_none():
     judged = {mutants.source_of(name): mutants.judges_of(name) for name in mutants.names()}
-    spared = [mutants.source_of(name).with_suffix("") for name in mutants.UNJUDGED]
-    left = {path for path in [*FILES, *TOOLS] if path not in judged and path.stem != "__init__"}
-    left -= {path for path in left for name in spared if name in [*path.parents, path.with_suffix("")]}
-    assert not left
-    for file, _, test in (judge.partition("::") for judges in judged.values() for judge in judges):
+    spared = tuple(f"{mutants.source_of(name).with_suffix('')}/" for name in mutants.UNJUDGED)
+    others = [path for path in EVERY if path not in judged and path.stem != "__init__"]
+    assert not [path for path in others if not f"{path.with_suffix('')}/".startswith(spared)]
+    for file, _, test in {judge.partition("::") for judges in judged.values() for judge in judges}:
         assert f"def {test}" in (ROOT / file).read_text("utf-8"), (file, test)
 
 

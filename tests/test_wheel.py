@@ -171,19 +171,42 @@ def course(tmp_path):
     return made
 
 
-def test_a_notebook_that_was_only_run_is_renewed(course):
-    course.write(notebook(FIRST, "1,036 tokens"))
-    assert course.renew() == []
-    assert "1,036" in course.contents()["01.ipynb"]  # nothing new: its outputs stay
-    course.ship(SECOND, "01.ipynb")
-    assert course.renew() == []
-    assert course.contents()["01.ipynb"] == notebook(SECOND)
+OURS, THEIRS = notebook(FIRST), notebook(MINE)
+RUN = notebook(FIRST, "1,036 tokens")
+LOST = [None, "", "{", "[1]", '{"01.ipynb": 7}']  # records that say nothing
+BROKEN = ["", "{", "[]", "{}", '{"cells": [{"cell_type": "code"}]}', "[" * 100_000]
+
+
+@pytest.mark.parametrize(
+    ("home", "is_new", "beside", "then"),
+    [
+        ({"01.ipynb": RUN}, False, "", {"01.ipynb": RUN}),  # its outputs stay
+        ({"01.ipynb": RUN}, True, "", {"01.ipynb": notebook(SECOND)}),
+        ({"01.ipynb": THEIRS}, False, "", {"01.ipynb": THEIRS}),
+        ({"01.ipynb": THEIRS, "01-0.1.0.ipynb": RUN}, True, "01-0.1.0-2.ipynb",
+         {"01.ipynb": THEIRS, "01-0.1.0.ipynb": RUN, "01-0.1.0-2.ipynb": notebook(SECOND)}),
+        ({"01.ipynb": None, "02.ipynb": None, "my 01.ipynb": OURS}, False, "",
+         {"01.ipynb": OURS, "02.ipynb": notebook("first of 02.ipynb"), "my 01.ipynb": OURS}),
+        *(({"01.ipynb": THEIRS, RECORD: record}, False, "01-0.1.0.ipynb", {"01.ipynb": THEIRS}) for record in LOST),
+        *(({"01.ipynb": text}, True, "01-0.1.0.ipynb", {"01.ipynb": text}) for text in BROKEN),
+    ],
+)  # fmt: skip
+def test_only_a_notebook_whose_cells_are_ours_is_replaced_and_others_are_told_of_once(
+    home, is_new, beside, then, course
+):
+    for name, text in home.items():
+        course.write(text or "", name)
+        if text is None:
+            (course.home / name).unlink()
+    if is_new:
+        course.ship(SECOND, "01.ipynb")
+    assert [course.renew(), course.renew()] == [[STAYS.format(beside)] if beside else [], []]
+    assert course.contents().items() >= then.items()
 
 
 def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(course, monkeypatch):
     mine = notebook(MINE, "and what it printed")
     course.write(mine)
-    assert course.renew() == []
     for version in ("0.2.0", "0.3.0"):
         monkeypatch.setattr(shipped, "__version__", version)
         course.ship(version, "01.ipynb")
@@ -191,39 +214,6 @@ def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(course,
         assert [course.renew(), course.renew()] == [[STAYS.format(beside)], []]
         assert course.contents()[beside] == notebook(version)
         assert course.contents()["01.ipynb"] == mine
-
-
-def test_a_file_of_the_learner_beside_it_is_not_replaced_either(course):
-    course.write(notebook(MINE))
-    course.write(notebook("mine as well"), "01-0.1.0.ipynb")
-    course.ship(SECOND, "01.ipynb")
-    assert course.renew() == [STAYS.format("01-0.1.0-2.ipynb")]
-    assert course.contents()["01-0.1.0.ipynb"] == notebook("mine as well")
-
-
-@pytest.mark.parametrize("record", [None, "", "{", "[1]", '{"01.ipynb": 7}'])
-def test_without_a_record_all_that_differs_is_the_learners(course, record):
-    course.write(notebook(MINE))
-    (course.home / RECORD).unlink()
-    if record is not None:
-        course.write(record, RECORD)
-    assert [course.renew(), course.renew()] == [[STAYS.format("01-0.1.0.ipynb")], []]
-    assert course.contents()["01.ipynb"] == notebook(MINE)
-
-
-@pytest.mark.parametrize("broken", ["", "{", "[]", "{}", '{"cells": [{"cell_type": "code"}]}', "[" * 100_000])
-def test_a_notebook_that_cannot_be_parsed_is_the_learners(course, broken):
-    course.write(broken)
-    course.ship(SECOND, "01.ipynb")
-    assert len(course.renew()) == 1
-    assert course.contents()["01.ipynb"] == broken
-
-
-def test_one_that_was_deleted_or_renamed_comes_back(course):
-    (course.home / "01.ipynb").rename(course.home / "my 01.ipynb")
-    (course.home / "02.ipynb").unlink()
-    assert course.renew() == []
-    assert set(course.contents()) == {"01.ipynb", "my 01.ipynb", "02.ipynb"}
 
 
 def test_a_disk_that_fails_at_any_write_loses_nothing_and_what_was_saved_before_is_said(course, monkeypatch):
