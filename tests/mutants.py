@@ -120,7 +120,7 @@ JUDGES = {
     "tools/cli/sweep": "sweep",
     "tools/cli/trace": "cli_trace",
     "tools/cli/why": "why_sources why_log",
-    "tools/plans/__init__": "quantities planning plan_words python",
+    "tools/plans/__init__": "quantities planning plan_words tiering python",
     "tools/plans/plan_files": "plan_files tiering",
     "tools/plans/plan_words": "quantities plan_words plan_files tiering",
     "tools/plans/planning": "planning plan_files tiering",

@@ -59,7 +59,7 @@ class Machine:
                      "PIP_CONFIG_FILE": os.devnull, "PIP_TARGET": str(self.folder / "packages"),
                      "PIP_FIND_LINKS": links}  # fmt: skip
         done = subprocess.run([MAKE, *words.split(), f"TORCH_INDEX={index or DEAD}"], cwd=self.folder, env=settings,
-                              capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+                              capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
         self.status = done.returncode
         self.said = done.stdout + done.stderr
         self.done = (self.folder / "asked.txt").read_text("utf-8").splitlines()

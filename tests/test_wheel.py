@@ -26,7 +26,7 @@ def wheel(tmp_path_factory):
     pytest.importorskip("hatchling")
     made, unpacked = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
     (path,) = made.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         archive.extractall(unpacked)
@@ -87,7 +87,7 @@ def lab(wheel, tmp_path):
     def lab(*words, folder=tmp_path):
         environment = {**os.environ, "PYTHONPATH": str(wheel.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "minikv", "lab", *words]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
                               check=False)  # fmt: skip
         return done.returncode, done.stdout, done.stderr
 
