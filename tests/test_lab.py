@@ -48,6 +48,11 @@ def test_lab_finds_the_chapter_wherever_it_stands_and_passes_options_on(words, c
     assert [word for word in command[6:] if word != "--allow-root"] == [*rest.split(), "--ip", ""]
 
 
+def test_lab_refuses_a_first_word_that_is_no_chapter(opened, capsys):
+    assert (ended("lab", "99", "--no-browser"), opened) == (2, [])
+    assert "there is no chapter '99'; the chapters are 00_start_here.ipynb, " in capsys.readouterr().err
+
+
 def test_lab_in_a_checkout_opens_the_notebooks_where_they_are(tmp_path, monkeypatch, capsys):
     page = text_of("notebooks/site/start.md").partition("## In a checkout")[2]
     assert "prints the path of that folder, `notebooks`" in page
