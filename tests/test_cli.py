@@ -177,7 +177,12 @@ FULL = "(.*format mooncake.*\n)?minikv: cannot write the result: No space left o
         pytest.param("chat 0>/dev/null", 1, UNREADABLE, marks=pytest.mark.nightly),
         ("replay - <&-", 2, "minikv: cannot read standard input: it is closed\n"),
         ("replay nothing.jsonl 2>&-", 2, ""),
-        pytest.param("bench --quick --only W1 --rounds 1 --json >/dev/null 2>&-", 0, "", marks=pytest.mark.nightly),
+        pytest.param(
+            "bench --quick --only W1 --rounds 1 --json >/dev/null 2>&-",
+            0,
+            "",
+            marks=pytest.mark.nightly,
+        ),
         ("replay {trace} >/dev/null 2>&-", 0, ""),
         ("replay {trace} | true", 0, "(?!.*(Traceback|Exception)).*\n?"),
         pytest.param("replay {trace} >/dev/full", 1, FULL, marks=full),
@@ -283,5 +288,8 @@ def test_the_help_groups_the_commands_and_looks_for_no_other_package(monkeypatch
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: pytest.fail("looks for entry points"))
     assert [ended("--version", "why"), ended("--help", "why")] == [0, 0]
     listed = capsys.readouterr().out.partition("\ncourse:\n")[2]
-    assert re.findall(r"^(\w.*):$", listed, re.MULTILINE) == ["caches", "tools (pip install minikv-tools)"]
+    assert re.findall(r"^(\w.*):$", listed, re.MULTILINE) == [
+        "caches",
+        "tools (pip install minikv-tools)",
+    ]
     assert re.findall(r"^    (\w+) ", listed, re.MULTILINE) == [name for names in COMMANDS.values() for name in names]

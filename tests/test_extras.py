@@ -44,12 +44,20 @@ def run(code, *arguments, lacked=frozenset()):
     """Run Python code in a process of its own, without some packages."""
     code = LACKING.replace("{lacked}", repr(set(lacked))) + code
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 
 WIDGETS = ("minikv.course.pieces", "minikv.course.player", "minikv.course.playground")
-TENSORS = ("minikv.store", "minikv.serving.llama", "minikv.serving.windowed_llama")  # what holds them, and needs torch
+TENSORS = (
+    "minikv.store",
+    "minikv.serving.llama",
+    "minikv.serving.windowed_llama",
+)  # what holds them, and needs torch
 
 
 def names_at(*homes):

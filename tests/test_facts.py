@@ -139,7 +139,10 @@ def test_the_set_up_names_the_chapters_that_need_no_pytorch():
 
 def test_every_command_that_a_page_tells_of_is_there():
     offered = {name for names in COMMANDS.values() for name in names}
-    pages = [README, *(page.read_text("utf-8") for page in PAGES if {"site", "tools"} & {*page.parts})]
+    pages = [
+        README,
+        *(page.read_text("utf-8") for page in PAGES if {"site", "tools"} & {*page.parts}),
+    ]
     told = {*re.findall(r"(?:`|^)minikv(?:-tools)? (\w+)", "\n".join(pages), re.M)}
     assert {"lab", "doctor", "replay", "why"} <= told <= offered
 

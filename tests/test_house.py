@@ -128,7 +128,10 @@ BUDGETS = {
 FILES_AT_MOST, DATA_AT_MOST = 199, 923_993
 
 
-LONG = ["minikv/manager/manager.py", "minikv/prefix/radix.py"]  # a request's life, and the tree: each in one piece
+LONG = [
+    "minikv/manager/manager.py",
+    "minikv/prefix/radix.py",
+]  # a request's life, and the tree: each in one piece
 
 
 def test_each_room_stays_within_its_budget():
@@ -196,7 +199,12 @@ FRIENDS = {
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
     "serving/llama.py": {"torch.ops.mkldnn"},  # packed weights
 }
-PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same
+PROTOCOLS = {
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_repr_mimebundle_",
+}  # underscored, and meant for others all the same
 
 
 def private(name):
@@ -282,7 +290,12 @@ def readme_for(path):
 
 def test_each_folder_of_the_package_has_a_readme():
     rooms = {path.relative_to(HOME).parts[0] for path in FILES if path.parent != HOME}
-    wanted = {HOME, NEXT_DOOR, *(HOME / room for room in rooms), *(HOME / name for name in SUBROOMS)}
+    wanted = {
+        HOME,
+        NEXT_DOOR,
+        *(HOME / room for room in rooms),
+        *(HOME / name for name in SUBROOMS),
+    }
     assert wanted <= {readme.parent for readme in READMES}
 
 

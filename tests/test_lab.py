@@ -65,16 +65,28 @@ def test_lab_in_a_checkout_opens_the_notebooks_where_they_are(tmp_path, monkeypa
 def test_lab_opens_the_courses_chapter_and_not_what_the_learner_keeps_beside_it(tmp_path, monkeypatch, opened):
     monkeypatch.setattr(lab, "SHIPPED", tmp_path / "package")
     monkeypatch.setattr(lab, "find_notebooks", lambda: tmp_path / "home")
-    for name in ("package/03_long", "home/03_long", "home/03_me", "home/03_long-0.2.0", "home/my notes #1"):
+    for name in (
+        "package/03_long",
+        "home/03_long",
+        "home/03_me",
+        "home/03_long-0.2.0",
+        "home/my notes #1",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.ipynb").touch()
     assert [ended("lab", "3"), ended("lab", "my")] == [0, 0]
-    assert [command[5] for command, _ in opened] == [f"{PAGE}03_long.ipynb", f"{PAGE}my%20notes%20%231.ipynb"]
+    assert [command[5] for command, _ in opened] == [
+        f"{PAGE}03_long.ipynb",
+        f"{PAGE}my%20notes%20%231.ipynb",
+    ]
 
 
 def test_lab_leaves_what_the_learner_set_in_jupyter(monkeypatch, opened):
     ours = str(asset("jupyter"))
-    for mine, paths in (("", [ours]), ("mine", ["mine", ours])):  # the first folder of the path has the last word
+    for mine, paths in (
+        ("", [ours]),
+        ("mine", ["mine", ours]),
+    ):  # the first folder of the path has the last word
         monkeypatch.setenv("JUPYTER_CONFIG_PATH", mine)
         assert ended("lab") == 0
         assert opened.pop()[1]["JUPYTER_CONFIG_PATH"].split(os.pathsep) == paths

@@ -24,7 +24,10 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the run forks, which
         ("a is not b + c", "`a is not b + c` -> `a is b + c`, `b + c` -> `b - c`"),
         ("a | b", ""),
         ("a and not b", "`a and (not b)` -> `not b`, `a and (not b)` -> `a`, `not b` -> `b`"),
-        ("f(8, x=True)", "`f(8, x=True)` -> `pass`, `f(8, x=True)` -> `f(8)`, `8` -> `9`, `True` -> `False`"),
+        (
+            "f(8, x=True)",
+            "`f(8, x=True)` -> `pass`, `f(8, x=True)` -> `f(8)`, `8` -> `9`, `True` -> `False`",
+        ),
         ("a[b:c] = d[e:f]", "`a[b:c] = d[e:f]` -> `pass`, `d[e:f]` -> `d`"),
         ("a = [b.copy(), list(c)]", "`b.copy()` -> `b`, `list(c)` -> `c`"),
         ("a = f(copy.deepcopy(b), **d)", "`copy.deepcopy(b)` -> `b`"),
@@ -34,7 +37,10 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the run forks, which
         ("a.x = b", "`a.x = b` -> `pass`"),
         ("x = b", ""),
         ("del a[b]", "`del a[b]` -> `pass`"),
-        ('"""Two."""\n@cached(2)\ndef f(x: Literal[2]) -> Literal[2]:\n    "One."\n    return f"{2 + x}"', ""),
+        (
+            '"""Two."""\n@cached(2)\ndef f(x: Literal[2]) -> Literal[2]:\n    "One."\n    return f"{2 + x}"',
+            "",
+        ),
         ("if TYPE_CHECKING:\n    x = 1", ""),
         (f"{'a' * 90} < b", f"`...{'a' * 38} < b` -> `...{'a' * 38} <= b`"),
     ],
@@ -74,7 +80,10 @@ def test_a_file_of_the_tools_is_a_module_of_theirs_with_judges_of_theirs():
     name = "tools/why/__init__"
     assert mutants.module_of(name) == "minikv_tools.why"
     first, second, *_ = mutants.judges_of(name)
-    assert (first, second) == ("tools/minikv_tools/why/__init__.py", "tools/tests/test_why_caches.py")
+    assert (first, second) == (
+        "tools/minikv_tools/why/__init__.py",
+        "tools/tests/test_why_caches.py",
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +93,10 @@ def test_a_file_of_the_tools_is_a_module_of_theirs_with_judges_of_theirs():
         ("prefix/radix.py", "'prefix/radix.py' is neither a file nor a package"),
         ("--every=0", "argument --every: '0' is not a whole number of at least 1"),
         ("--jobs=two", "argument --jobs: 'two' is not a whole number of at least 1"),
-        ("pools/contract --every=1000000", "none of each 1000000 mutants is in pools/contract: nothing was tried"),
+        (
+            "pools/contract --every=1000000",
+            "none of each 1000000 mutants is in pools/contract: nothing was tried",
+        ),
     ],
 )
 def test_a_run_that_would_try_nothing_is_an_error(arguments, message, monkeypatch, capsys):

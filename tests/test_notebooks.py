@@ -13,7 +13,18 @@ import symtable
 import build
 import nbformat
 import pytest
-from chapters import BUILDS, CHOICE, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
+from chapters import (
+    BUILDS,
+    CHOICE,
+    NOTEBOOKS,
+    PAGE,
+    ROOT,
+    built,
+    code_cells,
+    code_under,
+    load,
+    markdown,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -25,7 +36,14 @@ from minikv.course.pieces.piece import pieces_for
 SLOW = {"00": ["live_chat(", "in chats.items()"]}  # what the few cells of a chapter call that take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
-HAS = ["you will be able to", "**Read**", "**Needs**", "**New words**", "**Check yourself**", "**Read on**"]
+HAS = [
+    "you will be able to",
+    "**Read**",
+    "**Needs**",
+    "**New words**",
+    "**Check yourself**",
+    "**Read on**",
+]
 WORDS, MAP = load(PAGE), markdown(load(PAGE))
 
 
@@ -35,7 +53,11 @@ class Page:
     def __init__(self, path):
         self.path, self.stored = path, load(path)
         self.name, self.number = path.stem, path.stem[:2]
-        self.cells, self.code, self.text = self.stored.cells, code_cells(self.stored), markdown(self.stored)
+        self.cells, self.code, self.text = (
+            self.stored.cells,
+            code_cells(self.stored),
+            markdown(self.stored),
+        )
         self.prose = re.sub(r"```.*?```", "", self.text, flags=re.DOTALL)
         self.headings = re.findall(r"^(#+) (.+)$", self.prose, re.MULTILINE)
 
@@ -54,7 +76,10 @@ def test_a_notebook_is_not_stale(page):
     """The stored cells are those that the source makes; strict nbval then compares what they print."""
     fresh, stored = (
         [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
-        for notebook in (build.assemble(ROOT / "notebooks" / "src" / f"{page.name}.py"), page.stored)
+        for notebook in (
+            build.assemble(ROOT / "notebooks" / "src" / f"{page.name}.py"),
+            page.stored,
+        )
     )
     assert stored == fresh, "run python notebooks/build.py"
 
@@ -129,7 +154,12 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(page):
     """Both forms of a picture: in nbconvert's HTML a PNG has no alternative text, and its LaTeX shows no HTML."""
     pictures = 0
     for output in (output for cell in page.code for output in cell.outputs):
-        data = {"text/plain": "a stream", "text/markdown": "~~~python", "text/html": "", **output.get("data", {})}
+        data = {
+            "text/plain": "a stream",
+            "text/markdown": "~~~python",
+            "text/html": "",
+            **output.get("data", {}),
+        }
         assert set(data) <= {"text/plain", "image/png", "text/html", "text/markdown"}
         assert data["text/markdown"].startswith("~~~python"), "code, and nothing else"
         pictures += "image/png" in data or "<img" in data["text/html"]
@@ -275,7 +305,10 @@ def test_an_address_that_pip_cannot_install_from_is_refused_before_a_notebook_is
     if is_one:
         assert build.checked(address) == address
     else:
-        with pytest.raises(ValueError, match=r"must look like https://github.com/OWNER/NAME, without a slash at the"):
+        with pytest.raises(
+            ValueError,
+            match=r"must look like https://github.com/OWNER/NAME, without a slash at the",
+        ):
             build.assemble(build.chapters()[0], address)
 
 

@@ -23,7 +23,17 @@ case "$*" in
 esac
 """
 DEAD = "http://127.0.0.1:9"  # where nobody answers
-OURS = "PIP_", "MAKE", "MFLAGS", "TORCH", "GPU", "VENV", "PYTHON", "PYENV", "UV"  # of the make that runs this test
+OURS = (
+    "PIP_",
+    "MAKE",
+    "MFLAGS",
+    "TORCH",
+    "GPU",
+    "VENV",
+    "PYTHON",
+    "PYENV",
+    "UV",
+)  # of the make that runs this test
 T4, SILENT = "#!/bin/sh\necho 'GPU 0: NVIDIA T4'\n", "#!/bin/sh\n"  # what nvidia-smi does
 UV = '#!/bin/sh\necho "uv $*" >> asked.txt\n'
 
@@ -182,7 +192,10 @@ def test_both_projects_are_built_and_checked_and_the_wheels_tried_together(tmp_p
 def test_make_test_fails_where_the_types_or_the_tests_do_and_shows_the_types_last(types, tests, tmp_path):
     machine = Machine(tmp_path)
     machine.program(".venv/bin/mypy", f"#!/bin/sh\necho said of types\nexit {types}\n")
-    machine.program(".venv/bin/python", PYTHON.replace("esac", f"  *pytest*) echo of tests; exit {tests} ;;\nesac"))
+    machine.program(
+        ".venv/bin/python",
+        PYTHON.replace("esac", f"  *pytest*) echo of tests; exit {tests} ;;\nesac"),
+    )
     machine.make("test")
     assert (machine.status != 0) == (types + tests > 0)
     assert re.search("(?s)of tests.*of types", machine.said)

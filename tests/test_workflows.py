@@ -97,9 +97,15 @@ def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_th
     }  # fmt: skip
     assert "make dist" in runs("release", "build")
     assert "twine check --strict dist/*" in MAKEFILE
-    for job, project, environment in (("publish", PROJECT, "pypi"), ("publish-tools", TOOLS, "pypi-tools")):
+    for job, project, environment in (
+        ("publish", PROJECT, "pypi"),
+        ("publish-tools", TOOLS, "pypi-tools"),
+    ):
         name, (take, give) = project["project"]["name"], jobs[job]["steps"]
-        assert jobs[job]["environment"] == {"name": environment, "url": f"https://pypi.org/project/{name}/"}
+        assert jobs[job]["environment"] == {
+            "name": environment,
+            "url": f"https://pypi.org/project/{name}/",
+        }
         assert kept.pop(take["with"]["name"]) == f"dist/{name.replace('-', '_')}-*"
         assert take["with"]["path"] == "dist"
         assert give["with"] == {"attestations": True}  # and no password
@@ -153,8 +159,14 @@ def test_the_night_tries_every_mutant_and_what_waits_for_it():
     *filling, last = runs("nightly", "sweeps")
     assert (runs("nightly", "mutants"), last) == (["make mutants JOBS=4"], "make unit JOBS=4")
     guide = " ".join(GUIDE.replace("\\\n", "").split())
-    assert [command in guide for command in filling] == [True, True]  # what tests/test_pyodide.py needs
-    assert jobs["sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
+    assert [command in guide for command in filling] == [
+        True,
+        True,
+    ]  # what tests/test_pyodide.py needs
+    assert jobs["sweeps"]["env"] == {
+        "HYPOTHESIS_PROFILE": "nightly",
+        "MINIKV_PYODIDE": "/tmp/pyodide",
+    }
 
 
 # -- what a core install can run --------------------------------------------------------------------------------------
@@ -176,7 +188,15 @@ NEED_MORE = {
 CORE = re.compile(r"^pytestmark = .*pytest\.mark\.core\b", re.M)
 MARKED = {path for path in TESTS if CORE.search(path.read_text("utf-8"))}
 NOT_CORE = ast.literal_eval(re.search(r"^NOT_CORE = (\{.*\})", text_of("conftest.py"), re.M)[1])
-THERE = sys.stdlib_module_names | {"numpy", "tqdm", "hypothesis", "pytest", "tomli", "conftest", "minikv_tools"}
+THERE = sys.stdlib_module_names | {
+    "numpy",
+    "tqdm",
+    "hypothesis",
+    "pytest",
+    "tomli",
+    "conftest",
+    "minikv_tools",
+}
 HELPERS = {path.stem: path for path in TESTS}
 
 
