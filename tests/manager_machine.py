@@ -1,5 +1,20 @@
 """A state machine that drives a cache manager through the lives of many requests, with everybody looking on.
 
+It states the twelve rules of a manager, each for every state that it comes to:
+
+     1  a page has one owner: the pool, the cache or one request
+     2  nothing is read that was not computed for these tokens
+     3  a request finds whole cached pages, and computes its last token itself
+     4  a request locks what it reads before it looks for room, until it ends
+     5  a request is admitted if its pages fit, and refused without any change
+     6  finish publishes whole pages, and only computed ones
+     7  finish and abort release everything, exactly once
+     8  abort publishes nothing
+     9  a checkpoint publishes, and the request reads the cache's pages from then on
+    10  a page is taken when the last one is full, and not before; it goes back with a draft
+    11  namespaces never share
+    12  bad input is refused, and changes nothing
+
 The model is a book of prefixes: which whole pages are cached, and for each running sequence how many of its tokens are
 the cache's, computed, and there at all. Which slots all this lies in, and who goes first when there is no room, the
 model does not predict: the ledger finds one owner for each slot, and the canary reads every slot that anybody may read.
@@ -11,6 +26,7 @@ import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import reject
@@ -24,6 +40,9 @@ TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
 PROMPTS = st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1), max_size=4))
 NAMESPACES = st.sampled_from([None, None, None, "lora"])
 LIMITS = st.none() | st.integers(0, 40)  # in tokens; `None` is the manager's default, all but the last one
+SPARE = st.sampled_from([0, 0, 0, 2])  # pages that are to remain
+NO_PROMPT = st.sampled_from([[], [-1], "text", 5, [1, None], [1, 2.5]])
+MORE = {"extend": [[4]], "truncate": [1]}  # what these verbs need beside a sequence
 PICK = st.integers(0, 11)
 PAGES = 14
 
@@ -43,31 +62,38 @@ def do_nothing(*_):
     pass
 
 
+UNWATCHED = SimpleNamespace(check=do_nothing, write=do_nothing, read=do_nothing, sweep=do_nothing, callers=())
+
+
 class ManagerAgainstModel(RuleBasedStateMachine):
-    """`twins` has what the model knows of the running sequences, `over` those to which nothing more may happen."""
+    """`twins` has what the model knows of the running sequences, `over` those to which nothing more may happen.
+
+    Unwatched, it is as an engine runs it: only what follows a lock is inserted, and the lock of a checkpoint moves on.
+    """
 
     manager_type = CacheManager
-    cache_type = RadixCache
-    is_watched = True  # by a ledger and a canary; what watches `insert` keeps the manager from `insert_after`
     compares = True  # whether a difference from the model is a failure, or only the end of the story
 
     @initialize(
         page_size=st.sampled_from([1, 2, 16]),
-        policy=st.sampled_from(["lru", "lru", "fifo", "slru"]),
+        policy=st.sampled_from(["lru", "lru", "fifo", "slru", None]),
         evict_by=st.sampled_from(["node", "page"]),
+        table_limit=st.sampled_from([2**24, 8]),
+        is_watched=st.booleans(),
     )
-    def begin(self, page_size, policy, evict_by):
-        cache = NoCache(page_size) if self.cache_type is NoCache else RadixCache(page_size, policy, evict_by)
-        self.size, self.manager = page_size, self.manager_type(PAGES, page_size, prefix_cache=cache)
+    def begin(self, page_size, policy, evict_by, table_limit, is_watched):
+        """Without a policy there is no cache."""
+        cache = RadixCache(page_size, policy, evict_by) if policy else NoCache(page_size)
+        with mock.patch("minikv.manager.fit._TABLE_LIMIT", table_limit):
+            self.manager = self.manager_type(PAGES, page_size, prefix_cache=cache)
+        self.size, self.is_cached = page_size, policy is not None
         self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> the page
         self.twins, self.over = {}, []
         watch(cache, ["evict"], self.hear_of_eviction)
-        if self.is_watched:
+        self.ledger = self.canary = UNWATCHED
+        if is_watched:
             self.ledger = Ledger(self.manager.pool, cache, page_size, sequences=self.manager.owned)
             self.canary = Canary(cache, writes=False)
-        else:
-            self.ledger = SimpleNamespace(check=self.manager.check, callers=())
-            self.canary = SimpleNamespace(write=do_nothing, read=do_nothing, sweep=do_nothing)
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
@@ -80,8 +106,11 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         return [(namespace, tuple(tokens[:at])) for at in range(self.size, end + 1, self.size)]
 
     def compare(self, found, expected):
-        if found != expected and not self.compares:
-            reject()
+        """If something is wrong in the books, the audit says so first."""
+        if found != expected:
+            self.manager.check()
+            if not self.compares:
+                reject()
         assert found == expected
 
     def cached(self, tokens, namespace):
@@ -110,7 +139,6 @@ class ManagerAgainstModel(RuleBasedStateMachine):
             done = act()
         except OutOfPages as error:
             done, refused = None, (error.needed, error.free, error.evictable)
-        self.manager.check()  # if it took what it may not have, the audit says what that was
         self.compare(refused, None if pages <= free + evictable else (pages, free, evictable))
         return done
 
@@ -121,7 +149,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     def publish(self, sequence, act):
         """`act` publishes what is computed: the pages that are new are cached where the sequence had them."""
         twin, row = self.twins[sequence.number], sequence.pages.tolist()
-        end = twin.computed // self.size * self.size if self.cache_type is not NoCache else 0
+        end = twin.computed // self.size * self.size if self.is_cached else 0
         act()
         for key in self.keys(twin.tokens, twin.namespace, end):
             self.pages_kept.setdefault(key, row[len(key[1]) // self.size - 1])
@@ -129,9 +157,9 @@ class ManagerAgainstModel(RuleBasedStateMachine):
 
     # -- the rules ----------------------------------------------------------------------------------------------------
 
-    @rule(prompt=PROMPTS, namespace=NAMESPACES, limit=LIMITS)
-    def start(self, prompt, namespace, limit):
-        self.begin_request([*self.tokens_of(prompt), 7], namespace, limit)
+    @rule(prompt=PROMPTS, namespace=NAMESPACES, limit=LIMITS, spare=SPARE)
+    def start(self, prompt, namespace, limit, spare):
+        self.begin_request([*self.tokens_of(prompt), 7], namespace, limit, spare)
 
     @precondition(lambda self: self.pages_kept)
     @rule(pick=PICK, more=st.integers(-1, 1), limit=LIMITS)
@@ -148,11 +176,12 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         namespace, prefix = list(self.pages_kept)[pick % len(self.pages_kept)]
         self.begin_request(list(prefix), namespace, max(0, len(prefix) - short))
 
-    def begin_request(self, tokens, namespace, limit):
+    def begin_request(self, tokens, namespace, limit, spare=0):
         length = self.cached(tokens[: len(tokens) - 1 if limit is None else limit], namespace)
         twin = Twin(tokens, namespace, length, length, -(-len(tokens) // self.size))
-        pages = twin.row - length // self.size
-        sequence = self.room(lambda: self.manager.start(tokens, namespace=namespace, limit=limit), pages, twin)
+        pages = twin.row - length // self.size + spare
+        options = {"namespace": namespace, "limit": limit, "spare": spare}
+        sequence = self.room(lambda: self.manager.start(tokens, **options), pages, twin)
         if sequence is not None:
             self.twins[sequence.number] = twin
             self.compare(sequence.cached_length, length)
@@ -160,8 +189,13 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     @rule(prompt=PROMPTS)
     def start_two_alike(self, prompt):
         """Two identical prompts in one batch: neither knows of the other."""
-        self.start(prompt, None, None)
-        self.start(prompt, None, None)
+        self.start(prompt, None, None, 0)
+        self.start(prompt, None, None, 0)
+
+    @rule(tokens=NO_PROMPT)
+    def start_what_is_no_prompt(self, tokens):
+        with pytest.raises((TypeError, ValueError), match="tokens"):
+            self.manager.start(tokens)
 
     @precondition(lambda self: self.twins)
     @rule(pick=PICK, count=st.integers(0, 40))
@@ -174,7 +208,10 @@ class ManagerAgainstModel(RuleBasedStateMachine):
             return
         end = min(len(twin.tokens), twin.computed + count)
         self.read(sequence, twin)
-        self.canary.write(twin.tokens[:end], sequence.slots[:end], twin.computed, twin.namespace)
+        tokens, slots = sequence.next_chunk(end - twin.computed)
+        self.compare(tokens.tolist(), twin.tokens[twin.computed : end])
+        self.compare(slots.tolist(), sequence.slots[:end].tolist())
+        self.canary.write(twin.tokens[:end], slots, twin.computed, twin.namespace)
         self.manager.advance(sequence, end - twin.computed)
         twin.computed = end
 
@@ -209,6 +246,15 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         twin.row = -(-length // self.size)
 
     @precondition(lambda self: self.twins)
+    @rule(pick=PICK, guess=st.lists(st.integers(0, 1), min_size=1, max_size=5), less=st.integers(1, 5))
+    def draft(self, pick, guess, less):
+        """As an engine guesses: what comes in the place of wrong tokens is still to be computed."""
+        self.extend(pick, guess)
+        self.compute(pick, len(guess))
+        self.truncate(pick, less)
+        self.extend(pick, [7])
+
+    @precondition(lambda self: self.twins)
     @rule(pick=PICK)
     def checkpoint(self, pick):
         sequence, _ = self.running(pick)
@@ -219,23 +265,28 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     def finish(self, pick):
         sequence, _ = self.running(pick)
         self.publish(sequence, lambda: self.manager.finish(sequence))
-        self.over.append(sequence)
-        del self.twins[sequence.number]
+        self.end(sequence)
 
     @precondition(lambda self: self.twins)
     @rule(pick=PICK)
     def abort(self, pick):
         sequence, _ = self.running(pick)
         self.manager.abort(sequence)
+        self.end(sequence)
+
+    def end(self, sequence):
         self.over.append(sequence)
         del self.twins[sequence.number]
 
     @precondition(lambda self: self.over)
-    @rule(pick=PICK, verb=st.sampled_from(["advance", "checkpoint", "finish", "abort"]))
+    @rule(pick=PICK, verb=st.sampled_from(["advance", "checkpoint", "finish", "abort", *MORE]))
     def touch_what_is_over(self, pick, verb):
+        """Its slots may be another's by now, and an engine would write into that one's keys and values."""
         sequence = self.over[pick % len(self.over)]
-        with pytest.raises(ValueError, match=f"cannot {verb} sequence {sequence.number}: it (has|was) already"):
-            getattr(self.manager, verb)(sequence)
+        ended = {"finished": "has already finished", "aborted": "was already aborted"}[sequence.state]
+        with pytest.raises(ValueError, match=f"^cannot {verb} sequence {sequence.number}: it {ended}"):
+            getattr(self.manager, verb)(sequence, *MORE.get(verb, []))
+        assert len(sequence.slots) == len(sequence.next_chunk(1)[1]) == 0
 
     # -- what must always be true -------------------------------------------------------------------------------------
 
@@ -257,9 +308,10 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         self.canary.sweep()
         for sequence in manager.sequences:
             self.read(sequence, self.twins[sequence.number])
+        kept, protected = len(self.pages_kept), len(self.protected())
         self.compare(manager.pool.num_free, self.free)
-        self.compare(manager.cache.total_size, len(self.pages_kept) * self.size)
-        self.compare(manager.cache.protected_size, len(self.protected()) * self.size)
+        sizes = manager.available_size, manager.cache.total_size, manager.cache.protected_size
+        self.compare(sizes, tuple(pages * self.size for pages in (self.free + kept - protected, kept, protected)))
         found = [(s.tokens.tolist(), s.namespace, s.shared, s.computed) for s in manager.sequences]
         self.compare(found, [(t.tokens, t.namespace, t.shared, t.computed) for t in self.twins.values()])
 
