@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import pickle
 import signal
 import sys
 import threading
@@ -12,9 +11,9 @@ from unittest import mock
 
 import pytest
 from indexes import MANAGERS
-from nightly import NIGHTLY
+from nightly import NIGHTLY, by_day
 from test_engine import PROMPTS, assert_nothing_left, engine_of
-from test_manager import busy_day
+from test_manager import assert_all_can_be_had, busy_day
 from test_scheduler import run_step, submitted
 
 from minikv import CacheManager, CopyOnWrite, OutOfPages, Scheduler
@@ -63,17 +62,11 @@ def test_the_manager_survives_ctrl_c_at_any_line(kind, page_size):
         with ctrl_c_at_line(0, *EVERY_INDEX) as lines:
             busy_day(manager)
     assert len(lines) > 1000
-    for n in some_of(lines, page_size, 47):
+    for n in some_of(lines, page_size, 61):
         manager = MANAGERS[kind](page_size)
         with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *EVERY_INDEX):
             busy_day(manager)
-        manager.check()
-        for sequence in manager.sequences:
-            manager.abort(sequence)
-        manager.check()
-        assert not manager.cache.protected_size
-        full = getattr(manager.pool, "full", manager.pool)
-        assert full.num_free * page_size + manager.cache.total_size == manager.num_pages * page_size
+        assert_all_can_be_had(manager)
 
 
 SHARING = "minikv/copy_on_write/", "minikv/pools/free_list"
@@ -108,7 +101,7 @@ def test_shared_pages_survive_ctrl_c_at_any_line(page_size):
         assert (cache.stats()["free_pages"], cache.stats()["prefix_map_size"]) == (24, 0)
 
 
-@pytest.mark.parametrize("verb", ["generate", "stream"])
+@pytest.mark.parametrize("verb", by_day(["generate", "stream"], "generate".__eq__))
 def test_an_engine_survives_it_too(verb):
     """Its requests are aborted on the way out, and the next generation is as if nothing had been."""
 
@@ -120,13 +113,12 @@ def test_an_engine_survives_it_too(verb):
     with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
         run(engine)
     assert len(lines) > 2000
-    for n in [*some_of(lines[:60], 1, 7), *some_of(lines, 60, 167 if verb == "generate" else 173)]:  # submitting first
+    for n in [*some_of(lines[:60], 1, 7), *some_of(lines, 60, 211)]:  # submitting first
         engine = engine_of(14, token_budget=6, max_running=3)
         with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
             run(engine)
         assert_nothing_left(engine)
-        assert not engine.scheduler.running
-        assert not engine.scheduler.waiting
+        assert engine.scheduler.running == engine.scheduler.waiting == []
         assert [result.tokens for result in engine.generate(PROMPTS, 3)] == expected
 
 
@@ -189,40 +181,40 @@ def press():
     signal.raise_signal(signal.SIGINT)
 
 
+def interrupts(act):
+    """`act` ends with Ctrl-C."""
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        act()
+    return interrupted.value
+
+
 def in_another_thread(act):
     thread = threading.Thread(target=act)
     thread.start()
     thread.join()
 
 
-def test_it_waits_for_the_outermost_act():
+nothing = uninterrupted(lambda: None)
+
+
+def test_it_waits_for_the_outermost_act_and_is_raised_once():
     said = []
-    inner = uninterrupted(lambda: (press(), said.append("inner")))
-
-    @uninterrupted
-    def outer():
-        inner()
-        said.append("outer")
-
-    with pytest.raises(KeyboardInterrupt):
-        outer()
+    inner = uninterrupted(lambda: (press(), press(), said.append("inner")))
+    interrupts(uninterrupted(lambda: (inner(), said.append("outer"))))
     assert said == ["inner", "outer"]
+    nothing()
 
 
 def test_an_act_that_fails_fails_with_its_own_error_unless_it_is_interrupted():
     @uninterrupted
-    def fails(*acts):
-        for act in acts:
-            act()
+    def fails(act):
+        act()
         raise OutOfPages(1, 0)
 
     with pytest.raises(OutOfPages):
-        fails()
-    with pytest.raises(KeyboardInterrupt) as interrupted:
-        fails(press)
-    assert isinstance(interrupted.value.__context__, OutOfPages)
-    with pytest.raises(KeyboardInterrupt):  # no act is under way now
-        press()
+        fails(lambda: None)
+    assert isinstance(interrupts(lambda: fails(press)).__context__, OutOfPages)
+    interrupts(press)  # no act is under way now
 
 
 def test_what_comes_while_an_act_waits_for_its_lock_leaves_ctrl_c_as_it_was():
@@ -231,110 +223,81 @@ def test_what_comes_while_an_act_waits_for_its_lock_leaves_ctrl_c_as_it_was():
     lock.acquire.side_effect = [TimeoutError, None]
     with pytest.raises(TimeoutError):
         begin_act(lock)
-    with pytest.raises(KeyboardInterrupt):
-        press()
+    interrupts(press)
     end_act(begin_act(lock), lock)
     lock.release.assert_called_once_with()
 
 
-def test_it_is_raised_once_however_often_it_was_pressed():
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(lambda: (press(), press()))()
-    uninterrupted(lambda: None)()
-
-
 def test_the_handler_stays_and_passes_ctrl_c_on_between_acts():
-    uninterrupted(lambda: None)()
+    nothing()
     ours = signal.getsignal(signal.SIGINT)
     assert ours is not signal.default_int_handler
-    with pytest.raises(KeyboardInterrupt):
-        press()
+    interrupts(press)
     with mock.patch("signal.signal", side_effect=AssertionError("it changed the handler")):
-        uninterrupted(lambda: None)()
-        manager = CacheManager(16)
-        busy_day(manager)
+        nothing()
+        busy_day(CacheManager(16))
     assert signal.getsignal(signal.SIGINT) is ours
 
 
 def test_a_handler_of_your_own_hears_of_it_and_the_act_returns():
-    heard = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    assert uninterrupted(lambda: press() or 5)() == 5
-    press()
-    assert heard == [signal.SIGINT, signal.SIGINT]
-
-
-def test_a_handler_that_came_meanwhile_may_put_back_what_it_found():
-    """As `minikv chat` does: its first Ctrl-C is a wish, the second is Python's again."""
-    uninterrupted(lambda: None)()
-    heard, found = [], signal.getsignal(signal.SIGINT)
-
-    def wish(number, frame):
-        heard.append(number)
-        signal.signal(signal.SIGINT, found)
-
-    signal.signal(signal.SIGINT, wish)
-    uninterrupted(press)()
-    assert heard == [signal.SIGINT]
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(press)()
-    assert heard == [signal.SIGINT]
-
-
-def test_a_handler_that_came_meanwhile_may_call_the_one_that_it_found():
-    uninterrupted(lambda: None)()
-    heard, found = [], signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *given: (heard.append("mine"), found(*given)))
-    for act in (uninterrupted(press), press):
-        with pytest.raises(KeyboardInterrupt):
-            act()
-    assert heard == ["mine", "mine"]
-
-
-def test_a_handler_that_an_act_puts_in_place_is_the_next_ones_too():
-    heard = []
+    """Also one that came after the first act, or that an act puts in place."""
+    for act in (lambda: None, nothing):
+        act()
+        heard = []
+        signal.signal(signal.SIGINT, lambda number, frame, heard=heard: heard.append(number))
+        assert uninterrupted(lambda: press() or 5)() == 5
+        press()
+        assert heard == [signal.SIGINT, signal.SIGINT]
     uninterrupted(lambda: signal.signal(signal.SIGINT, lambda *_: heard.append("mine")))()
     uninterrupted(press)()
-    assert heard == ["mine"]
+    assert heard[2:] == ["mine"]
+
+
+def test_a_handler_that_came_meanwhile_may_put_back_what_it_found_or_call_it():
+    """The first as `minikv chat` does: its first Ctrl-C is a wish, the second is Python's again."""
+    nothing()
+    heard, found = [], signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: heard.append(signal.signal(signal.SIGINT, found)))
+    uninterrupted(press)()
+    interrupts(uninterrupted(press))
+    assert len(heard) == 1
+    signal.signal(signal.SIGINT, lambda *given: (heard.append("mine"), found(*given)))
+    interrupts(uninterrupted(press))
+    interrupts(press)
+    assert heard[1:] == ["mine", "mine"]
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_where_ctrl_c_does_not_come_to_python_nothing_changes(handler):
-    signal.signal(signal.SIGINT, handler)
-    assert uninterrupted(lambda: signal.getsignal(signal.SIGINT))() is handler
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_ignored_after_the_first_act_it_stays_ignored():
-    uninterrupted(lambda: None)()
+    """From the beginning, or after the first act."""
+    for act in (lambda: None, nothing):
+        act()
+        signal.signal(signal.SIGINT, handler)
+        assert uninterrupted(lambda: signal.getsignal(signal.SIGINT))() is handler
+        assert signal.getsignal(signal.SIGINT) is handler
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     uninterrupted(press)()
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_another_thread_changes_no_handler_and_holds_nothing_back():
     seen = []
     in_another_thread(uninterrupted(lambda: seen.append(signal.getsignal(signal.SIGINT))))
     assert seen == [signal.default_int_handler]
-    with pytest.raises(KeyboardInterrupt):
-        in_another_thread(uninterrupted(press))  # it comes to the main thread, which does nothing that must be whole
+    interrupts(lambda: in_another_thread(uninterrupted(press)))  # it comes to the main thread, which does nothing whole
 
 
 # -- one act at a time ------------------------------------------------------------------------------------------------
 
 
 class Counter(Exclusive):
-    """Adds in two steps, between which `then` is called."""
+    """Adds in two steps, between which `then` is called once."""
 
-    def __init__(self):
-        super().__init__()
-        self.count, self.then = 0, None
+    count, then = 0, None
 
     @exclusive
-    def add(self):
+    def add(self, then=None):
         count = self.count
-        if self.then is not None:
-            then, self.then = self.then, None
+        if then is not None:
             then()
         self.count = count + 1
 
@@ -346,49 +309,21 @@ def has_its_lock(thing):
     return not got[0]
 
 
-def test_while_an_act_is_under_way_other_threads_wait():
+def test_others_wait_while_an_act_is_under_way_and_no_longer():
+    """An act may call another; one that fails or is interrupted gives the lock back."""
     counter, seen = Counter(), []
-    counter.then = lambda: seen.append(has_its_lock(counter))
-    counter.add()
-    assert (seen, counter.count) == ([True], 1)
-
-
-def test_an_act_may_call_another_and_one_that_fails_gives_the_lock_back():
-    counter = Counter()
-    counter.then = lambda: counter.add()
-    counter.add()
-    counter.then = lambda: 1 / 0
+    counter.add(lambda: seen.append(has_its_lock(counter)))
+    counter.add(counter.add)
     with pytest.raises(ZeroDivisionError):
-        counter.add()
-    counter.then = press
-    with pytest.raises(KeyboardInterrupt):
-        counter.add()
-    assert not has_its_lock(counter)
-    assert counter.count == 2
+        counter.add(lambda: 1 / 0)
+    interrupts(lambda: counter.add(press))
+    assert (seen, counter.count, has_its_lock(counter)) == ([True], 3, False)
 
 
-@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
-def test_a_twin_has_a_lock_of_its_own(twin_of):
+def test_a_twin_has_a_lock_of_its_own():
+    """A deep copy and a pickle, too, as those of a manager show."""
     counter = Counter()
-    twin = twin_of(counter)
+    twin = copy.copy(counter)
     assert twin._lock is not counter._lock
     twin.add()
     assert (counter.count, twin.count) == (0, 1)
-
-
-@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
-def test_a_twin_of_a_manager_goes_on_by_itself(twin_of):
-    manager = CacheManager(16, page_size=2)
-    mine = manager.start(range(9))
-    manager.advance(mine)
-    twin = twin_of(manager)
-    assert twin._lock is not manager._lock
-    (sequence,) = twin.sequences
-    twin.extend(sequence, [7, 8])
-    twin.advance(sequence)
-    twin.finish(sequence)
-    assert (twin.cache.total_size, manager.cache.total_size) == (10, 0)
-    twin.check()
-    manager.check()
-    with pytest.raises(ValueError, match="another manager started it"):
-        twin.abort(mine)
