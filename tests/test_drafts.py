@@ -14,7 +14,6 @@ from chats import VOCAB, Tally, assert_nothing_leaked, engine_for, serve, worklo
 from hypothesis import given
 from hypothesis import strategies as st
 from nightly import NIGHTLY
-from test_conformance_managers import Bare
 from test_windowed_manager import plain_engine, windowed_engine
 
 from minikv import (
@@ -23,7 +22,6 @@ from minikv import (
     CanaryModel,
     Engine,
     InvariantError,
-    OutOfPages,
     PromptLookup,
     Request,
     SamplingParams,
@@ -47,23 +45,15 @@ def naive_lookup(tokens, length, most):
     return []
 
 
-@given(st.lists(st.integers(0, 2), max_size=30), st.integers(1, 3), st.integers(1, 9), st.integers(0, 12))
+TOKENS = st.lists(st.integers(0, 2), max_size=30) | st.lists(st.sampled_from([0, 1, 256, 2**16, 2**24, 257 * 2**16]))
+
+
+@given(TOKENS, st.integers(1, 3), st.integers(1, 9), st.integers(0, 12))
 def test_the_lookup_is_the_naive_one(tokens, length, most, asked):
-    assert PromptLookup(length, most).draft(tokens, asked) == naive_lookup(tokens, length, min(most, asked))
-
-
-@given(st.lists(st.sampled_from([0, 1, 256, 2**16, 2**24, 257 * 2**16]), max_size=20))
-def test_bytes_in_the_middle_of_a_token_are_no_place(tokens):
-    assert PromptLookup(1, 4).draft(pack(tokens), 9) == naive_lookup(tokens, 1, 4)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"length": 0}, "length is 0: at least 1 token is"), ({"most": 0}, "most is 0: at least 1 token is guessed")],
-)
-def test_a_lookup_that_finds_nothing_is_refused(options, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        PromptLookup(**options)
+    """Bytes in the middle of a token are no place."""
+    expected = naive_lookup(tokens, length, min(most, asked))
+    assert PromptLookup(length, most).draft(tokens, asked) == expected
+    assert PromptLookup(length, most).draft(pack(tokens), asked) == expected
 
 
 # -- fewer steps ------------------------------------------------------------------------------------------------------
@@ -82,20 +72,31 @@ class CountsUp(CanaryModel):
         return np.eye(self.vocab_size)[[(token + 1) % self.period for token in looked_at]]
 
 
-def steps_of(engine, prompts, new):
-    answers = [found.tokens for found in engine.generate(prompts, new)]
-    assert_nothing_leaked(engine.manager)
-    return answers, engine.scheduler.step
+def decoding(engine, prompt, new=9):
+    """A request after its first step."""
+    request = engine.submit(prompt, new)
+    engine.step()
+    return request
+
+
+def to_the_end(engine, request):
+    while not request.is_over:
+        engine.step()
+        engine.manager.check()
+    return request.output
 
 
 @pytest.mark.parametrize("page_size", [1, 4])
 def test_a_text_that_repeats_itself_takes_far_fewer_steps(page_size):
     """100 tokens with a period of 7: once it has been said, 8 of the 9 tokens of a step are drafted."""
-    prompts = [[0, 1, 2], [3, 4]]
-    plain = steps_of(Engine(CountsUp(7), CacheManager(256, page_size)), prompts, 100)
-    drafted = steps_of(Engine(CountsUp(7), CacheManager(256, page_size), drafts=PromptLookup()), prompts, 100)
-    assert drafted[0] == plain[0]
-    assert (plain[1], drafted[1]) == (100, 19)
+    said, steps = [], []
+    for drafter in (None, PromptLookup()):
+        engine = Engine(CountsUp(7), CacheManager(256, page_size), drafts=drafter)
+        said.append([found.tokens for found in engine.generate([[0, 1, 2], [3, 4]], 100)])
+        steps.append(engine.scheduler.step)
+        assert_nothing_leaked(engine.manager)
+    assert said[0] == said[1]
+    assert steps == [100, 19]
 
 
 def test_every_right_token_of_a_draft_comes_out_in_the_step_that_computes_it():
@@ -105,31 +106,6 @@ def test_every_right_token_of_a_draft_comes_out_in_the_step_that_computes_it():
     assert [event.token for event in engine.step()] == [3, 4, 0, 1, 2]
     assert [event.token for event in engine.step()] == [3]
     assert (request.reason, request.drafted_tokens, request.accepted_tokens) == ("length", 4, 4)
-
-
-def test_the_small_model_repeats_an_answer_in_far_fewer_steps():
-    """Asked the same again, it says the same again, and finds it in what was said before."""
-    pytest.importorskip("torch")
-    from minikv import ByteTokenizer, Chat, KVStore, Llama, asset
-    from minikv.serving.chat_format import PlainFormat
-
-    model, tokenizer = Llama.from_folder(asset("model")), ByteTokenizer()
-
-    def said(**options):
-        manager = CacheManager(1024, store=KVStore(model.shape, 1024, dtype=model.dtype))
-        engine, said, steps = Engine(model, manager, **options), [], []
-        chat = Chat(engine, tokenizer, PlainFormat(tokenizer))
-        for _ in range(2):
-            said.append("".join(chat.ask("What is a KV cache?")))
-            steps.append(engine.scheduler.step - sum(steps))
-        assert_nothing_leaked(manager)
-        return said, steps
-
-    (plain, many), (drafted, few) = said(), said(drafts=PromptLookup())
-    assert drafted == plain
-    assert many[1] > 100
-    assert few[1] * 5 < many[1]
-    assert few[0] < many[0]
 
 
 # -- the same tokens --------------------------------------------------------------------------------------------------
@@ -173,41 +149,38 @@ def auditor(engine, seen_counts):
     return audit
 
 
-@pytest.mark.parametrize("index", INDEXES)
-def test_the_same_tokens_come_out_whatever_is_guessed(index):
-    """Random workloads, cold and warm, in a wide pool and in one so small that pages are evicted and requests wait."""
-    tally, steps, seen_counts = Tally(), [0, 0], set()
-    for seed in range(200) if NIGHTLY else range(100, 112 if index == "radix" else 109):
-        work = replace(workload(seed), index=index)
-        expected = serve(engine_for(work, "off", canary_model), work, Tally())
-        for kind, shuffled in itertools.product(("wide", "tight"), (False, True)):
-            engine = engine_for(work, kind, canary_model)
+def engine_over(index, work, kind, draw):
+    """An engine for `work`; one of windowed layers has a pool and a model of its own."""
+    if index != "windowed":
+        return engine_for(replace(work, index=index), kind, canary_model)
+    return plain_engine(work) if kind == "off" else windowed_engine(work, kind == "tight", draw)
+
+
+def test_the_same_tokens_come_out_whatever_is_guessed():
+    """Random workloads, cold and warm, in a wide pool and in one so small that pages are evicted and requests wait.
+
+    By day each of them is served over one index only.
+    """
+    tally, steps, seen_counts = Tally(), {"plain": 0, "drafted": 0}, set()
+    indexes = [*INDEXES, "windowed"]
+    for seed, index in itertools.product(range(200) if NIGHTLY else range(100, 120), indexes):
+        if not NIGHTLY and indexes[seed % len(indexes)] != index:
+            continue
+        work, draw = workload(seed), random.Random(seed)
+        expected = serve(engine_over(index, work, "off", draw), work, Tally())
+        for kind in ("wide", "tight"):
+            plain, engine = (engine_over(index, work, kind, random.Random(seed)) for _ in range(2))
             engine.drafts = Foresight()
-            audit = auditor(engine, seen_counts)
-            assert serve(engine, work, tally, random.Random(seed) if shuffled else None, audit) == expected, seed
-            assert_nothing_leaked(engine.manager)
-            if not shuffled:
-                plain = engine_for(work, kind, canary_model)
-                serve(plain, work, Tally())
-                steps = [steps[0] + plain.scheduler.step, steps[1] + engine.scheduler.step]
+            serve(plain, work, Tally())
+            for shuffle in (None, draw):
+                assert serve(engine, work, tally, shuffle, auditor(engine, seen_counts)) == expected, (seed, index)
+                steps["drafted"] += engine.scheduler.step if shuffle is None else 0
+            engine.manager.check()
+            assert not engine.manager.sequences
+            steps["plain"] += plain.scheduler.step
     assert min(tally.evictions, tally.preemptions, tally.cached, tally.aborted) > 3
     assert len(seen_counts) > 10
-    assert steps[1] < 0.9 * steps[0]
-
-
-def test_the_same_tokens_come_out_with_windows():
-    tally, seen = Tally(), 0
-    for seed in range(200) if NIGHTLY else range(100, 110):
-        work, draw = workload(seed), random.Random(f"drafts {seed}")
-        expected = serve(plain_engine(work), work, Tally())
-        for tight in (False, True):
-            engine = windowed_engine(work, tight, draw)
-            engine.drafts = mock.Mock(wraps=Foresight())
-            for shuffle in (None, random.Random(seed)):
-                assert serve(engine, work, tally, shuffle, auditor(engine, set())) == expected, seed
-            seen += engine.drafts.draft.call_count
-    assert seen > 100
-    assert tally.preemptions
+    assert steps["drafted"] < 0.9 * steps["plain"]
 
 
 def accepts_what_is_wrong(patch):
@@ -250,6 +223,7 @@ def keeps_slots_in_place(patch):
 PLANTED = [accepts_what_is_wrong, publishes_what_is_wrong, keeps_slots_in_place]
 
 
+@pytest.mark.nightly  # it tests the tests above
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_these_workloads_find(plant, monkeypatch):
     expected = [serve(engine_for(workload(seed), "off", canary_model), workload(seed), Tally()) for seed in range(9)]
@@ -311,8 +285,7 @@ def test_what_comes_behind_a_wrong_guess_or_the_end_may_be_anything(draft):
 
 def test_where_a_right_guess_leads_to_nothing_the_request_is_named():
     engine = Engine(LosesItsMind({4}), CacheManager(64), drafts=Says(3, 4))
-    request = engine.submit([0, 1], 9)
-    engine.step()
+    request = decoding(engine, [0, 1])
     for _ in range(2):
         with pytest.raises(ValueError, match=r"^request 1: the largest logit is nan"):
             engine.step()
@@ -328,12 +301,10 @@ def test_nothing_is_drafted_behind_the_end():
     assert max(says.asked) == 2
 
 
-@pytest.mark.parametrize("tokens", [[2, 3, 4, 5], [2, 3]])
-def test_an_end_token_ends_a_draft_too(tokens):
-    plain = Engine(CountsUp(9, eos=[4]), CacheManager(16)).generate([[0, 1]], 8)
+def test_an_end_token_ends_a_draft_too():
     engine = Engine(CountsUp(9, eos=[4]), CacheManager(16), drafts=Says(3, 4, 5, 6))
     (found,) = engine.generate([[0, 1]], 8)
-    assert (found.tokens, found.reason) == (plain[0].tokens, "stop") == ([2, 3, 4], "stop")
+    assert (found.tokens, found.reason) == ([2, 3, 4], "stop")
     assert engine.manager.cache.match_prefix([0, 1, 2, 3, 4, 5]).length == 4
     assert_nothing_leaked(engine.manager)
 
@@ -343,78 +314,45 @@ def test_drafts_get_what_is_left_of_a_step():
     says = Says(*[8] * 9)
     manager = CacheManager(64)
     engine = Engine(CountsUp(9), manager, Scheduler(manager, token_budget=5, max_running=2), drafts=says)
-    engine.submit([1], 9), engine.submit([5], 9)
-    engine.step()
+    engine.submit([1], 9)
+    decoding(engine, [5])
     engine.step()
     assert says.asked == [3]
 
 
 def test_nobody_is_preempted_for_a_guess():
-    manager = CacheManager(8)
-    engine = Engine(CountsUp(9), manager, drafts=Says(8, 8, 8, 8))
+    engine = Engine(CountsUp(9), CacheManager(8), drafts=Says(8, 8, 8, 8))
     older, younger = engine.submit([1, 2], 4), engine.submit([5, 6], 3)
-    while not younger.is_over:
-        engine.step()
-        manager.check()
+    assert to_the_end(engine, younger) == [7, 8, 0]
     assert (older.preemptions, younger.preemptions) == (0, 0)
-    assert younger.output == [7, 8, 0]
 
 
-def test_where_no_page_is_left_a_draft_fills_the_last_one():
-    """6 tokens have 2 pages of 4, and somebody else has the others: of a draft of 5 tokens 2 get slots."""
+@pytest.mark.parametrize(("prompt", "said"), [([5, 6, 7, 8, 0], [2, 3, 4]), ([3, 4, 5, 6, 7, 8, 0], [2])])
+def test_where_no_page_is_left_a_draft_fills_the_last_one(prompt, said):
+    """The prompt and a token have 2 pages of 4, and somebody else has the others: of a draft of 5 tokens, 2 or 0."""
     manager = CacheManager(4, page_size=4)
     engine = Engine(CountsUp(9), manager, drafts=Says(2, 3, 4, 5, 6))
     manager.start([7] * 8)
-    request = engine.submit([5, 6, 7, 8, 0], 9)
-    engine.step()
-    assert [event.token for event in engine.step()] == [2, 3, 4]
-    assert (request.drafted_tokens, request.accepted_tokens, manager.pool.num_free) == (2, 2, 0)
+    request = decoding(engine, prompt)
+    assert [event.token for event in engine.step()] == said
+    assert request.drafted_tokens == request.accepted_tokens == len(said) - 1
+    assert manager.pool.num_free == 0
     manager.check()
 
 
 def test_what_was_computed_is_counted():
     """Each token that was put through the model counts; but for the wrong ones, as many as without drafts."""
     engine = Engine(CanaryModel(VOCAB), CacheManager(64), drafts=Foresight())
-    request = engine.submit([1, 2, 3], 20)
-    while not request.is_over:
-        engine.step()
+    request = decoding(engine, [1, 2, 3], 20)
+    to_the_end(engine, request)
     wrong = request.drafted_tokens - request.accepted_tokens
     assert request.cached_tokens + request.computed_tokens == 3 + 20 - 1 + wrong
     assert 0 < request.accepted_tokens < request.drafted_tokens
 
 
-def test_a_step_that_fails_leaves_no_draft_behind():
-    """The model fails every other time, and once the request that is left has waited, another one is aborted."""
-    expected = Engine(CanaryModel(VOCAB), CacheManager(64)).generate([[1, 2, 3]], 20)[0].tokens
-    manager = CacheManager(64)
-    model = canary_model(manager)
-    engine, forward, calls = Engine(model, manager, drafts=Foresight(1.0)), model.forward, itertools.count()
-
-    def fails(chunks, store):
-        if next(calls) % 2:
-            raise MemoryError
-        return forward(chunks, store)
-
-    model.forward = fails
-    request, leaver = engine.submit([1, 2, 3], 20), engine.submit([7, 8], 20)
-    for step in range(100):
-        try:
-            engine.step()
-        except MemoryError:
-            if step > 4 and not leaver.is_over:
-                engine.abort(leaver)
-        manager.check()
-        if request.is_over:
-            break
-    assert request.output == expected
-    assert_nothing_leaked(manager)
-
-
 def test_a_draft_that_is_left_is_dropped_at_the_next_step():
-    manager = CacheManager(64)
-    engine = Engine(CountsUp(9), manager, drafts=Says(8, 8))
-    request = engine.submit([1, 2], 9)
-    engine.step()
+    engine = Engine(CountsUp(9), CacheManager(64), drafts=Says(8, 8))
+    request = decoding(engine, [1, 2])
     with mock.patch.object(engine.model, "forward", side_effect=MemoryError), pytest.raises(MemoryError):
         engine.step()
     assert (request.sequence.tokens.tolist(), drafts.num_drafted(request)) == ([1, 2, 3, 8, 8], 2)
@@ -432,34 +370,49 @@ def test_a_draft_that_is_left_is_dropped_at_the_next_step():
     ],
 )
 def test_a_bad_draft_is_refused_and_nothing_is_lost(draft, error, message):
-    class Drafts:
-        def draft(self, tokens, most):
-            return draft
-
-    engine = Engine(CountsUp(9, vocab_size=9), CacheManager(64), drafts=Drafts())
-    request = engine.submit([1, 2], 9)
-    engine.step()
+    engine = Engine(CountsUp(9, vocab_size=9), CacheManager(64), drafts=mock.Mock(draft=lambda *asked: draft))
+    request = decoding(engine, [1, 2])
     with pytest.raises(error, match=f"^{message}"):
         engine.step()
     engine.drafts = None
-    while not request.is_over:
-        engine.step()
-    assert request.output == [3, 4, 5, 6, 7, 8, 0, 1, 2]
+    assert to_the_end(engine, request) == [3, 4, 5, 6, 7, 8, 0, 1, 2]
 
 
-@pytest.mark.parametrize("given", [5, PromptLookup, len])
-def test_what_cannot_draft_is_refused(given):
-    with pytest.raises(TypeError, match="expected a PromptLookup, or an object with its method draft"):
-        Engine(CountsUp(9), CacheManager(8), drafts=given)
+class Bare:
+    """The six verbs of a manager, and no seventh."""
+
+    def __init__(self, manager):
+        for name in ("page_size", "num_pages", "cache", "store", *VERBS):
+            setattr(self, name, getattr(manager, name))
+
+
+VERBS = "start", "advance", "extend", "checkpoint", "finish", "abort"
+NO_DRAFTER = "expected a PromptLookup, or an object with its method draft"
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: PromptLookup(length=0), ValueError, "length is 0: at least 1 token is looked up"),
+        (lambda: PromptLookup(most=0), ValueError, "most is 0: at least 1 token is guessed"),
+        *[
+            (lambda bad=bad: Engine(CountsUp(9), CacheManager(8), drafts=bad), TypeError, f"drafts is .*: {NO_DRAFTER}")
+            for bad in (5, PromptLookup, len)
+        ],
+        (
+            lambda: Engine(CountsUp(9), Bare(CacheManager(8)), drafts=PromptLookup()),
+            TypeError,
+            "manager is .*: drafts need one with the method truncate",
+        ),
+    ],
+)
+def test_what_cannot_draft_is_refused(make, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        make()
 
 
 def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
-    manager = Bare(64)
-    manager.page_size, manager.num_pages, manager.store, manager.cache = 1, 64, None, manager._inner.cache
-    manager.start = lambda tokens, namespace, spare: Bare.start(manager, tokens, namespace=namespace)
-    assert Engine(CountsUp(9), manager).generate([[1]], 2)[0].tokens == [2, 3]
-    with pytest.raises(TypeError, match="drafts need one with the method truncate"):
-        Engine(CountsUp(9), manager, drafts=PromptLookup())
+    assert Engine(CountsUp(9), Bare(CacheManager(8))).generate([[1]], 2)[0].tokens == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -484,13 +437,3 @@ def test_the_scheduler_takes_at_most_a_token_for_each_that_was_drafted(num_token
     assert (plan.step, request.output) == (1, [3])
     plan.update_from_output([chunk], [[7, 7, 5]])
     assert request.output == [3, 7, 7, 5]
-
-
-def test_a_draft_for_which_there_is_no_room_is_left_out():
-    manager = CacheManager(64)
-    plan = Scheduler(manager)
-    plan.submit(Request([1, 2], 9))
-    plan.update_from_output(plan.schedule(), [3])
-    chunks = plan.schedule()
-    with mock.patch.object(manager, "extend", side_effect=OutOfPages(2, 1)):
-        assert drafts.with_drafts(chunks, Says(7, 7), manager, 99, 10) == chunks

@@ -72,7 +72,7 @@ def canary_model(manager):
 
 @pytest.mark.parametrize("index", DESIGNS)
 def test_fingerprints_are_the_same_in_every_way(index):
-    """By day ten with host memory: `test_host_moves.py` serves forty others in the tight pool."""
+    """By day ten with host memory: `test_engine_faults.py` serves others, of which moves fail."""
     tally, seeds = Tally(), WORKLOADS[:: 5 if index == "tiered" and not NIGHTLY else EVERY[index]]
     for seed in seeds:
         in_every_way(replace(workload(seed), index=index), canary_model, tally)

@@ -1,87 +1,18 @@
-"""Host memory under a manager: no token changes, whatever moves, whenever a move fails, and nothing is lost."""
+"""Host memory under a manager: what moves when, and what is locked until it has arrived.
+
+That no token changes, whatever moves and whenever it fails, `test_engine_oracle` and `test_engine_faults` say.
+"""
 
 from __future__ import annotations
 
-import functools
-import random
-import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from chats import Tally, assert_nothing_leaked, engine_for, serve, workload
-from nightly import NIGHTLY
+from chats import Tally, engine_for, serve, workload
 from test_engine_oracle import canary_model
 
 from minikv import CacheManager, CanaryError, InvariantError, OutOfPages, TieredCache
-
-WORKLOADS = range(200) if NIGHTLY else range(20)
-
-
-def in_tight_pool(seed, manager_type=CacheManager):
-    return engine_for(replace(workload(seed), index="tiered"), "tight", canary_model, manager_type)
-
-
-@functools.cache
-def without_cache(seed):
-    return serve(engine_for(workload(seed), "off", canary_model), workload(seed), Tally())
-
-
-def test_with_and_without_host_memory_the_tokens_are_the_same():
-    tally = Tally()
-    for seed in WORKLOADS:
-        work, engine, expected = workload(seed), in_tight_pool(seed), without_cache(seed)
-        for shuffle in (None, random.Random(seed)):
-            assert serve(engine, work, tally, shuffle) == expected, f"workload {seed}"
-        assert_nothing_leaked(engine.manager)
-    assert tally.loaded > 5 * len(WORKLOADS)
-    assert tally.evictions > len(WORKLOADS)
-
-
-class Breakdown(Exception):
-    """A move fails in its middle."""
-
-
-@pytest.mark.parametrize("trouble", ["fails", "is interrupted"])
-def test_a_move_that_fails_in_its_middle_changes_no_token(trouble):
-    """Half of the bytes are there when it happens. Ctrl-C comes there too, and is raised when the act is done."""
-    happened, ways = 0, {False: 0, True: 0}  # out to host memory, and back
-    for seed in WORKLOADS:
-        work, engine, draw = workload(seed), in_tight_pool(seed), random.Random(seed)
-        step, abort = engine.step, engine.abort
-
-        def unlucky(take, draw=draw):
-            def take_pages(source, src, dst, later=False):
-                if draw.random() > 0.3:
-                    return take(source, src, dst, later)
-                take(source, src[: len(src) // 2], dst[: len(src) // 2])
-                ways[later] += 1
-                if trouble == "fails":
-                    raise Breakdown
-                signal.raise_signal(signal.SIGINT)
-                return take(source, src, dst)
-
-            return take_pages
-
-        def again(call):
-            def tried(*args):
-                nonlocal happened
-                try:
-                    return call(*args)
-                except (Breakdown, KeyboardInterrupt):
-                    happened += 1
-
-            return tried
-
-        for store in (engine.manager.host.store, engine.manager.host.host):
-            store.take_pages = unlucky(store.take_pages)
-        engine.step, engine.abort = again(step), again(abort)
-        assert serve(engine, work, Tally()) == without_cache(seed), f"workload {seed}"
-        engine.scheduler.sweep()
-        assert_nothing_leaked(engine.manager)
-        assert not engine.manager.cache.host.moves
-    assert happened > len(WORKLOADS) / 2
-    assert min(ways.values()) > len(WORKLOADS) / 8
 
 
 class CopiesLate(CacheManager):
@@ -111,17 +42,16 @@ class LoadsTooMuch(CacheManager):
             self.host.bring_back = bring_back
 
 
+@pytest.mark.nightly  # it tests what `test_engine_oracle` and `test_engine_faults` find
 @pytest.mark.parametrize("careless", [CopiesLate, LoadsTooMuch])
 def test_a_careless_manager_is_found(careless):
     def every_workload():
-        for seed in WORKLOADS:
-            serve(in_tight_pool(seed, careless), workload(seed), Tally())
+        for seed in range(40):
+            work = replace(workload(seed), index="tiered")
+            serve(engine_for(work, "tight", canary_model, careless), work, Tally())
 
     with pytest.raises((CanaryError, InvariantError, ValueError)):
         every_workload()
-
-
-# -- small cases ------------------------------------------------------------------------------------------------------
 
 
 def served(manager, tokens):

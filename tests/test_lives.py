@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -22,10 +23,7 @@ pytestmark = pytest.mark.core
 
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=8)
 ROOM = 256
-
-
-def exchange(prompt, answer):
-    return Exchange(pack(prompt), pack(answer), pack(prompt) + answer)
+FEW = settings(max_examples=20)
 
 
 def hits_of(workload, capacity, publish):
@@ -52,50 +50,59 @@ def test_the_bare_index_evicts_what_the_manager_evicts(publish):
     assert sum(hits["textbook"]) == pytest.approx(sum(hits["minikv"]), rel=0.02)
 
 
-def test_one_token_is_left_to_compute():
+def manager_life(index, page_size, publish):
+    return ManagerLife(index(page_size), ROOM, publish)
+
+
+def index_life(index, page_size, publish):
+    return IndexLife(index(page_size), ROOM, publish)
+
+
+def textbook(page_size):
+    return FiveVerbs(TextbookCache())
+
+
+def five_verbs(page_size):
+    return FiveVerbs(RadixCache())
+
+
+LIVES = [
+    (manager_life, RadixCache, 1), (manager_life, RadixCache, 2), (index_life, RadixCache, 1),
+    (index_life, RadixCache, 2), (index_life, textbook, 1), (index_life, five_verbs, 1),
+]  # fmt: skip
+
+
+def prepared(life, prompt, answer):
+    """As a race prepares it: an index of five verbs gets lists."""
+    is_bare = isinstance(getattr(life, "cache", None), FiveVerbs)
+    return life.prepare(Exchange(pack(prompt), pack(answer), pack(prompt) + answer), list if is_bare else pack)
+
+
+@pytest.mark.parametrize(("make", "index", "page_size"), LIVES)
+def test_one_token_is_left_to_compute(make, index, page_size):
     """The prompt is cached whole; still its last token, and with pages of 2 its last page, is computed again."""
-    for life, hits in (
-        (ManagerLife(RadixCache(), 64, publish=True), 3),
-        (IndexLife(RadixCache(), 64, publish=True), 3),
-        (IndexLife(RadixCache(2), 64, publish=True), 2),
-        (IndexLife(FiveVerbs(TextbookCache()), 64, publish=True), 3),
-    ):
-        tokens = list if isinstance(getattr(life, "cache", None), FiveVerbs) else pack
-        prepared = life.prepare(exchange([1, 2, 3, 4], [5]), tokens)
-        first, second = life.begin(prepared), life.begin(prepared)
-        assert (first[1], second[1]) == (0, hits)
-        life.finish(first[0])
-        life.finish(second[0])
+    life = make(index, page_size, publish=True)
+    first, second = (life.begin(prepared(life, [1, 2, 3, 4], [5])) for _ in range(2))
+    assert (first[1], second[1]) == (0, 4 - page_size)
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(PROMPT, PROMPT), min_size=1, max_size=8), st.sampled_from([1, 2]), st.booleans())
-def test_the_manager_and_the_bare_index_leak_nothing(pairs, page_size, publish):
-    """Under the ledger and the canary, with all requests in flight at once: in the end every slot is free or cached."""
-    for make in (ManagerLife, IndexLife):
-        cache = RadixCache(page_size)
-        life = make(cache, ROOM, publish)
-        pool = life.manager.pool if make is ManagerLife else life.pool
-        with Ledger(pool, cache, page_size) as ledger, Canary(cache):
-            running = [life.begin(life.prepare(exchange(*pair), pack))[0] for pair in pairs]
-            for began in running:
-                life.finish(began)
-            assert ledger.callers == []
-        assert cache.protected_size == 0
-        assert cache.total_size + pool.num_free * page_size == ROOM
-        cache.check()
-
-
-@settings(max_examples=40)
+@pytest.mark.parametrize(("make", "index", "page_size"), LIVES)
+@FEW
 @given(st.lists(st.tuples(PROMPT, PROMPT), min_size=1, max_size=8), st.booleans())
-def test_any_index_with_the_five_verbs_leaks_nothing(pairs, publish):
-    for cache in (TextbookCache(), RadixCache()):
-        life = IndexLife(FiveVerbs(cache), ROOM, publish)
-        running = [life.begin(life.prepare(exchange(*pair), list))[0] for pair in pairs]
-        for began in running:
+def test_nothing_leaks(make, index, page_size, pairs, publish):
+    """With all requests in flight at once; under the ledger and the canary, where these can look on."""
+    life = make(index, page_size, publish)
+    cache, pool = (life.manager.cache, life.manager.pool) if make is manager_life else (life.cache, life.pool)
+    is_watched = index is RadixCache
+    with contextlib.ExitStack() as watching:
+        ledger = watching.enter_context(Ledger(pool, cache, page_size)) if is_watched else None
+        watching.enter_context(Canary(cache)) if is_watched else None
+        for began in [life.begin(prepared(life, *pair))[0] for pair in pairs]:
             life.finish(began)
-        assert cache.protected_size == 0
-        assert cache.evictable_size + life.pool.num_free == ROOM
+        assert not (ledger and ledger.callers)
+    sizes = cache if is_watched else cache.index
+    assert sizes.protected_size == 0
+    assert sizes.evictable_size + pool.num_free * page_size == ROOM
 
 
 class Nothing:
@@ -120,30 +127,6 @@ class Nothing:
 def test_an_index_that_keeps_nothing_gets_its_slots_back(publish):
     lap = run_lap(Contender("nothing", Nothing), WORKLOADS["W3"](30), 8 * 1066, publish)
     assert lap.hits == [0] * 30
-
-
-def row_of(state):
-    running, _ = state
-    return running[1].tolist() if isinstance(running, tuple) else running.pages.tolist()
-
-
-@pytest.mark.parametrize("publish", [False, True])
-@pytest.mark.parametrize("make", [ManagerLife, IndexLife])
-def test_of_two_equal_requests_in_flight_one_is_cached_and_the_other_freed(make, publish):
-    cache = RadixCache()
-    life = make(cache, 64, publish)
-    pool = life.manager.pool if make is ManagerLife else life.pool
-    with Ledger(pool, cache) as ledger, Canary(cache) as canary:
-        prepared = life.prepare(exchange([1, 2, 3], [4]), pack)
-        states = [life.begin(prepared) for _ in range(2)]
-        assert [state[1] for state in states] == [0, 2 if publish else 0]
-        if publish:  # the second reads its prompt where the first one has put it
-            assert row_of(states[1])[:3] == row_of(states[0])[:3]
-        for state in states:
-            life.finish(state[0])
-        assert ledger.callers == []
-        canary.read([1, 2, 3, 4], cache.match_prefix([1, 2, 3, 4]).slots)
-    assert pool.num_free == 64 - 4
 
 
 def test_a_bare_index_takes_lists_too():

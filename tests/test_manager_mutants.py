@@ -157,15 +157,6 @@ class TakesAPageTooMuch(CacheManager):
             self.pool.alloc(1)
 
 
-class KeepsThePagesOfADraft(CacheManager):
-    """The tokens that were guessed wrong go, and their pages stay."""
-
-    def truncate(self, sequence, length):
-        pages = sequence._num_pages
-        super().truncate(sequence, length)
-        self.pool.alloc(pages - sequence._num_pages)
-
-
 class GivesBackHalfAPage(CacheManager):
     """The page in which the draft begins goes back, with the tokens before it."""
 
@@ -244,7 +235,7 @@ BREAK = {
     5: [RoomBeforeLock, ForgetsToUnlockWithoutRoom], 6: [PublishesWhatIsNotComputed, PublishesADraft],
     7: [TailKeptOnFinish, DuplicatesKept, DoubleReleaseOnAbort, FreesWhatIsShared], 8: [PublishesOnAbort],
     9: [DuplicatesFreedRowKept, LockIsNotMoved],
-    10: [TakesAPageTooMuch, KeepsThePagesOfADraft, GivesBackHalfAPage], 11: [SharesNamespaces],
+    10: [TakesAPageTooMuch, GivesBackHalfAPage], 11: [SharesNamespaces],
     12: [TakesNoTokens, TruncatesWhatIsCached],
 }  # fmt: skip
 

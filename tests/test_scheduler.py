@@ -119,11 +119,7 @@ RUNS = {
         lambda: plan(16, warm=5, token_budget=16, max_running=2, **BY_PREFIX), [[50, 51, 52], [*range(5), 6]], 8,
         "2+1 1+3, 1.1 2.1, 1.1 2.1, 1.1 2.1, 1.1, 1.1, 1.1, 1.1, 2+10, 2.1, 2.1, 2.1",
     ),
-    "who was preempted comes before those that came later": (
-        lambda: plan(10, max_running=2), [[1, 2, 3, 4], [5, 6, 7, 8], [9]], 5,
-        "1+4 2+4, 1.1 2.1, 1.1, 1.1, 1.1, 2+6 3+1, 2.1 3.1, 2.1, 3+1, 3.1, 3.1",
-    ),
-    "the oldest is never preempted": (
+    "the oldest is never preempted, and who was comes back in the order of arrival": (
         lambda: plan(12, max_running=4), [[1, 2], [3, 4], [5, 6], [7, 8]], 6,
         "1+2 2+2 3+2 4+2, 1.1 2.1 3.1 4.1, 1.1 2.1 3.1, 1.1 2.1, 1.1 2."
         "1, 1.1, 2+5, 3+5 4+4, 3.1 4.1, 3.1, 4+1, 4.1",
