@@ -33,7 +33,17 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from minikv import CacheManager, Canary, Ledger, NoCache, OutOfPages, RadixCache
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    Canary,
+    FreeListPool,
+    Ledger,
+    NoCache,
+    OutOfPages,
+    QueuePool,
+    RadixCache,
+)
 from minikv.testing.watch import watch
 
 TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
@@ -78,14 +88,15 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         page_size=st.sampled_from([1, 2, 16]),
         policy=st.sampled_from(["lru", "lru", "fifo", "slru", None]),
         evict_by=st.sampled_from(["node", "page"]),
+        pool=st.sampled_from([FreeListPool, FreeListPool, BitmaskPool, QueuePool]),
         table_limit=st.sampled_from([2**24, 8]),
         is_watched=st.booleans(),
     )
-    def begin(self, page_size, policy, evict_by, table_limit, is_watched):
+    def begin(self, page_size, policy, evict_by, pool, table_limit, is_watched):
         """Without a policy there is no cache."""
         cache = RadixCache(page_size, policy, evict_by) if policy else NoCache(page_size)
         with mock.patch("minikv.manager.fit._TABLE_LIMIT", table_limit):
-            self.manager = self.manager_type(PAGES, page_size, prefix_cache=cache)
+            self.manager = self.manager_type(PAGES, page_size, cache, pool(PAGES))
         self.size, self.is_cached = page_size, policy is not None
         self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> the page
         self.twins, self.over = {}, []
@@ -132,7 +143,10 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         return PAGES - own - len(self.pages_kept)
 
     def room(self, act, pages, *more):
-        """`act`, for which `pages` are needed: it must work exactly if there is room, or say why there is none."""
+        """`act`, for which `pages` are needed: it must work exactly if there is room, or say why there is none.
+
+        All counts are in pages (mini-sglang#80: one side counted tokens, the other pages).
+        """
         free, evictable = self.free, len(self.pages_kept) - len(self.protected(*more))
         refused = None
         try:
@@ -281,7 +295,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     @precondition(lambda self: self.over)
     @rule(pick=PICK, verb=st.sampled_from(["advance", "checkpoint", "finish", "abort", *MORE]))
     def touch_what_is_over(self, pick, verb):
-        """Its slots may be another's by now, and an engine would write into that one's keys and values."""
+        """Its slots may be another's by now: an engine would overwrite its keys and values."""
         sequence = self.over[pick % len(self.over)]
         ended = {"finished": "has already finished", "aborted": "was already aborted"}[sequence.state]
         with pytest.raises(ValueError, match=f"^cannot {verb} sequence {sequence.number}: it {ended}"):

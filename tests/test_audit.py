@@ -1,4 +1,4 @@
-"""The audits of the manager and of the learner's: each way to lose a page, to own it twice, or to lock it wrongly."""
+"""The audits of managers: each way to lose a page, to own it twice, or to lock it wrongly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = engine_world()
 
 
 def desk(manager):
-    """Of pages of two tokens 0 and 1 are cached; the second request reads the first, and owns page 2."""
+    """Pages 0 and 1, of two tokens, are cached; request 2 reads the first, and owns page 2."""
     ran(manager, [1, 2, 3, 4])
     return manager, manager.start([1, 2, 9])
 
@@ -120,8 +120,7 @@ def test_a_cache_that_cannot_list_its_nodes_is_counted(page_size):
         manager.check()
 
 
-def test_a_lock_may_outlive_its_request_only_until_it_can_be_released():
-    """Something is on its way to the pool: that explains a lock too many, and no page that is not locked."""
+def test_pages_on_their_way_to_the_pool_excuse_no_lock():
     manager = CacheManager(8)
     ran(manager, [1, 2, 3])
     with mock.patch.object(FreeListPool, "free", side_effect=MemoryError), pytest.raises(MemoryError):

@@ -273,7 +273,7 @@ def test_step_by_step():
 
 
 def failing(engine, at, half_way=True):
-    """The model of `engine` fails in its step number `at`, half-way through the batch or before it."""
+    """The model of `engine` fails in step number `at`, half-way through the batch or before it."""
     forward, steps = engine.model.forward, itertools.count(1)
 
     def fails(chunks, store):
@@ -422,9 +422,8 @@ def test_what_makes_no_sense_is_refused(act, error, message):
 
 @pytest.mark.parametrize(
     ("token", "step"),
-    [("\0", 1), (-1, 1), (2**32, 1), (np.int32(-1), 1), (None, 1), (1.0, 1), (True, 1), (5, "1"), (5, None), (5, -1),
-     (5, [1]), (5, True)],
-)  # fmt: skip
+    [("\0", 1), (-1, 1), (2**32, 1), (None, 1), (True, 1), (5, "1"), (5, -1), (5, True)],
+)
 def test_a_request_that_refuses_a_token_has_not_changed(token, step):
     request = Request([1, 2], 1)
     before = dict(vars(request), output=list(request.output))

@@ -90,7 +90,7 @@ def test_one_token_is_left_to_compute(make, index, page_size):
 @FEW
 @given(st.lists(st.tuples(PROMPT, PROMPT), min_size=1, max_size=8), st.booleans())
 def test_nothing_leaks(make, index, page_size, pairs, publish):
-    """With all requests in flight at once; under the ledger and the canary, where these can look on."""
+    """All requests are in flight at once; ledger and canary look on where they can."""
     life = make(index, page_size, publish)
     cache, pool = (life.manager.cache, life.manager.pool) if make is manager_life else (life.cache, life.pool)
     is_watched = index is RadixCache

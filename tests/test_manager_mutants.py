@@ -1,4 +1,4 @@
-"""Would anybody notice? Careless cache managers, each with one mistake, and how the machine finds each out."""
+"""Careless cache managers, each with one mistake, and how the machine finds each out."""
 
 from __future__ import annotations
 
@@ -229,7 +229,8 @@ MUTANTS = {
     LockIsNotMoved: "its lock protects",
     FreesWhatIsShared: "as free, but it is\ncached|given back to the pool, and cached|has two owners|is read for",
 }
-# The rules of `manager_machine`, and who breaks each: those of above in its books, the others for the model as well.
+# The rules of `manager_machine`, and who breaks each: those of above in its books, the others for
+# the model as well.
 BREAK = {
     1: [GivesAPageTwice], 2: [ReadsBackwards], 3: [IgnoresTheLimit, CountsTheLimitInPages], 4: [NoLock],
     5: [RoomBeforeLock, ForgetsToUnlockWithoutRoom], 6: [PublishesWhatIsNotComputed, PublishesADraft],
@@ -245,7 +246,7 @@ ALL = [mutant for group in BREAK.values() for mutant in group]
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.__name__)
 def test_the_machine_catches(mutant):
-    """Those of `MUTANTS` in the words that fit; a mere difference from the model does not count for them."""
+    """Those of `MUTANTS` in the words that fit, and not by a mere difference from the model."""
     words = MUTANTS.get(mutant)
     machine = type("Careless", (ManagerAgainstModel,), {"manager_type": mutant, "compares": not words})
     calm = [HealthCheck.filter_too_much, HealthCheck.too_slow]

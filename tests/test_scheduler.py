@@ -1,4 +1,4 @@
-"""The scheduler: who is let in, who computes what, who makes way, and that nobody waits for ever."""
+"""The scheduler: who is let in, computes what, and makes way; and nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -76,8 +76,10 @@ def assert_all_is_back(scheduler):
     assert manager.pool.num_free * manager.page_size + manager.cache.total_size == manager.num_pages * manager.page_size
 
 
-# What is scheduled, from the first step to the last: "2+4" are 4 tokens of a prompt of request 2, "1.1" is the token
-# that request 1 decodes. A second "+" after a "." is a request that was preempted, and computes again.
+# What is scheduled, from the first step to the last: "2+4" are 4 tokens of a prompt of request 2,
+# "1.1" is the token
+# that request 1 decodes. A second "+" after a "." is a request that was preempted, and computes
+# again.
 RUNS = {
     "whoever decodes comes first, a long prompt gets the rest (Sarathi)": (
         lambda: plan(token_budget=5, max_running=3), [[1, 2, 3], range(10, 20)], 4,
@@ -326,7 +328,10 @@ def test_an_aborted_request_holds_nothing_wherever_it_was():
 
 @pytest.mark.parametrize("is_computing", [False, True])
 def test_who_lost_its_sequence_starts_again(is_computing):
-    """A checkpoint that fails half-way ends the sequence, but not the request. What was sampled for it is dropped."""
+    """A checkpoint that fails half-way ends the sequence, but not the request.
+
+    What was sampled for it is dropped.
+    """
     scheduler = plan(16)
     lost, other = submitted(scheduler, [1, 2, 3], [4, 5, 6])
     if is_computing:
@@ -414,7 +419,10 @@ def chunk_of(num_tokens):
     ids=["few", "none", "early", "too long", "empty", "text", "twice", "foreign", "negative", "huge"],
 )
 def test_an_update_that_is_refused_enters_nothing(change, tokens, message):
-    """The first chunk is right in the last ones, and would have been entered. The second has 2 tokens of 3."""
+    """The first chunk is right in the last ones, and would have been entered.
+
+    The second has 2 tokens of 3.
+    """
     scheduler = plan(8, token_budget=4, max_running=2)
     requests = submitted(scheduler, [1, 2], [5, 6, 7], new=2)
     chunks = scheduler.schedule()
