@@ -44,6 +44,7 @@ from minikv import (
     QueuePool,
     RadixCache,
 )
+from minikv.pools import page_slots
 from minikv.testing.watch import watch
 
 TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
@@ -224,7 +225,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         self.read(sequence, twin)
         tokens, slots = sequence.next_chunk(end - twin.computed)
         self.compare(tokens.tolist(), twin.tokens[twin.computed : end])
-        self.compare(slots.tolist(), sequence.slots[:end].tolist())
+        self.compare(slots.tolist(), page_slots(sequence.pages, self.size)[:end].tolist())
         self.canary.write(twin.tokens[:end], slots, twin.computed, twin.namespace)
         self.manager.advance(sequence, end - twin.computed)
         twin.computed = end
