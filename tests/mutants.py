@@ -84,7 +84,7 @@ JUDGES = {
     "store": "store",
     "manager/audit": "audit",
     "manager/fit": "fit manager",
-    "manager/host_moves": "host_moves engine_faults engine_oracle",
+    "manager/host_moves": "host_moves fit engine_faults engine_oracle",
     "manager/manager": "threads manager host_moves interrupts",
     "manager/sequence": "manager",
     "manager/windowed": "windowed_manager",
