@@ -175,7 +175,9 @@ def test_where_window_pages_are_missing_nothing_is_held():
     assert manager.available_size == 2
     manager.abort(running)
     manager.check()
+    ran(manager, [1, 2, 3, 4])
     assert manager.available_size == 6
+    manager.abort(manager.start([9] * 6))  # all that there is can be had
     engine = Engine(WindowCanaryModel(manager.pool, 2), manager)
     with pytest.raises(ValueError, match=r"^5 prompt and 3 new tokens need 7 pages: the manager has 6"):
         engine.submit([1, 2, 3, 4, 5], 3)
