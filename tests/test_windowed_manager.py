@@ -204,13 +204,14 @@ def test_tokens_are_taken_back_where_their_window_is_still_there():
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda m, s: m.pool.free_window([2]), "page 2 of sequence 1 has no window page, and needs one"),
-        (lambda m, s: vars(s).update(_windows_from=2), "page 0 of sequence 1 has a window page that nobody needs"),
+        (lambda m, s: m.pool.free_window([2]), "page 2 of sequence 2 has no window page, and needs one"),
+        (lambda m, s: vars(s).update(_windows_from=4), "page 1 of sequence 2 has a window page that nobody needs"),
     ],
 )
 def test_the_audit_knows_which_pages_need_a_window_page(spoil, words):
-    manager = managed(8, 8)
-    sequence = manager.start([1, 2, 3])
+    manager = managed(8, 8, page_size=2)
+    ran(manager, [1, 2, 3])
+    sequence = manager.start([1, 2, 5, 6, 7])
     spoil(manager, sequence)
     with pytest.raises(InvariantError, match=f"^{words}"):
         manager.check()
