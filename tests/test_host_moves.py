@@ -36,6 +36,15 @@ def test_only_what_is_worth_loading_is_loaded(answer):
     assert (asked, manager.cache.host.moves) == ([(3, 0)], [])
 
 
+@pytest.mark.parametrize("act", ["checkpoint", "finish"])
+def test_what_is_written_through_is_in_host_memory_when_it_is_published(act):
+    manager = CacheManager(4, prefix_cache=TieredCache(host_pages=8, write="write_through"))
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    getattr(manager, act)(sequence)
+    assert manager.cache.host.index.total_size == 3
+
+
 def test_what_was_loaded_is_found_by_others_before_the_request_ends():
     manager = swapped(5)
     first, second = manager.start([1, 2, 3, 9]), manager.start([1, 2, 3, 7])

@@ -101,8 +101,11 @@ def test_what_is_refused_changes_nothing(act, words):
 
 def test_extending_costs_the_same_however_long_the_sequence_is(monkeypatch):
     """The row's memory is replaced a few times, and all tokens are never put together."""
-    manager = CacheManager(2001)
+    manager = CacheManager(2003)
     sequence = manager.start([1])
+    manager.extend(sequence, [2])
+    manager.extend(sequence, [3])
+    generated = sequence._generated
     monkeypatch.setattr(type(sequence), "tokens", property(lambda self: pytest.fail("extend looked at all tokens")))
     rows = [sequence._row]
     for token in range(2000):
@@ -111,7 +114,8 @@ def test_extending_costs_the_same_however_long_the_sequence_is(monkeypatch):
             rows.append(sequence._row)
     monkeypatch.undo()
     assert len(rows) < 20  # each is half as long again as the one before: log(2,000) / log(1.5) is 19
-    assert sequence.tokens.tolist() == [1, *range(2000)]
+    assert sequence._generated is generated
+    assert sequence.tokens.tolist() == [1, 2, 3, *range(2000)]
     manager.check()
 
 
