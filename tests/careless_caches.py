@@ -7,6 +7,7 @@ import random
 from plain_cache import PlainCache
 
 from minikv import RadixCache
+from minikv.prefix.radix import _GONE
 
 
 class TakesAnything(PlainCache):
@@ -41,6 +42,16 @@ class MissesTheLastToken(PlainCache):
         return super().match_prefix(tokens, limit=max(0, limit), namespace=namespace)
 
 
+class NeverHits(PlainCache):
+    """Rule 3: everything is stored, and nothing is ever found."""
+
+    def match_prefix(self, tokens, *, limit=None, namespace=None):
+        super().match_prefix(tokens, limit=limit, namespace=namespace)
+        match = self.place([])
+        match.found = []
+        return match
+
+
 class TakesTheNewPages(PlainCache):
     """Rule 4: what is cached already gets the caller's pages, which the caller then frees."""
 
@@ -69,6 +80,15 @@ class UnlocksInSilence(PlainCache):
     def unlock(self, handle):
         if handle in self.held:
             super().unlock(handle)
+
+
+class FollowsTheJoins(RadixCache):
+    """Rule 6: An evicted leaf forwards to its parent, and that to what it was joined with: other tokens, perhaps."""
+
+    def _find_again(self, handle):
+        while handle.node.ref_count == _GONE:
+            handle.node = handle.node.parent
+        return super()._find_again(handle)
 
 
 class CountsTwice(PlainCache):
@@ -179,8 +199,9 @@ class GivesSlots(PlainCache):
 
 
 CARELESS = {
-    TakesAnything: 1, KeepsTheBuffer: 2, MissesTheLastToken: 3, TakesTheNewPages: 4, SplitForgetsTheLocks: 5,
-    UnlocksInSilence: 6, CountsTwice: 7, CountsAllEachTime: 7, ForgetsTheMatch: 8, EvictsParentsFirst: 9,
-    SharesNamespaces: 10, ResetsUnderALock: 11, ChecksNothing: 12, ComplainsAboutLocks: 12,
-    ShufflesPages: 13, SortsByHash: 13, NeverJoins: 14, GivesSlots: 15,
+    TakesAnything: 1, KeepsTheBuffer: 2, MissesTheLastToken: 3, NeverHits: 3, TakesTheNewPages: 4,
+    SplitForgetsTheLocks: 5, UnlocksInSilence: 6, FollowsTheJoins: 6, CountsTwice: 7, CountsAllEachTime: 7,
+    ForgetsTheMatch: 8, EvictsParentsFirst: 9, SharesNamespaces: 10, ResetsUnderALock: 11,
+    ChecksNothing: 12, ComplainsAboutLocks: 12, ShufflesPages: 13, SortsByHash: 13, NeverJoins: 14,
+    GivesSlots: 15,
 }  # fmt: skip

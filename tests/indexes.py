@@ -24,9 +24,8 @@ from minikv import (
 from minikv.prefix import INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.hash_blocks import crc32_key
-from minikv.testing.conformance.rules import CACHE_RULES
-from minikv.testing.conformance.subject import Subject, subject_of
 from minikv.testing.model import NaiveCache
+from minikv.testing.rules import Subject, subject_of
 
 
 def least_recent_first(policy: str) -> bool:
@@ -106,7 +105,7 @@ if find_spec("anywidget"):  # with the course there is its engine, which claims 
 
 def subject(made: Any, how: dict[str, Any]) -> Subject:
     """An index as the conformance kit takes it; only under lru can the naive model say what goes first, and joins."""
-    found = subject_of(made, CACHE_RULES, how)
+    found = subject_of(made, how)
     return found if how.get("policy", "lru") == "lru" else dataclasses.replace(found, claims=found.claims - {8, 14})
 
 

@@ -17,7 +17,7 @@ import uuid
 import pytest
 from project import ROOT
 
-from minikv.testing.conformance import apart
+from minikv.testing import apart
 
 pytestmark = pytest.mark.core
 
@@ -171,7 +171,7 @@ def judge(say):
 """
 
 
-PRINTS = "from minikv.testing.conformance.apart import messages_apart as m\nprint(*m('theirs:judge'))"
+PRINTS = "from minikv.testing.apart import messages_apart as m\nprint(*m('theirs:judge'))"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nightly import NIGHTLY
 from minikv.course.pieces.trial import difference, play_case
 from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
-from minikv.testing.conformance.generate import smallest_case
+from minikv.testing.scenarios import smallest_case
 
 EVERY = 1 if NIGHTLY else 200  # one of each so many changes
 TASKS = {task.id: task for task in tasks()}

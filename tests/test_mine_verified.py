@@ -10,7 +10,7 @@ from nightly import NIGHTLY
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import pieces_for
 from minikv.engine import LAST
-from minikv.testing.conformance.examine import verify
+from minikv.testing.verify import verify
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ from minikv.engine import (
     sections,
 )
 from minikv.testing.attempt import TooLong
-from minikv.testing.conformance.generate import smallest_case
+from minikv.testing.scenarios import smallest_case
 
 PIECES = all_pieces()
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]

@@ -17,10 +17,10 @@ from project import ROOT
 
 from minikv import cli
 from minikv.files import asset
-from minikv.testing.conformance import apart, examine
-from minikv.testing.conformance.caches import CacheRun
-from minikv.testing.conformance.managers import ManagerRun
-from minikv.testing.conformance.subject import classes_in, load_module
+from minikv.testing import apart
+from minikv.testing import verify as judge
+from minikv.testing.playing import RULE_OF
+from minikv.testing.rules import SIZES
 
 pytestmark = pytest.mark.core
 
@@ -46,25 +46,15 @@ def verify(tmp_path, monkeypatch, capsys):
 def verify_here(verify, monkeypatch):
     """The same in this process, where nothing depends on there being another one."""
 
-    def messages(judge, *arguments, seconds):
+    def messages(function, *arguments, seconds):
         said = []
-        examine.judge_classes(lambda **message: said.append(message), *arguments)
+        judge.judge_classes(lambda **message: said.append(message), *arguments)
         return said
 
-    monkeypatch.setattr(examine, "messages_apart", messages)
+    monkeypatch.setattr(judge, "messages_apart", messages)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield verify
     sys.modules.pop("theirs", None), sys.modules.pop("my_cache", None)
-
-
-def test_what_is_right_is_a_list_of_rules_that_hold(verify):
-    status, out, _ = verify(RIGHT)
-    assert status == 0
-    assert out.splitlines()[:2] == [
-        "Mine",
-        "  1  holds        tokens and pages are checked, and bad input changes nothing",
-    ]
-    assert out.splitlines()[-1] == "holds: 15"
 
 
 def test_what_is_wrong_comes_with_a_script_that_runs(verify, tmp_path):
@@ -97,13 +87,6 @@ def test_the_guide_for_teachers_shows_what_it_prints(verify_here):
     assert teachers.blocks()["verify"] == shown, "python tests/teachers.py writes it again"
 
 
-def test_the_manager_of_the_package_is_judged_by_its_name(verify_here):
-    status, out, error = verify_here("", target="minikv.manager:CacheManager")
-    assert (status, error) == (0, "")
-    assert out.splitlines()[0] == "CacheManager"
-    assert out.splitlines()[-1] == "holds: 12"
-
-
 def test_one_class_of_a_file_can_be_named(verify_here):
     text = RIGHT + WRONG.replace("Mine", "Other")
     assert verify_here(text, target="theirs.py:Mine")[0] == 0
@@ -115,7 +98,9 @@ def test_one_class_of_a_file_can_be_named(verify_here):
     [
         ("x = 1", {}, "cannot verify theirs.py: it has no class with "),
         ("x = 1", {"target": "theirs.py:Mine"}, "cannot verify theirs.py: it has no class 'Mine'"),
-        ("x = 1", {"target": "theirs:x"}, "cannot verify theirs: 'x' is not a class with match_prefix and insert or"),
+        ("x = 1", {"target": "theirs:x"}, "cannot verify theirs: 'x' is not a class with match_prefix and insert"),
+        ("", {"target": "minikv.manager:CacheManager"},
+         "cannot verify minikv.manager: CacheManager is a cache manager, and verify judges only prefix caches"),
         ("x = 1", {"target": "others.py"}, "cannot verify others.py: ImportError: there is no such file"),
         ("x = 1", {"target": "."}, "cannot verify .: ImportError: there is no such file"),
         ("x = 1", {"target": ""}, "cannot verify : ValueError: Empty module name"),
@@ -132,36 +117,68 @@ def test_a_wrong_call_is_one_line(verify_here, text, options, said):
     assert error.count("\n") == 1
 
 
-def test_what_the_class_prints_is_not_in_the_report(verify):
-    status, out, error = verify(RIGHT.replace("pass", "def check(self):\n        print('printed')"))
-    assert status == 1
-    assert "printed" not in out + error
+def evict(does, before=""):
+    """A class whose `evict` does something else."""
+    return f"{before}\n" + RIGHT.replace("pass", f"def evict(self, n):\n{textwrap.indent(does, ' ' * 8)}")
 
 
-def test_a_class_that_cannot_be_made_is_one_script(verify):
-    text = RIGHT.replace("pass", "def __init__(self):\n        raise RuntimeError('no GPU')")
-    status, out, _ = verify(text)
-    why = "it cannot be made:\n    from theirs import Mine\n    cache = Mine()\n    # raises RuntimeError (no GPU)\n"
-    assert (status, out.partition("\n\n")[2]) == (1, f"{why}\nnot judged: 15\n")
-    assert json.loads(verify(text, "--json")[1])["note"] == why
+NO_GPU = "def __init__(self):\n        raise RuntimeError('no GPU')"
+WHY = "it cannot be made:\n    from theirs import Mine\n    cache = Mine()\n    # raises RuntimeError (no GPU)\n"
+DEAF = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGVTALRM})"  # or a signal would end the sleep
+WRITES = (
+    "import os\nfor n in range(3, 12):\n    try:\n        os.write(n, b'junk')\n    except OSError:\n        pass\n"
+)
+CHEAT = """from minikv.testing import rules, verify
+rules.Conformance.as_json = lambda self: {}
+verify.verify = lambda *args: rules.Conformance('Mine', ())
+"""
+UNJUDGED, IN = "\nnot judged: 15\n", " in these lines:"
+IMPORT = "minikv: cannot verify theirs.py: its import "
+JUDGED = {  # what a file does: the file, options, status, what the report says, what the error says
+    "right": (RIGHT, [], 0, ["Mine\n  1  holds        tokens and pages are checked", "\nholds: 15\n"], ""),
+    "cannot be made": (RIGHT.replace("pass", NO_GPU), [], 1, [f"\n\n{WHY}{UNJUDGED}"], ""),
+    "ends the process": (
+        evict("os._exit(0)", "import os") + RIGHT.replace("Mine", "Other"), [], 1,
+        ["  9  not judged   evict", f"ends with status 0{IN}\n    cache.", "Other\n  1  not judged", UNJUDGED], ""),
+    "never returns from C": (
+        evict(f"{DEAF}; time.sleep(1000)", "import signal, time"), ["--timeout", "2"], 1,
+        [f"the process was silent for 4 seconds (it may be waiting, or this machine is busy){IN}"], ""),
+    "computes in C": (
+        evict("10 ** 10 ** 9"), ["--timeout", "1"], 1, [f"computed for 1 seconds without a result{IN}"], ""),
+    "is imported for ever": (
+        "10 ** 10 ** 9", ["--timeout", "1"], 2, [], f"{IMPORT}computed for 1 seconds without a result\n"),
+    "ends at its import": ("import os; os._exit(0)", ["--json"], 2, [], f"{IMPORT}ends with status 0\n"),
+    "fails at its import": ("import os; os._exit(3)", [], 2, [], f"{IMPORT}ends with status 3\n"),
+    "takes memory": (evict("return bytearray(2**31)"), [], 1, ["# raises MemoryError"], ""),
+    "writes no verdict": (WRITES, [], 2, [], f"{IMPORT}sends no verdict\n"),
+    "writes in a verb": (evict(WRITES), [], 1, [f"the process sends no verdict{IN}"], ""),
+    "patches the judge": (CHEAT + RIGHT, [], 1, [UNJUDGED], ""),
+    "leaves a thread": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=[20]).start()\n" + RIGHT, [], 0,
+        ["holds: 15"], ""),
+    "leaves a child": (
+        "import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\n" + RIGHT, [], 0, ["holds: 15"], ""),
+    "has another json.dumps": (
+        "import json\njson.dumps = lambda *args, **options: '{}'\n" + RIGHT, [], 0, ["holds: 15"], ""),
+    "prints": (RIGHT.replace("pass", "def check(self):\n        print('printed')"), [], 1, ["rule 12 is broken"], ""),
+    "has endless claims": (
+        RIGHT.replace("pass", "claims = range(10**12)"), [], 2, [],
+        f"{IMPORT[:-11]}Mine: claims is range(0, 1000000000000): expected numbers of rules, 1 to 15\n"),
+}  # fmt: skip
 
 
-def test_a_class_that_ends_the_process_is_not_judged(verify):
-    text = "import os\n" + RIGHT.replace("pass", "def evict(self, n):\n        os._exit(7)")
-    status, out, _ = verify(text)
-    assert status == 1
-    assert "  9  not judged   evict frees unlocked leaves" in out
-    assert "the process ends with status 7 in these lines:\n    cache." in out
-    assert out.endswith("not judged: 15\n")
-
-
-def test_a_call_into_c_that_never_returns_is_not_waited_for(verify, monkeypatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory and CPU time")
+@pytest.mark.parametrize("what", JUDGED)
+def test_whatever_a_file_does_it_is_one_report(verify, what, monkeypatch):
     monkeypatch.setattr(apart, "PATIENCE", 2)
-    deaf = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGVTALRM})"  # or a signal would end the sleep
-    waits = f"def evict(self, n):\n        {deaf}\n        time.sleep(1000)"
-    status, out, _ = verify("import signal, time\n" + RIGHT.replace("pass", waits), "--timeout", "2")
-    assert status == 1
-    assert "the process was silent for 4 seconds (it may be waiting, or this machine is busy) in these" in out
+    monkeypatch.setattr(apart, "MOST_BYTES", 2**30)
+    begun = time.monotonic()
+    text, options, expected, words, error = JUDGED[what]
+    status, out, said = verify(text, *options)
+    assert (status, said) == (expected, error)
+    assert [each for each in words if each not in out] == []
+    assert "printed" not in out
+    assert "leaves" not in what or time.monotonic() - begun < 20, "what is left is waited for"
 
 
 def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
@@ -173,64 +190,7 @@ def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
 
 def test_a_package_is_looked_through_for_what_it_imports():
     indexes = {"HashBlockCache", "NoCache", "RadixCache", "SlidingWindowCache", "TokenTrie"}
-    assert classes_in(load_module("minikv.prefix")).keys() >= indexes
-    assert sorted(classes_in(load_module("minikv.prefix.token_trie"))) == ["TokenTrie"]
-
-
-@pytest.mark.parametrize(("number", "json"), [(3, []), (0, ["--json"])])
-def test_an_import_that_ends_the_process_is_no_pass(verify, number, json):
-    status, out, error = verify(f"import os; os._exit({number})", *json)
-    assert (status, out, error) == (2, "", f"minikv: cannot verify theirs.py: its import ends with status {number}\n")
-
-
-def test_the_classes_after_one_that_ends_the_process_are_not_judged_either(verify):
-    text = "import os\n" + RIGHT.replace("pass", "def evict(self, n):\n        os._exit(0)")
-    status, out, _ = verify(text + RIGHT.replace("Mine", "Other"))
-    assert status == 1
-    assert out.count("not judged: 15\n") == 2
-    assert "Other\n  1  not judged   tokens" in out
-
-
-@pytest.mark.parametrize("leaves", [
-    "import threading, time\nthreading.Thread(target=time.sleep, args=[20]).start()\n",
-    "import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\n",
-    "import json\njson.dumps = lambda *args, **options: '{}'\n",
-], ids=["a thread", "a child", "another json.dumps"])  # fmt: skip
-def test_what_a_file_leaves_behind_does_not_matter(verify, leaves):
-    begun = time.monotonic()
-    status, out, error = verify(leaves + RIGHT)
-    assert (status, out.splitlines()[-1], error) == (0, "holds: 15", "")
-    assert time.monotonic() - begun < 20
-
-
-WRITES = """
-import os
-for number in range(3, 12):
-    try:
-        os.write(number, b'junk')
-    except OSError:
-        pass
-"""
-
-
-def test_what_is_no_verdict_is_not_taken_for_one(verify):
-    status, out, error = verify(WRITES)
-    assert (status, out, error) == (2, "", "minikv: cannot verify theirs.py: its import sends no verdict\n")
-    body = textwrap.indent(WRITES, " " * 8)
-    in_a_verb = f"def evict(self, n):\n{body}"
-    status, out, error = verify(RIGHT.replace("    pass", f"    {in_a_verb}"))
-    assert (status, error) == (1, "")
-    assert "the process sends no verdict in these lines:" in out
-
-
-def test_a_file_that_patches_the_judge_away_is_not_judged(verify):
-    cheat = "from minikv.testing.conformance import rules\nrules.Conformance.as_json = lambda self: {}\n"
-    cheat += (
-        "from minikv.testing.conformance import examine\nexamine.verify = lambda *args: rules.Conformance('Mine', ())\n"
-    )
-    status, out, _ = verify(cheat + RIGHT)
-    assert status == 1
-    assert out.endswith("not judged: 15\n")
+    assert judge.classes_in(apart.load_module("minikv.prefix")).keys() >= indexes
 
 
 def test_a_class_that_claims_nothing_is_no_pass(verify_here, tmp_path):
@@ -240,32 +200,6 @@ def test_a_class_that_claims_nothing_is_no_pass(verify_here, tmp_path):
     *_, (suite, _) = suites_in(tmp_path / "report.xml")
     assert suite["failures"] == "1"
     assert verify_here(RIGHT.replace("pass", "claims = ()") + WRONG.replace("Mine", "Other"))[0] == 1
-
-
-def test_endless_claims_are_named_at_once(verify_here):
-    status, _, error = verify_here(RIGHT.replace("pass", "claims = range(10**12)"))
-    assert status == 2
-    assert error.startswith("minikv: cannot verify theirs.py: Mine: claims is range(0, 1000000000000): expected")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
-def test_memory_is_limited(verify, monkeypatch):
-    monkeypatch.setattr(apart, "MOST_BYTES", 2**30)
-    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        return bytearray(2**31)"))
-    assert status == 1
-    assert "# raises MemoryError" in out
-
-
-def test_time_counts_while_the_process_computes(verify, monkeypatch):
-    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"), "--timeout", "1")
-    assert status == 1
-    assert "the process computed for 1 seconds without a result in these lines:" in out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limit of CPU time")
-def test_an_import_has_the_same_limit(verify):
-    said = "minikv: cannot verify theirs.py: its import computed for 1 seconds without a result\n"
-    assert verify("10 ** 10 ** 9", "--timeout", "1") == (2, "", said)
 
 
 def test_only_time_in_which_anything_can_run_counts_as_silence(monkeypatch):
@@ -440,12 +374,5 @@ def test_the_help_says_what_to_write(capsys):
     with pytest.raises(SystemExit):
         cli.main(["verify", "--help"])
     out = capsys.readouterr().out
-    for kind in CacheRun, ManagerRun:
-        assert all(verb in out for verb in kind.rule_of.keys() - kind.optional)
-    assert "--template prints a class to fill in" in out
-
-
-def test_the_help_says_that_the_file_is_executed(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["verify", "--help"])
-    assert "The file runs in a separate process, but with your rights" in capsys.readouterr().out
+    said = *RULE_OF, *SIZES, "used_by", "--template prints a class to fill in", "but with your rights"
+    assert [words for words in said if words not in out] == []

@@ -15,7 +15,7 @@ from minikv.measure.race import ROUNDS
 from minikv.measure.workloads import BLOCK
 from minikv.prefix import INDEXES
 from minikv.progress_bar import Progress
-from minikv.testing.conformance.subject import load_module
+from minikv.testing.apart import load_module
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import refusal
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "caches": {
         "replay": "send a trace through a prefix cache",
         "bench": "race the cache against the textbook tree and the physical limit",
-        "verify": "check which rules of the contract a cache or a manager keeps",
+        "verify": "check which rules of the contract a cache keeps",
     },
     "tools": {
         "why": "explain why a prompt missed the cache: what changed before it, and what to do",

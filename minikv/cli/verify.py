@@ -1,4 +1,4 @@
-"""The command `minikv verify`: which rules any prefix cache or cache manager keeps, and which it breaks."""
+"""The command `minikv verify`: which rules any prefix cache keeps, and which it breaks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from minikv.errors import shown
 from minikv.files import asset, replace
 
 _EXAMPLES = """A prefix cache is a class with match_prefix, acquire, insert, lock, unlock, evict, reset and check,
-and the properties evictable_size, protected_size and total_size. A cache manager has start, advance, extend,
-checkpoint, finish and abort. help(minikv.PrefixCache) and help(minikv.CacheManager) say what they take and return.
-For the cache of an engine that has other methods, --template prints a class to fill in: seven methods of a line or
-two, and the base class checks all input. The attribute `claims` of a class has the numbers of the rules that it keeps;
-the others are not judged. A rule is "not reached" if nothing happened that could have broken it.
+and the properties evictable_size, protected_size and total_size. help(minikv.PrefixCache) says what they take and
+return. For the cache of an engine that has other methods, --template prints a class to fill in: seven methods of a line
+or two, and the base class checks all input. The attribute `claims` of a class has the numbers of the rules that it
+keeps; the others are not judged. Its attribute `used_by` has the methods that count as a use in rule 8, by default
+("match_prefix", "insert", "unlock"). A rule is "not reached" if nothing happened that could have broken it.
 
 The file runs in a separate process, but with your rights: verify only code that you would run yourself.
 Processes that it starts end with it: on macOS only those in its process group, on Windows none.
 
 examples:
-  minikv verify my_minikv.py                          the caches and managers that a file defines
+  minikv verify my_minikv.py                          the caches that a file defines
   minikv verify my_minikv.py:RadixCache               one of its classes
   minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object
   minikv verify --template > my_engine.py             a class to fill in, for the cache of an engine
@@ -40,7 +40,7 @@ def add_verify(verify: argparse.ArgumentParser) -> None:
     """
     verify.epilog = _EXAMPLES
     verify.add_argument("target", nargs="?", type=target, metavar="FILE_OR_MODULE[:CLASS]",
-                        help="without CLASS: every prefix cache and cache manager in it")  # fmt: skip
+                        help="without CLASS: every prefix cache in it")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
     verify.add_argument("--junit", metavar="FILE", help="also write the report as JUnit's XML")
     verify.add_argument("--examples", type=whole, metavar="N", help="number of random scenarios (default 1000)")
@@ -68,9 +68,8 @@ def run_verify(options: argparse.Namespace) -> int:
     if not options.target:
         raise RefusedError("name a file or a module to verify, or --template")
     require_packages("minikv verify", "hypothesis")
-    from minikv.testing.conformance.examine import verify_apart
-    from minikv.testing.conformance.rules import Conformance, junit
-    from minikv.testing.conformance.subject import NothingToJudgeError
+    from minikv.testing.rules import Conformance, NothingToJudgeError, junit
+    from minikv.testing.verify import verify_apart
 
     place, name = options.target
     file, judged, trouble = os.path.basename(place), list[Conformance](), ""

@@ -30,9 +30,9 @@ from minikv.course.pieces.trial import NO_END
 from minikv.engine import World, engine_world
 from minikv.errors import one_line
 from minikv.progress_bar import Tick, quiet
+from minikv.testing.apart import Say, messages_apart
 from minikv.testing.attempt import attempt
-from minikv.testing.conformance.apart import Say, messages_apart
-from minikv.testing.conformance.subject import NothingToJudgeError
+from minikv.testing.rules import NothingToJudgeError
 from minikv.untrusted import read_text
 
 MOST_BYTES = 2 * 2**30  # of memory, for one file

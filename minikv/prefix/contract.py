@@ -129,7 +129,8 @@ class Insertion(Handle):
 class PrefixCache(Protocol):
     """The contract of every index: fifteen rules, which `minikv verify` checks.
 
-    An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps. A class that says
+    An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps, and one to which
+    not each verb of rule 8 is a use has an attribute `used_by`, those that are. A class that says
     `unique_pages = True` never has a page twice, so a manager frees what it evicts without looking at each page; a
     subclass has to say so again.
 

@@ -7,7 +7,7 @@ against. A page is the key `(namespace, tokens up to its end)`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class NaiveCache:
     """
 
     reads: tuple[str, ...] = ("last_used",)  # pages that differ in it stay apart
+    used_by: Collection[str] = ("match_prefix", "insert", "unlock")
+    follows = False  # another cache: it evicts nothing of its own accord, and is told by `drop`
 
     def __init__(self, page_size: int = 1, evict_by: str = "node"):
         self.page_size, self.evict_by = page_size, evict_by
@@ -115,10 +117,10 @@ class NaiveCache:
         """The cached pages that come after `key`."""
         return [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
 
-    def touch(self, path: list[PageKey], hits: int = 1) -> None:
-        """The pages of `path` are used now."""
+    def touch(self, path: list[PageKey], verb: str, hits: int = 1) -> None:
+        """The pages of `path` are used now, if this verb is a use."""
         self.clock += 1
-        for key in path:
+        for key in path if verb in self.used_by else ():
             self.pages[key].last_used = self.clock
             self.pages[key].hits += hits
 
@@ -151,7 +153,7 @@ class NaiveCache:
         most = require_limit(limit, len(tokens))
         require_hashable(namespace)
         path = self.cached_path(namespace, tokens[:most])
-        self.touch(path)
+        self.touch(path, "match_prefix")
         self.join(path)
         numbers = np.array([self.pages[key].number for key in path], np.int32)
         return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
@@ -182,7 +184,7 @@ class NaiveCache:
         self.join_up(self.path(namespace, tokens[:skip]))
         there, path = self.cached_path(namespace, tokens), self.path(namespace, tokens)
         self.store(path, len(there), new)
-        self.touch(path[skip // size :])
+        self.touch(path[skip // size :], "insert")
         self.join(path[skip // size : len(there)])
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
 
@@ -218,11 +220,11 @@ class NaiveCache:
         self.held[handle] -= 1
         if not self.held[handle]:
             del self.held[handle]
-        self.touch(self.path(handle.namespace, handle.node[0]), hits=0)
+        self.touch(self.path(handle.namespace, handle.node[0]), "unlock", hits=0)
 
     def evict(self, num_tokens: int) -> Pages:
         """Free unlocked leaves until `num_tokens` tokens are free; their pages, in the order in which they went."""
-        wanted, freed = require_wanted(num_tokens), list[int]()
+        wanted, freed = require_wanted(num_tokens) * (not self.follows), list[int]()
         while len(freed) * self.page_size < wanted and (leaves := self.unlocked_leaves()):
             key = min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf]))
             self.ends.discard(key)

@@ -17,7 +17,7 @@ from minikv.course.pieces.piece import CALLERS, Piece, cases_for
 from minikv.course.pieces.worlds import node_of, reference_world
 from minikv.engine import World
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, attempt, held, is_own, short_repr
-from minikv.testing.conformance.generate import INCONSTANT, smallest_case
+from minikv.testing.scenarios import INCONSTANT, smallest_case
 
 _FORGOT = "did you forget to return it?"
 MADE, FEW = 300, 30  # cases

@@ -1,19 +1,22 @@
-"""The names of the rules, and the verdicts on them: whether each holds, is broken (with a script) or was not judged."""
+"""The rules and the class that is judged by them: how it is made, what it claims, and the verdict on each rule."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 from xml.sax.saxutils import quoteattr as quoted
 
-from minikv.testing.conformance.script import Findings
+from minikv.errors import bounded
 
-CACHE_RULES = {
+RULES = {
     1: "tokens and pages are checked, and bad input changes nothing",
     2: "keys and pages are copied in",
     3: "a match is the longest cached prefix, and changes no content",
@@ -30,25 +33,87 @@ CACHE_RULES = {
     14: "nodes used together are joined",
     15: "a page is one number, however many tokens it holds",
 }
-
-MANAGER_RULES = {
-    1: "a page has one owner: the pool, the cache or one request",
-    2: "nothing is read that was not computed for these tokens",
-    3: "a request finds whole cached pages, and computes its last token itself",
-    4: "a request locks what it reads before it looks for room, until it ends",
-    5: "a request is admitted if its pages fit, and refused without any change",
-    6: "finish publishes whole pages, and only computed ones",
-    7: "finish and abort release everything, exactly once",
-    8: "abort publishes nothing",
-    9: "a checkpoint publishes, and the request reads the cache's pages from then on",
-    10: "a page is taken when the last one is full, and not before",
-    11: "namespaces never share",
-    12: "bad input is refused, and changes nothing",
-}
-
-RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
+SIZES = ("evictable_size", "protected_size", "total_size")
+USES = ("match_prefix", "insert", "unlock")
 HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
 NOT_REACHED = "not reached"  # claimed, but nothing happened that could have broken it
+
+
+class NothingToJudgeError(ValueError):
+    """There is no such module or class, or it cannot be imported; the message says why."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A class under test: `make(**settings)` is one object, and `settings` are the ways in which it can be made.
+
+    `page_sizes` are the sizes of a page that it can have; a choice of them is an argument. `fixed` are arguments that
+    are always given. `claims` are the numbers of the rules that it says it keeps, `used_by` the verbs that are a use
+    to it, and `lacks` those that it does not have. If it is `trusting`, it is given only valid input.
+
+    >>> from minikv import RadixCache
+    >>> subject = subject_of(RadixCache)
+    >>> subject.page_sizes, subject.settings, subject.head(2, {"evict_by": "page"})[1]
+    ((1, 2, 3, 4), ({'evict_by': 'node'}, {'evict_by': 'page'}), "cache = RadixCache(page_size=2, evict_by='page')")
+    """
+
+    make: Callable[..., Any]
+    name: str
+    claims: frozenset[int]
+    page_sizes: tuple[int, ...] = (1,)
+    settings: tuple[Mapping[str, Any], ...] = ({},)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    home: str = ""
+    used_by: frozenset[str] = frozenset(USES)
+    lacks: frozenset[str] = frozenset()
+    trusting: bool = False
+
+    def arguments(self, page_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments for an object with pages of this size, made in this way."""
+        return {**({"page_size": page_size} if len(self.page_sizes) > 1 else {}), **self.fixed, **settings}
+
+    def head(self, page_size: int, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """The lines that make such an object; what the class does by default is left out."""
+        given = self.arguments(page_size, settings).items()
+        shown = [f"{name}={value!r}" for name, value in given if (name, value) not in _DEFAULTS]
+        home = (f"from {self.home} import {self.name}",) if self.home else ()
+        return *home, f"cache = {self.name}({', '.join(shown)})"
+
+
+_DEFAULTS = [("page_size", 1), ("evict_by", "node")]
+
+
+def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, **more: Any) -> Subject:
+    """The class of a prefix cache as something to be judged, with what its signature takes.
+
+    Raises `NothingToJudgeError` for `claims` that are not numbers of rules, and for `used_by` that are not verbs.
+
+    >>> from minikv import NoCache
+    >>> sorted(set(RULES) - subject_of(NoCache).claims)
+    [4]
+    """
+    given, takes = dict(fixed or {}), set[str]()
+    with suppress(TypeError, ValueError):  # of a class that is written in C
+        takes = {*inspect.signature(made).parameters} - given.keys()
+    home = getattr(made, "__module__", "")
+    return Subject(
+        made, getattr(made, "__name__", "Cache"), _said(made, "claims", RULES, "numbers of rules, 1 to 15"),
+        (1, 2, 3, 4) if "page_size" in takes else (1,),
+        ({"evict_by": "node"}, {"evict_by": "page"}) if "evict_by" in takes else ({},), given,
+        **{"home": home, "used_by": _said(made, "used_by", USES, f"some of {', '.join(USES)}"), **more},
+    )  # fmt: skip
+
+
+def _said(made: Any, name: str, known: Iterable[Any], rule: str) -> frozenset[Any]:
+    """What a class says in an attribute, of what is `known`; without one, all of that."""
+    said, everything = getattr(made, name, None), frozenset(known)
+    try:
+        found = everything if said is None else frozenset(islice(said, 1000))
+    except Exception:
+        found = frozenset([None])
+    if not found <= everything:
+        raise NothingToJudgeError(f"{getattr(made, '__name__', 'Cache')}: {name} is {bounded(said)}: expected {rule}")
+    return found
 
 
 class RuleVerdict(NamedTuple):
@@ -125,13 +190,14 @@ class Conformance:
         return f'<testsuite name={quoted(self.name)} tests="{len(cases)}" {counts}>\n{text}</testsuite>\n'
 
     def __str__(self) -> str:
-        lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
+        lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts), ""]
+        lines += [self.note] * bool(self.note)
         for each in self.broken:
-            lines += ["", f"rule {each.rule} is broken: {each.name}", textwrap.indent(each.script or "", "    ")]
-        hint = "The shortest script comes first: what it shows may break the other rules too."
-        notes = [note for note in (self.note, f"{hint}\n" if len(self.broken) > 1 else "") if note]
+            lines += [f"rule {each.rule} is broken: {each.name}", textwrap.indent(f"{each.script}\n", "    ")]
+        hint = "The shortest script comes first: what it shows may break the other rules too.\n"
         counts = Counter(each.state for each in self.verdicts)
-        return "\n".join([*lines, "", *notes, ", ".join(f"{state}: {count}" for state, count in counts.items())])
+        lines += [hint] * (len(self.broken) > 1)
+        return "\n".join([*lines, ", ".join(f"{state}: {count}" for state, count in counts.items())])
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -147,19 +213,3 @@ def junit(place: str, found: Iterable[Conformance], trouble: str = "") -> str:
     suites = "".join(each.as_junit(place) for each in [*found, *[unjudged] * bool(trouble)])
     head = '<?xml version="1.0" encoding="utf-8"?>'
     return _NOT_XML.sub("?", f"{head}\n<testsuites>\n{suites}</testsuites>\n")
-
-
-def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], found: Findings) -> Conformance:
-    """The verdicts on a class that claims some of `rules`.
-
-    >>> found = conformance_of("Mine", {1: "tokens", 2: "copies"}, frozenset([1]), Findings({}, frozenset()))
-    >>> [each.state for each in found.verdicts]
-    ['not reached', 'not claimed']
-    """
-    verdicts, other = [], NOT_JUDGED if found.note else NOT_REACHED
-    for rule, words in rules.items():
-        state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else other
-        state = state if rule in claims else NOT_CLAIMED
-        script = "\n".join(found.broken[rule].script) if state == BROKEN else None
-        verdicts.append(RuleVerdict(rule, words, state, script))
-    return Conformance(name, tuple(verdicts), found.note)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import importlib
+import importlib.util
 import json
 import os
 import queue
@@ -31,6 +32,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
@@ -57,7 +59,7 @@ def messages_apart(
     or wait for `PATIENCE` times as many. In such a process nobody's marks and answers are recorded,
     and sets always have the same order.
 
-    >>> list(messages_apart("minikv.testing.conformance.examine:judge_classes", "no_such_file.py", "", "", ""))
+    >>> list(messages_apart("minikv.testing.verify:judge_classes", "no_such_file.py", "", "", ""))
     [{'error': 'ImportError: there is no such file'}]
     """
     limits = map(str, (MOST_PROCESSES, most_bytes or MOST_BYTES, seconds))
@@ -80,6 +82,33 @@ def messages_apart(
         yield {"end": silent if line is None else _end_of(process, seconds)}
     finally:
         _end(process, said)
+
+
+def load_module(target: str) -> ModuleType:
+    """The module that `target` names: a file that ends in .py, or a module, looked for in the current folder too.
+
+    Raises `ImportError` when there is none, and whatever the module itself raises.
+
+    >>> load_module("minikv.prefix").__name__
+    'minikv.prefix'
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    if not (target.endswith(".py") or target.startswith(".") or os.sep in target or os.path.isfile(target)):
+        return importlib.import_module(target)
+    path = os.path.abspath(target)
+    if not os.path.isfile(path):
+        raise ImportError("there is no such file")
+    name = os.path.splitext(os.path.basename(path))[0]
+    name = f"{name}_to_verify" if name in sys.modules else name
+    sys.path.insert(0, os.path.dirname(path))
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is not a Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _end(process: Any, said: queue.Queue[bytes]) -> None:

@@ -1,0 +1,216 @@
+"""Rules that no single scenario shows: an audit that audits, the same result every time, and sizes that are O(1)."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from minikv.testing.attempt import TooLong, attempt
+from minikv.testing.calls import Reply, is_named
+from minikv.testing.cases import CASES
+from minikv.testing.playing import ALL, SideBySide
+from minikv.testing.rules import SIZES, Subject
+from minikv.testing.scenarios import Breach, Scenario, fewest_lines
+from minikv.testing.search import Before, find_breach
+
+_TWICE = [  # and how many pages are then cached
+    (2, ["cache.insert([1, 2], [5, 5])"]),
+    (4, ["cache.insert([1, 2], [4, 5])", "cache.insert([7, 8], [5, 6])"]),
+    (3, ["cache.insert([1, 2], [4, 5])", "cache.insert([1, 2, 3], [0, 0, 4])"]),
+]
+_FEW, _MANY = 4, 64  # prompts
+
+
+def missed_by_check(subject: Subject) -> Breach | None:
+    """Rule 12: `check` finds a page that is cached twice, and a size that is wrong.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.rules import subject_of
+    >>> class Asleep(RadixCache):
+    ...     def check(self):
+    ...         pass
+    >>> missed_by_check(subject_of(Asleep)).words
+    'says nothing, although a page is cached twice'
+    """
+    for settings in subject.settings:
+        for run, wrong in (*_pages_twice(subject, settings), *_wrong_sizes(subject, settings)):
+            error = attempt(lambda run=run: run.index.check())
+            if not is_named(error.error, "InvariantError", "AssertionError"):
+                run.lines.append("cache.check()")
+                said = "says nothing" if error.error is None else error.in_words
+                return run.end(12, f"{said}, although {wrong}")
+    return None
+
+
+def _pages_twice(subject: Subject, settings: Any) -> Iterator[tuple[SideBySide, str]]:
+    """Caches in which a page is cached twice, if they take it."""
+    for expected, lines in _TWICE:
+        run = SideBySide(subject, 1, settings)
+        done = [reply.value for reply in map(run.world.step, lines) if reply and not reply.error]
+        if expected == sum(value["length"] - value["prefix_length"] for value in done):
+            run.lines += lines
+            yield run, "a page is cached twice"
+
+
+def _wrong_sizes(subject: Subject, settings: Any) -> Iterator[tuple[SideBySide, str]]:
+    """Caches in which a counter, on which a size hangs, is one too high."""
+    line = "cache.insert([1, 2], [4, 5])"
+    for name, none in sorted(getattr(SideBySide(subject, 1, settings).index, "__dict__", {}).items()):
+        run = SideBySide(subject, 1, settings)
+        run.world.step(line)
+        before, value = _sizes(run), getattr(run.index, name, none)
+        if type(none) is type(value) is int and value != none and before is not None:  # else it counts nothing
+            setattr(run.index, name, value + 1)
+            if _sizes(run) not in (None, before):
+                run.lines += [line, f"cache.{name} += 1"]
+                yield run, "a size is wrong now"
+
+
+def _sizes(run: SideBySide) -> Any:
+    return attempt(lambda: [getattr(run.index, name) for name in SIZES]).value
+
+
+class AuditedRun(SideBySide):
+    """A run after each of whose steps the cache's own `check` has nothing to say."""
+
+    def look_around(self, reply: Reply, expected: Reply) -> Breach | None:
+        """Rule 12, the other half."""
+        found = super().look_around(reply, expected)
+        if found is None and (error := attempt(lambda: self.index.check()).error) is not None:
+            self.lines.append("cache.check()")
+            return self.end(12, f"raises {type(error).__name__}, although nothing is wrong")
+        return found
+
+
+def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
+    """Rule 12, the other half: where every other rule holds, `check` has nothing to say.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.rules import subject_of
+    >>> class Nervous(RadixCache):
+    ...     def check(self):
+    ...         assert not self.protected_size
+    >>> false_alarm(subject_of(Nervous)).words
+    'raises AssertionError, although nothing is wrong'
+    """
+    for scenario in (each for cases in CASES.values() for each in cases if each.page_size in subject.page_sizes):
+        before(scenario)
+        found = find_breach(subject, scenario, set(), AuditedRun)
+        if found is not None and found.rule == 12:
+            return found
+    return None
+
+
+def slow_sizes(subject: Subject) -> Breach | None:
+    """Rule 7, its second half: reading the sizes takes as many steps with many prompts cached as with few.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.rules import subject_of
+    >>> class Counting(RadixCache):
+    ...     @property
+    ...     def total_size(self):
+    ...         return sum(len(node.tokens) for node in self.nodes())
+    >>> "lines of Python with 4 prompts cached, and" in slow_sizes(subject_of(Counting)).words
+    True
+    """
+    run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
+    counts = [
+        attempt(lambda prompts=prompts: _steps(run, prompts)).value for prompts in (range(_FEW), range(_FEW, _MANY))
+    ]
+    if None in counts or counts[1] <= 2 * counts[0] + 20:
+        return None
+    tokens = "[i]" if run.page_size == 1 else f"[i] * {run.page_size}"
+    run.lines = [f"for i in range({_MANY}): cache.insert({tokens}, [i])", f"[cache.{', cache.'.join(SIZES)}]"]
+    words = f"takes {counts[0]} lines of Python with {_FEW} prompts cached, and {counts[1]} with {_MANY}"
+    return run.end(7, words)
+
+
+def _steps(run: SideBySide, prompts: range) -> int:
+    """Return how many lines of Python run while the sizes are read, once these prompts are cached as well."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    for prompt in prompts:
+        run.index.insert([prompt] * run.page_size, [prompt])
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        _ = [getattr(run.index, name) for name in SIZES]
+    finally:
+        sys.settrace(before)
+    return count
+
+
+class Named(str):
+    """A namespace whose hash can be chosen: the `number` that it is given."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
+    """Return where a cache answers differently the second time, with the shortest operations that show it.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.rules import subject_of
+    >>> repeats(subject_of(RadixCache))
+    """
+    for settings in subject.settings:
+
+        def shown_by(lines: list[str], settings: Mapping[str, Any] = settings) -> list[str] | None:
+            before(Scenario(tuple(lines)))
+            end = _differs(subject, settings, lines)
+            return None if end is None else lines[: end + 1]
+
+        if (lines := shown_by(_lines(subject))) is not None:
+            run = SideBySide(subject, 1, settings)
+            run.lines = fewest_lines(lines, shown_by)
+            return run.end(13, "gives something else when the lines run again, with other random numbers and hashes")
+    return None
+
+
+def _lines(subject: Subject) -> list[str]:
+    """Operations with something of everything."""
+    lines = []
+    for i in range(30):
+        tokens = [(i * k) % 5 for k in range(1, i % 7 + 2)]
+        name, other = (f", namespace={'abc'[j]!r}" if 10 in subject.claims else "" for j in (i % 3, i % 2))
+        pages = list(range(10 * i, 10 * i + len(tokens)))
+        lines += [f"cache.insert({tokens}, {pages}{name})", f"cache.match_prefix({tokens[::-1]}{other})"]
+        lines += ["cache.evict(3)"] * (i % 5 == 4)
+    return [*lines, f"cache.evict({ALL})"]
+
+
+def _differs(subject: Subject, settings: Any, lines: list[str]) -> int | None:
+    """The first line that answers differently in one of three runs, the last of them after a reset."""
+    run = SideBySide(subject, 1, settings)
+    first, runs = _answers(run, lines, 1), [_answers(SideBySide(subject, 1, settings), lines, 2)]
+    if 11 in subject.claims and run.world.step(f"cache.evict({ALL})") and run.world.step("cache.reset()"):
+        runs.append(_answers(run, lines, 3))
+    parted = (n for again in runs for n, (one, other) in enumerate(zip(first, again)) if one != other)
+    return next(parted, None)
+
+
+def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
+    """Return the answer of each line; `seed` decides the random numbers and the hashes of the namespaces."""
+    random.seed(seed)
+    names = run.world.names["names"] = {name: Named(name) for name in "abc"}
+    for number, name in enumerate(names.values()):
+        name.number = (number * seed + seed) % 4
+    answers = []
+    for line in lines:
+        named, _, name = line.partition("namespace=")
+        reply = run.world.step(f"{named}namespace=names[{name[:-1]}])" if name else line)
+        answers.append(repr(reply and (reply.value, type(reply.error))))
+        if reply is not None and isinstance(reply.error, TooLong):
+            break
+    return answers
