@@ -1,8 +1,8 @@
 """Published shapes of models: the fields that decide what their layers keep, and the bytes worked out by hand.
 
 AIC: the config.json as it is copied in ai-dynamo/aiconfigurator at 095f58a (21 August 2026), in the folder
-`aic-core/src/aiconfigurator_core/model_configs`. Other sources stand beside the shape. The shapes that come with
-minikv (`assets/configs`) are named only.
+`aic-core/src/aiconfigurator_core/model_configs`; comments name other sources. The shapes that come with minikv
+(`assets/configs`) are named only.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ K, V, BF16, FP32 = 1, 1, 2, 4
 
 
 class Shape(NamedTuple):
-    """A config, the bytes of a token and of a long text, the type of its keys, and where the config was seen."""
+    """A config, the bytes of a token and of a long text, and the type of its keys."""
 
     config: str | dict[str, Any]
     per_token: int
     per_sequence: int = 0
     dtype: str = "bf16"
-    source: str = "AIC"
     beside: dict[str, Any] | None = None  # its hf_quant_config.json
 
 
@@ -69,11 +68,11 @@ SHAPES = {
     "DeepSeek V3.2": Shape("deepseek-v3.2", 61 * ((512 + 64) * BF16 + 128 + 4)),
     "Qwen3-Next 80B": Shape("qwen3-next-80b-a3b", gqa(12, 2, 256), delta(36, 32)),
     # its dict in a converter's source, "Source: google/gemma-3-12b-it config.json"
-    "Gemma 3 12B": Shape("gemma-3-12b", gqa(8, 8, 256), gqa(40, 8, 256) * 1024, source="search"),
+    "Gemma 3 12B": Shape("gemma-3-12b", gqa(8, 8, 256), gqa(40, 8, 256) * 1024),
     "gpt-oss 120B": Shape("gpt-oss-120b", gqa(18, 8, 64), gqa(18, 8, 64) * 128),
     "Llama 4 Scout": Shape("llama-4-scout", gqa(12, 8, 128), gqa(36, 8, 128) * 8192),
     # its figures in a llama.cpp design note, "fetched live from" the hub
-    "Nemotron Nano 9B v2": Shape("nemotron-nano-9b-v2", gqa(4, 8, 128), mamba2(27, 128, 80, 128, 8), source="search"),
+    "Nemotron Nano 9B v2": Shape("nemotron-nano-9b-v2", gqa(4, 8, 128), mamba2(27, 128, 80, 128, 8)),
     "Qwen3.5 27B": Shape(
         {"model_type": "qwen3_5", "text_config": {**QWEN_3_5, "model_type": "qwen3_5_text", "num_hidden_layers": 64,
          "layer_types": every(4, 64, "linear_attention"), "num_attention_heads": 24, "num_key_value_heads": 4,
@@ -84,23 +83,11 @@ SHAPES = {
          "num_hidden_layers": 64, "num_attention_heads": 24, "num_key_value_heads": 4, "hidden_size": 5120,
          "linear_num_value_heads": 48}},
         gqa(16, 4, 256, each=1), delta(48, 48), "fp8"),
-    "Qwen3.5 397B": Shape(
-        {**QWEN_3_5, "model_type": "qwen3_5_moe_text", "num_hidden_layers": 60, "num_attention_heads": 32,
-         "num_key_value_heads": 2, "hidden_size": 4096, "linear_num_value_heads": 64},
-        gqa(15, 2, 256), delta(45, 64)),
     "Qwen3 30B A3B": Shape(
         {"model_type": "qwen3_moe", "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4,
          "head_dim": 128, "hidden_size": 2048, "max_window_layers": 48, "sliding_window": None,
          "use_sliding_window": False, "decoder_sparse_step": 1},
         gqa(48, 4, 128)),
-    "Qwen3-VL 8B": Shape(
-        {"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", "num_hidden_layers": 36,
-         "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 4096}},
-        gqa(36, 8, 128)),
-    "gpt-oss 20B": Shape(
-        {"model_type": "gpt_oss", "num_hidden_layers": 24, "num_attention_heads": 64, "num_key_value_heads": 8,
-         "head_dim": 64, "sliding_window": 128, "layer_types": every(2, 24, "sliding_attention")},
-        gqa(12, 8, 64), gqa(12, 8, 64) * 128),
     "Gemma 4 26B": Shape(
         {**GEMMA_4, "num_hidden_layers": 30, "num_attention_heads": 16, "num_key_value_heads": 8,
          "num_global_key_value_heads": 2, "layer_types": every(6, 30, "sliding_attention")},
@@ -115,10 +102,6 @@ SHAPES = {
          "swa_head_dim": 192, "swa_v_head_dim": 128, "sliding_window": 128, "sliding_window_size": 128,
          "attention_chunk_size": 128, "hybrid_layer_pattern": [0, *[1, 1, 1, 1, 0, 1] * 7, 1, 1, 1, 1, 0]},
         9 * 4 * (192 + 128) * BF16, 39 * 8 * (192 + 128) * BF16 * 128),
-    "Mixtral 8x7B": Shape(
-        {"model_type": "mixtral", "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-         "hidden_size": 4096, "sliding_window": None, "num_local_experts": 8},
-        gqa(32, 8, 128)),
     "MiniMax M2.5": Shape(
         {"model_type": "minimax_m2", "num_hidden_layers": 62, "num_attention_heads": 48, "num_key_value_heads": 8,
          "head_dim": 128, "hidden_size": 3072, "attn_type_list": [1] * 62, "mtp_transformer_layers": 1},
@@ -152,28 +135,31 @@ SHAPES = {
         {"model_type": "granitemoehybrid", "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
          "hidden_size": 4096, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2, "num_local_experts": 72,
          "layer_types": ["mamba"] * 36 + ["attention"] * 4},
-        gqa(4, 8, 128), mamba2(36, 128, 64, 128, 1), source="search"),
+        gqa(4, 8, 128), mamba2(36, 128, 64, 128, 1)),
     "Falcon-H1": Shape(  # fields of a test of AgileRL: attention and a state in every layer
         {"model_type": "falcon_h1", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 8,
          "num_key_value_heads": 2, "head_dim": 128, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1,
          "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_ssm": 3072},
-        gqa(24, 2, 128), mamba2(24, 48, 64, 256, 1), source="search"),
+        gqa(24, 2, 128), mamba2(24, 48, 64, 256, 1)),
     "Jamba v0.1": Shape(  # "ai21labs/Jamba-v0.1, trimmed"; Mamba 1: 16 sums for each of 2 x 4,096 channels
         {"model_type": "jamba", "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
          "hidden_size": 4096, "attn_layer_offset": 4, "attn_layer_period": 8, "mamba_d_conv": 4, "mamba_d_state": 16,
          "mamba_expand": 2, "expert_layer_period": 2, "expert_layer_offset": 1},
-        gqa(4, 8, 128), 28 * 8192 * (16 * FP32 + 3 * BF16), source="search"),
-    "Mamba 2.8B": Shape(  # fields of a test of chuk-lazarus; 16 sums and the last 3 inputs of 2 x 2,560 channels
-        {"model_type": "mamba", "hidden_size": 2560, "num_hidden_layers": 64, "vocab_size": 50280},
-        0, 64 * 5120 * (16 * FP32 + 3 * BF16), source="search"),
-    "Mamba 2": Shape({"model_type": "mamba2"}, 0, mamba2(64, 128, 64, 128, 8), source="transformers 5.23.0"),
+        gqa(4, 8, 128), 28 * 8192 * (16 * FP32 + 3 * BF16)),
+    # fields of a test of chuk-lazarus, and those that are there twice; 16 sums, the last 3 inputs of 2 x 2,560 channels
+    "Mamba 2.8B": Shape(
+        {"model_type": "mamba", "hidden_size": 2560, "num_hidden_layers": 64, "n_layer": 64,
+         "intermediate_size": 5120},
+        0, 64 * 5120 * (16 * FP32 + 3 * BF16)),
+    # of its class in transformers 5.23.0, as the next two
+    "Mamba 2": Shape({"model_type": "mamba2"}, 0, mamba2(64, 128, 64, 128, 8)),
     "Gemma 3n E4B": Shape(  # of its class; 15 of 35 layers use the keys and values of another
         {"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"}},
-        gqa(4, 2, 256), gqa(16, 2, 256) * 512, source="transformers 5.23.0"),
+        gqa(4, 2, 256), gqa(16, 2, 256) * 512),
     "Kimi Linear 48B": Shape(  # of its class, with the layers that it says are the checkpoint's
         {"model_type": "kimi_linear", "num_hidden_layers": 27, "linear_attn_config": {"full_attn_layers":
          [4, 8, 12, 16, 20, 24, 27], "num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4}},
-        7 * (512 + 64) * BF16, delta(20, 32, keys=32), source="transformers 5.23.0"),
+        7 * (512 + 64) * BF16, delta(20, 32, keys=32)),
 }  # fmt: skip
 
 # These are known, and refused: the name in the message, and the config.
