@@ -12,7 +12,7 @@ from refusals import said
 
 from minikv import CopyOnWrite, InvariantError, KVShape, KVStore, OutOfPages
 
-TOKENS = st.lists(st.integers(0, 1), max_size=6)
+TOKENS = st.lists(st.integers(0, 1), max_size=3)
 
 
 class AgainstCopies(RuleBasedStateMachine):
@@ -46,8 +46,9 @@ class AgainstCopies(RuleBasedStateMachine):
                     ends.append(end)
         return max(ends)
 
-    @rule(name=name, tokens=TOKENS, prefix=st.integers(0, 6), whole=st.booleans())
-    def attach(self, name, tokens, prefix, whole):
+    @rule(name=name, like=name, tokens=TOKENS, prefix=st.integers(0, 6), whole=st.booleans())
+    def attach(self, name, like, tokens, prefix, whole):
+        tokens = (self.cache.tokens(like) if like in self.model else []) + tokens
         values, prefix = self.values(tokens), min(prefix, len(tokens))
         most = 99 if self.cache.discovered else prefix if self.cache.declared else 0
         expected = self.at_least(tokens, most)
@@ -140,6 +141,7 @@ FOUND = {
         [1, 2, 3, 4],
         "ABCD",
     ),
+    "no page that was written over": (2, [A, ("write", "a", 0, [9], "Z")], [1, 2, 3, 4], ""),
     "nothing behind a write by its new tokens": (
         1,
         [
@@ -191,6 +193,12 @@ def test_a_request_finds(what):
     cache = played(page_size, steps)
     assert cache.attach("new", tokens) == len(values)
     assert cache.get("new") == [*values]
+
+
+def test_only_what_is_declared_is_found_where_nothing_is_discovered():
+    cache = played(2, [(*A, 3)], discovered=False)
+    assert [cache.attach("b", [1, 2, 3, 4, 5], None, most) for most in (5, 0)] == [2, 0]
+    assert played(2, [(*A, 4)], declared=False, discovered=False).attach("b", [1, 2], None, 2) == 0
 
 
 def test_a_fork_copies_nothing_the_first_write_one_page_and_the_second_none():

@@ -56,5 +56,9 @@ def test_many_numbers_and_long_lines_are_shown_in_part():
 
 
 def test_a_whole_number_is_named_with_its_rule_however_long():
+    assert (
+        said(whole_number, "size", 1.5, 1, "at least 1")
+        == "TypeError: size is 1.5 (float), not a whole number: at least 1"
+    )
     for value in (TOO_LONG, -TOO_LONG):
         assert said(whole_number, "size", value, 1, "at least 1").startswith(f"ValueError: size is {BITS}: ")
