@@ -43,6 +43,8 @@ JUDGES = {
     "errors": "errors manager",
     "files": "files",
     "interrupts": "interrupts threads",
+    "layers": "layers",
+    "model_types": "layers",
     "sizing": "sizing layers",
     "tokens": "tokens contract",
     "untrusted": "untrusted broken_checkpoints",

@@ -25,30 +25,20 @@ def test_ours_and_the_learners_look_alike():
     pictures = [parted(ours), parted(theirs)]
     assert pictures[0].text == f"CopyOnWrite: 2 of 6 pages free\n{HOW}"
     assert pictures[1].text == f"SharedPages: 2 of 6 pages free\n{HOW}"
-    assert pictures[0].svg == pictures[1].svg.replace("SharedPages", "CopyOnWrite")
-
-
-def test_a_shared_page_is_told_by_its_shape_and_by_a_number():
-    cache = CopyOnWrite(6, 2)
-    cache.attach("a", [], "")
-    svg = parted(cache).svg
-    assert svg.count(">×2<") == 2
+    svg = pictures[0].svg
+    assert svg == pictures[1].svg.replace("SharedPages", "CopyOnWrite")
+    assert svg.count(">×2<") == 2  # a shared page is told by a number, and by its shape:
     assert svg.count('width="44" height="40"') == 5
     assert svg.count('rx="14"') == 3  # round, and two are square
 
 
-def test_values_that_are_no_words_are_shown_by_their_tokens():
+@pytest.mark.parametrize(
+    ("tokens", "values", "row"),
+    [([7, 8], [[0.5], [0.25]], "1 of 2 pages free\na  0[7 8]"), ([], "", "2 of 2 pages free\na  -")],
+)
+def test_values_that_are_no_words_are_shown_by_their_tokens_and_no_pages_as_none(tokens, values, row):
     cache = CopyOnWrite(2, 2)
-    cache.attach("a", [7, 8], [[0.5], [0.25]])
-    assert draw(cache).text.splitlines()[1] == "a  0[7 8]"
-
-
-def test_a_sequence_without_pages_is_a_row():
-    cache = CopyOnWrite(2, 2)
-    cache.attach("a", [], "")
-    assert draw(cache).text == "CopyOnWrite: 2 of 2 pages free\na  -"
-
-
-def test_marks_are_refused():
+    cache.attach("a", tokens, values)
+    assert draw(cache).text == f"CopyOnWrite: {row}"
     with pytest.raises((TypeError, AttributeError)):
-        draw(CopyOnWrite(2, 2), matched=[0])
+        draw(cache, matched=[0])  # it has no marks

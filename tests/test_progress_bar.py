@@ -16,61 +16,46 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def told(monkeypatch):
-    def lines(times, total=None):
-        stream, clock = io.StringIO(), iter(times)
-        monkeypatch.setattr("time.monotonic", lambda: next(clock))
-        with Progress(stream) as tick:
-            if total:
-                tick.expect(total)
-            for number in range(len(times)):
-                tick(f"step {number}")
-        return stream.getvalue().splitlines()
-
-    return lines
+def shown(stream, steps, total=None, done=0, **options):
+    """What a stream has shown after some steps."""
+    with Progress(stream, **options) as tick:
+        if total:
+            tick.expect(total, done=done)
+        for step in steps:
+            tick(step)
+    return stream.getvalue()
 
 
-def test_off_a_terminal_a_line_comes_at_once_and_then_now_and_then(told):
-    assert told([0, 4, 9, 11, 12, 25], total=6) == [
-        "minikv bench: 0 of 6 steps done, now step 0",
-        "minikv bench: 3 of 6 steps done, now step 3",
-        "minikv bench: 5 of 6 steps done, now step 5",
-    ]
+# At which seconds steps are done, of how many, and which lines then come off a terminal.
+LINES = [
+    (
+        [0, 4, 9, 11, 12, 25],
+        6,
+        ["0 of 6 steps done, now at 0", "3 of 6 steps done, now at 11", "5 of 6 steps done, now at 25"],
+    ),
+    ([0, 11], None, ["0 steps done, now at 0", "1 steps done, now at 11"]),
+]
 
 
-def test_without_a_total_the_steps_are_counted(told):
-    assert told([0, 11]) == ["minikv bench: 0 steps done, now step 0", "minikv bench: 1 steps done, now step 1"]
-
-
-def test_on_a_terminal_a_bar_says_the_step_and_the_total_and_is_gone_at_the_end():
-    stream = Terminal()
-    with Progress(stream) as tick:
-        tick.expect(4)
-        tick("W1, round 1")
-        tick("W1, round 2")
-    text = stream.getvalue()
-    assert "W1, round 2" in text
-    assert "1/4" in text
-    assert text.endswith("\r")
+@pytest.mark.parametrize(("times", "total", "lines"), LINES)
+def test_off_a_terminal_a_line_comes_at_once_and_then_now_and_then(times, total, lines, monkeypatch):
+    clock = iter(times)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    text = shown(io.StringIO(), [f"at {time}" for time in times], total)
+    assert text.splitlines() == [f"minikv bench: {line}" for line in lines]
 
 
 def test_steps_that_were_done_before_count_and_the_command_is_named():
-    stream = io.StringIO()
-    with Progress(stream, command="minikv sweep") as tick:
-        tick.expect(9, done=4)
-        tick("a trace")
-    assert stream.getvalue() == "minikv sweep: 4 of 9 steps done, now a trace\n"
+    text = shown(io.StringIO(), ["a trace"], 9, done=4, command="minikv sweep")
+    assert text == "minikv sweep: 4 of 9 steps done, now a trace\n"
 
 
-def test_a_bar_begins_with_the_steps_that_were_done_before():
-    stream = Terminal()
-    with Progress(stream) as tick:
-        tick.expect(9, done=4)
-        tick("a trace")
-        tick("the next")
-    assert "5/9" in stream.getvalue()
-    assert "6/9" not in stream.getvalue()
+def test_on_a_terminal_a_bar_says_the_step_and_the_total_and_is_gone_at_the_end():
+    text = shown(Terminal(), ["round 1", "round 2"], 9, done=4)
+    assert "round 2" in text
+    assert "5/9" in text
+    assert "6/9" not in text
+    assert text.endswith("\r")
 
 
 def test_progress_goes_to_standard_error(capsys):

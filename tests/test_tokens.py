@@ -62,6 +62,12 @@ def test_an_empty_array_of_any_kind_holds_no_bad_token():
         assert len(pack(np.array([], dtype))) == len(taken(np.array([], dtype))) == 0
 
 
+def test_the_first_numbers_may_be_skipped_and_the_others_keep_their_places():
+    for form in list, np.array:
+        assert integers(form([-1, 5]), "pages", RULE, 9, skip=1)[1:].tolist() == [5]
+        assert said(integers, form([-1, 5, 9]), "pages", RULE, 9, skip=1).startswith("ValueError: pages[2] is 9")
+
+
 def test_bytes_are_tokens_of_a_key_and_no_other_numbers():
     assert pack(b"ab") == pack(bytearray(b"ab")) == pack([97, 98])
     for text in "12", b"12", bytearray(b"12"):
