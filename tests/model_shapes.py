@@ -92,10 +92,6 @@ SHAPES = {
         {**GEMMA_4, "num_hidden_layers": 30, "num_attention_heads": 16, "num_key_value_heads": 8,
          "num_global_key_value_heads": 2, "layer_types": every(6, 30, "sliding_attention")},
         gqa(5, 2, 512), gqa(25, 8, 256) * 1024),
-    "Gemma 4 31B NVFP4": Shape(
-        {**GEMMA_4, **FP8_KV, "num_hidden_layers": 60, "num_attention_heads": 32, "num_key_value_heads": 16,
-         "num_global_key_value_heads": 4},
-        gqa(10, 4, 512, each=1), gqa(50, 16, 256, each=1) * 1024, "fp8"),
     "MiMo V2 Flash": Shape(  # values are of 128 numbers, keys of 192
         {"model_type": "mimo_v2_flash", "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 4,
          "head_dim": 192, "v_head_dim": 128, "swa_num_attention_heads": 64, "swa_num_key_value_heads": 8,
@@ -111,7 +107,6 @@ SHAPES = {
          "q_lora_rank": 1536, "hidden_size": 7168},
         61 * (512 + 64) * BF16),
     "GLM-5": Shape(GLM_5, 78 * ((512 + 64) * BF16 + 132)),
-    "GLM-5.1 NVFP4": Shape(GLM_5 | FP8_KV, 78 * ((512 + 64) + 132), dtype="fp8"),
     "GLM-5.2": Shape(  # 21 of 78 layers have an indexer of their own
         {**GLM_5, "index_topk_freq": 4, "index_skip_topk_offset": 3,
          "indexer_types": ["full"] * 3 + ["shared", "shared", "shared", "full"] * 18 + ["shared"] * 3},

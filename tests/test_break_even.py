@@ -25,37 +25,30 @@ def faster_to_load(tokens, size, link, dense, speed, attention, latency):
     return load < Fraction(tokens * dense + tokens**2 * attention, speed)
 
 
-@given(SMALL, SMALL, SMALL, SMALL, st.integers(0, 3), st.integers(0, 9))
-@example(4, 1, 4, 1, 0, 0)  # both take as long, whatever the number of tokens
-@example(2, 1, 1, 1, 1, 0)  # the attention of one token makes up for the second byte: from 2 tokens on
-def test_it_is_the_first_number_of_tokens_for_which_the_definition_holds(size, link, dense, speed, attention, latency):
-    numbers = size, link, dense, speed, attention, latency
-    # From 2 (s f / B) + t F + 1 tokens on loading wins, if it ever does.
-    most = 2 * size * speed + latency * speed * link + 2
-    found = break_even_tokens(size, link, dense, speed, attention_flops=attention, latency=latency)
-    if found is None:
-        assert not faster_to_load(most, *numbers)
-        return
-    assert faster_to_load(found, *numbers)
-    assert found == 1 or not faster_to_load(found - 1, *numbers)
-
-
 @given(SMALL, SMALL, SMALL, SMALL, SMALL, st.integers(0, 60), st.integers(0, 3), st.integers(0, 9))
 @example(1, 1, 1, 1, 1, 0, 0, 0)  # a tie
+@example(1, 4, 1, 4, 1, 0, 0, 0)  # both take as long, whatever the number of tokens
+@example(2, 2, 1, 1, 1, 0, 1, 0)  # the attention of one token makes up for the second byte: from 2 tokens on
 def test_what_is_worth_loading_follows_from_the_definition(
     tokens, size, link, dense, speed, before, attention, latency
 ):
     """And is what piece 6.4 says, of a power of two a second, where floats are exact."""
-    even = BreakEven(size, link, dense, speed, attention_flops=attention, latency=latency)
-    definition = faster_to_load(tokens, size, link, dense + 2 * before * attention, speed, attention, latency)
-    assert even.worth_loading(tokens, before) == definition
+    options = {"attention_flops": attention, "latency": latency}
+    flops = dense + 2 * before * attention
+    even, first = BreakEven(size, link, dense, speed, **options), break_even_tokens(size, link, flops, speed, **options)
+    assert even.tokens(before) == first
+
+    def definition(number):
+        return faster_to_load(number, size, link, flops, speed, attention, latency)
+
+    # From 2 (s f / B) + t F + 1 tokens on loading wins, if it ever does.
+    assert definition(first or 2 * size * speed + latency * speed * link + 2) == bool(first)
+    assert first in (None, 1) or not definition(first - 1)
+    assert even.worth_loading(tokens, before) == definition(tokens)
     assert not even.worth_loading(0, before)
-    first = even.tokens(before)
-    assert definition == (first is not None and tokens >= first)
     link, speed = 2 ** (link % 4), 2 ** (speed % 4)
-    even = BreakEven(size, link, dense, speed, attention_flops=attention, latency=latency)
-    said = LOAD_OR_COMPUTE(tokens, size, link, dense + 2 * before * attention, attention, speed, latency)
-    assert (said == "load") == even.worth_loading(tokens, before)
+    answer = LOAD_OR_COMPUTE(tokens, size, link, flops, attention, speed, latency)
+    assert (answer == "load") == BreakEven(size, link, dense, speed, **options).worth_loading(tokens, before)
 
 
 def test_by_hand():
