@@ -16,6 +16,7 @@ from minikv.untrusted import (
     read_json,
     refusal,
     refused,
+    token_ids,
 )
 
 pytestmark = pytest.mark.core
@@ -74,6 +75,7 @@ def test_a_file_that_is_no_object_is_named_with_the_reason(tmp_path, content, wh
 def test_json_may_be_as_deep_as_the_limit_and_not_deeper():
     deepest = "[" * DEEPEST_JSON + "]" * DEEPEST_JSON
     assert parse_json(deepest, "it")
+    assert parse_json(f"{deepest[:-1]}, []]", "it")  # more brackets, as deep
     assert "nested too deeply" in said(parse_json, f"[{deepest}]", "it")
     assert "nested too deeply" in said(parse_json, f'{{"a": {deepest}}}', "it")
 
@@ -96,7 +98,9 @@ def test_a_field_is_a_size_or_a_number_or_a_switch_in_its_range(value):
 
 
 def test_the_ends_of_a_range_are_in_it():
-    assert (int_field("n", 2**31 - 1), float_field("x", 3, 3, 3)) == (2**31 - 1, 3.0)
+    assert [int_field("n", size) for size in (1, 2**31 - 1)] == [1, 2**31 - 1]
+    assert float_field("x", 3, 3, 3) == 3.0
+    assert said(token_ids, {"eos": 2**31 - 1}, "eos") == "eos is 2147483647: expected at most 2147483646"
 
 
 def test_a_switch_that_is_absent_or_null_is_off():
