@@ -29,7 +29,7 @@ def served(cache, tokens):
 class RowsAgainstModel(RuleBasedStateMachine):
     """The model lists what was computed in each row: a prefix that is found is there, as far as it is found.
 
-    The original takes a row over without a new version, and goes on serving [1, 2, 3] from what [1, 2, 9] wrote over it.
+    The original takes a row over without a new version, and then serves [1, 2, 3] from what [1, 2, 9] wrote over it.
     """
 
     @initialize(num_rows=st.integers(1, 4), max_nodes=st.sampled_from([7, 10_000]))

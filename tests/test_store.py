@@ -167,6 +167,7 @@ class AgainstTensors(RuleBasedStateMachine):
 
     @rule(at=at, again=st.sampled_from([deepcopy, lambda store: pickle.loads(pickle.dumps(store))]))
     def copied_as_an_object(self, at, again):
+        self.cross(at, (at + 1) % 3, [(1, 2)], later=True)  # of which the copy has all
         store, _ = self.free_to_write(at)
         self.stores[at] = again(store)
         store._memory.fill_(9)  # which the copy does not see
