@@ -176,12 +176,18 @@ def test_a_page_that_was_wrongly_sure_is_found(pages, words):
         pool.check()
 
 
-def test_more_pages_than_there_are_cannot_come_back():
+@pytest.mark.parametrize(
+    ("pages", "is_sure", "why"),
+    [([0, 1, 2], True, "page 2 is already free"), ([0, 1, 1], False, "page 1 is given twice")],
+)
+def test_more_pages_than_there_are_cannot_come_back(pages, is_sure, why, monkeypatch):
+    monkeypatch.setattr(free_list, "_FEW", 0)
     pool = FreeListPool(4)
-    pool.alloc(1)
-    words = "ValueError: cannot free pages[1]: page 1 is already free"
-    assert said(pool.free, np.array([0, 1], np.int32), sure=True) == words
-    assert pool.num_free == 3
+    pool.alloc(2)
+    words = f"ValueError: cannot free pages[2]: {why}"
+    assert said(pool.free, np.array(pages, np.int32), sure=is_sure) == words
+    assert pool.num_free == 2
+    pool.check()
 
 
 def test_pages_refused_for_no_reason_are_told_in_one_short_line(monkeypatch):

@@ -423,6 +423,8 @@ def test_a_slice_of_checked_slots_is_what_a_slice_of_the_list_is(numbers, start,
         assert slots.run is slots.run
         _ = slots.distinct
     part = slots[start:stop]
+    home, own = (some.index.untyped_storage().data_ptr() for some in (slots, part))
+    assert home == own or not asked  # what was put on the device is not put there again
     assert part.numbers.tolist() == part.index.tolist() == expected
     run = expected and slice(expected[0], expected[0] + len(expected))
     is_run = bool(run) and expected == [*range(run.start, run.stop)]
