@@ -7,7 +7,7 @@ import threading
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from refusals import said
 
 from minikv import CopyOnWrite, InvariantError, KVShape, KVStore, OutOfPages
@@ -18,7 +18,7 @@ TOKENS = st.lists(st.integers(0, 1), max_size=3)
 class AgainstCopies(RuleBasedStateMachine):
     """The model is a list of values for each sequence; a value says which tokens lead to it, as keys and values do."""
 
-    name = st.integers(0, 3)
+    at = st.integers(0, 3)
 
     @initialize(page_size=st.integers(1, 3), declared=st.booleans(), discovered=st.booleans())
     def begin(self, **options):
@@ -46,9 +46,15 @@ class AgainstCopies(RuleBasedStateMachine):
                     ends.append(end)
         return max(ends)
 
-    @rule(name=name, like=name, tokens=TOKENS, prefix=st.integers(0, 6), whole=st.booleans())
+    def one(self, at, names=None):
+        """The name of a sequence, of all or of some."""
+        names = names or [*self.model]
+        return names[at % len(names)]
+
+    @rule(name=at, like=at, tokens=TOKENS, prefix=st.integers(0, 6), whole=st.booleans())
     def attach(self, name, like, tokens, prefix, whole):
-        tokens = (self.cache.tokens(like) if like in self.model else []) + tokens
+        """Begin a sequence, often as another does."""
+        tokens = ((self.cache.tokens(like) if like in self.model else []) + tokens)[:6]
         values, prefix = self.values(tokens), min(prefix, len(tokens))
         most = 99 if self.cache.discovered else prefix if self.cache.declared else 0
         expected = self.at_least(tokens, most)
@@ -57,45 +63,51 @@ class AgainstCopies(RuleBasedStateMachine):
             assert self.found % self.cache.page_size == 0
             self.model[name], self.open_to[name] = values if whole else values[: self.found], most
             self.drafts.pop(name, None)
-            if not whole:
-                self.put("append", name, 0, tokens[self.found :])
+            if not whole and self.has_room("append", name, tokens[self.found :], values[self.found :]):
+                self.model[name] = values
 
-    @rule(name=name, new=name)
-    def fork(self, name, new):
-        if name in self.model and new not in self.model:
+    @precondition(lambda self: self.model)
+    @rule(at=at, new=at)
+    def fork(self, at, new):
+        name = self.one(at)
+        if new not in self.model:
             self.cache.fork(name, new)
             self.model[new] = self.model[name][: self.drafts.get(name)]
             self.open_to[new] = self.open_to[name]
 
-    @rule(verb=st.sampled_from(["append", "draft", "write"]), name=name, at=st.integers(0, 5), tokens=TOKENS)
-    def put(self, verb, name, at, tokens):
-        if name not in self.model or name in self.drafts:
-            return
+    @precondition(lambda self: len(self.model) > len(self.drafts))
+    @rule(
+        verb=st.sampled_from(["append", "draft", "draft", "write", "write"]),
+        at=at,
+        start=st.integers(0, 5),
+        tokens=TOKENS,
+    )
+    def put(self, verb, at, start, tokens):
+        name = self.one(at, [name for name in self.model if name not in self.drafts])
         model = self.model[name]
-        where = (min(at, max(0, len(model) - len(tokens))),) if verb == "write" else ()
-        at, tokens = (*where, len(model))[0], tokens[: len(model)] if where else tokens
-        values, end = self.values(tokens, model[at - 1] if at else ()), at + len(tokens)
-        if self.has_room(verb, name, *where, tokens, values):
+        start = min(start, len(model)) if verb == "write" else len(model)
+        tokens = tokens[: len(model) - start] if verb == "write" else tokens
+        values, end = self.values(tokens, model[start - 1] if start else ()), start + len(tokens)
+        if self.has_room(verb, name, *[start] * (verb == "write"), tokens, values):
             if verb == "draft":
-                self.drafts[name] = at
+                self.drafts[name] = start
             elif tokens and end < len(model):
                 self.open_to[name] = min(self.open_to[name], end)
-            model[at:end] = values
+            model[start:end] = values
 
-    @rule(name=name, keep=st.integers(0, 9))
-    def cut(self, name, keep):
-        if name in self.model:
-            verb, begin = "settle" if name in self.drafts else "truncate", self.drafts.pop(name, 0)
-            keep = min(keep, len(self.model[name]) - begin)
-            getattr(self.cache, verb)(name, keep)
-            del self.model[name][begin + keep :]
-
-    @rule(name=name)
-    def detach(self, name):
-        if name in self.model:
+    @precondition(lambda self: self.model)
+    @rule(at=at, keep=st.integers(0, 9))
+    def cut(self, at, keep):
+        """Settle a draft, truncate a sequence, or end it."""
+        name = self.one(at)
+        verb, begin = "settle" if name in self.drafts else "truncate", self.drafts.pop(name, 0)
+        if keep == 9:
             self.cache.detach(name)
             del self.model[name]
-            self.drafts.pop(name, None)
+            return
+        keep = min(keep, len(self.model[name]) - begin)
+        getattr(self.cache, verb)(name, keep)
+        del self.model[name][begin + keep :]
 
     @invariant()
     def every_sequence_has_what_was_written_to_it(self):
@@ -199,6 +211,10 @@ def test_only_what_is_declared_is_found_where_nothing_is_discovered():
     cache = played(2, [(*A, 3)], discovered=False)
     assert [cache.attach("b", [1, 2, 3, 4, 5], None, most) for most in (5, 0)] == [2, 0]
     assert played(2, [(*A, 4)], declared=False, discovered=False).attach("b", [1, 2], None, 2) == 0
+
+
+def test_a_fork_takes_no_draft_along():
+    assert played(2, [A, ("draft", "a", [5], "E"), ("fork", "a", "b")]).tokens("b") == [1, 2, 3, 4]
 
 
 def test_a_fork_copies_nothing_the_first_write_one_page_and_the_second_none():
