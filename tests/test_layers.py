@@ -9,7 +9,7 @@ import model_types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_shapes import REFUSED, SHAPES, delta
+from model_shapes import REFUSED, SHAPES, Shape, delta, gqa, mamba2
 from refusals import said
 
 from minikv import KVLayers, KVShape, asset, bytes_per_token
@@ -27,9 +27,33 @@ def config(source, **fields):
     return source | fields
 
 
-@pytest.mark.parametrize("name", SHAPES)
+WINDOW = {"sliding_window": 64, "max_window_layers": 28}
+NAMES = "Gemma 4 26B", "MiMo V2 Flash", "Qwen3.5 27B", "Granite 4.0 H Small", "Kimi Linear 48B"
+GEMMA_4, MIMO, QWEN, GRANITE, KIMI = (SHAPES[name].config for name in NAMES)
+NEMOTRON = config("nemotron-nano-9b-v2")
+QWEN_VL = {"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "hidden_size": 3584, "num_hidden_layers": 28,
+           "num_attention_heads": 28, "num_key_value_heads": 4, "max_window_layers": 28, "sliding_window": 32768,
+           "use_sliding_window": False}  # fmt: skip
+HALF_SUMS = mamba2(27, 128, 80, 128, 8) - 27 * 128 * 80 * 128 * 2
+MORE = {
+    "a window that begins at a layer": Shape(
+        config("qwen3-8b", **{**WINDOW, "max_window_layers": 30}, use_sliding_window=True),
+        gqa(30, 8, 128), gqa(6, 8, 128) * 64),
+    "a head size of its class, not 2,560 / 8": Shape(
+        {"model_type": "gemma3", "text_config": {"hidden_size": 2560}}, gqa(4, 4, 256), gqa(22, 4, 256) * 4096),
+    "full attention at the end, whatever is said of it": Shape(
+        config(GEMMA_4, layer_types=["sliding_attention"] * 30), gqa(1, 2, 512), gqa(29, 8, 256) * 1024),
+    "text fields outside, as published": Shape(QWEN_VL, gqa(28, 4, 128)),
+    "sums of the type that is said": Shape(
+        config(NEMOTRON, mamba_ssm_cache_dtype="bfloat16"), gqa(4, 8, 128), HALF_SUMS),
+    "sums of the type that is said first": Shape(
+        config(NEMOTRON, mamba_ssm_dtype="float16", mamba_ssm_cache_dtype="float32"), gqa(4, 8, 128), HALF_SUMS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *MORE])
 def test_a_published_shape_worked_by_hand(name, tmp_path):
-    shape = SHAPES[name]
+    shape = {**SHAPES, **MORE}[name]
     source = shape.config
     if shape.beside:
         (tmp_path / "config.json").write_text(json.dumps(config(source)), "utf-8")
@@ -52,7 +76,6 @@ def test_where_all_layers_keep_all_tokens_it_is_the_shape(name, tp):
 
 # -- what a config says -----------------------------------------------------------------------------------------------
 
-WINDOW = {"sliding_window": 64, "max_window_layers": 28}
 NOTHING_NEW = [
     ("qwen3-8b", {"sliding_window": None}),
     ("qwen3-8b", {**WINDOW, "use_sliding_window": False}),
@@ -70,46 +93,6 @@ NOTHING_NEW = [
 def test_a_field_that_is_not_in_force_or_keeps_nothing_changes_nothing(name, fields, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config(name, **fields)), "utf-8")
     assert LAYERS(tmp_path) == LAYERS(name)
-
-
-NAMES = "Gemma 4 26B", "MiMo V2 Flash", "Qwen3.5 27B", "Granite 4.0 H Small", "Kimi Linear 48B"
-GEMMA_4, MIMO, QWEN, GRANITE, KIMI = (SHAPES[name].config for name in NAMES)
-NEMOTRON = config("nemotron-nano-9b-v2")
-QWEN_VL = {"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "hidden_size": 3584, "num_hidden_layers": 28,
-           "num_attention_heads": 28, "num_key_value_heads": 4, "max_window_layers": 28, "sliding_window": 32768,
-           "use_sliding_window": False}  # fmt: skip
-NEMOTRON_STATE = 27 * 128 * 80 * 128
-# A config, and of each group what it keeps, its layers, and the bytes of a token, or of a sequence.
-GROUPS = {
-    "a window that begins at a layer": (
-        config("qwen3-8b", **{**WINDOW, "max_window_layers": 30}, use_sliding_window=True),
-        [("full attention", 30, 30 * 4096), ("window", 6, 6 * 4096 * 64)],
-    ),
-    "a head size of its class, not 2,560 / 8": (
-        {"model_type": "gemma3", "text_config": {"hidden_size": 2560}},
-        [("full attention", 4, 4 * 2 * 4 * 256 * 2), ("window", 22, 22 * 2 * 4 * 256 * 2 * 4096)],
-    ),
-    "full attention at the end, whatever is said of it": (
-        config(GEMMA_4, layer_types=["sliding_attention"] * 30),
-        [("full attention", 1, 2 * 2 * 512 * 2), ("window", 29, 29 * 2 * 8 * 256 * 2 * 1024)],
-    ),
-    "text fields outside, as published": (QWEN_VL, [("full attention", 28, 28 * 2 * 4 * 128 * 2)]),
-    "sums of the type that is said": (
-        config(NEMOTRON, mamba_ssm_cache_dtype="bfloat16"),
-        [("full attention", 4, 16_384), ("state", 27, NEMOTRON_STATE * 2 + 27 * 3 * 12_288 * 2)],
-    ),
-    "sums of the type that is said first": (
-        config(NEMOTRON, mamba_ssm_dtype="float16", mamba_ssm_cache_dtype="float32"),
-        [("full attention", 4, 16_384), ("state", 27, NEMOTRON_STATE * 2 + 27 * 3 * 12_288 * 2)],
-    ),
-}
-
-
-@pytest.mark.parametrize("what", GROUPS)
-def test_the_groups_of_a_config_with(what):
-    source, groups = GROUPS[what]
-    found = LAYERS(source).groups
-    assert [(group.keeps, group.layers, group.per_sequence or group.per_token) for group in found] == groups
 
 
 @pytest.mark.parametrize("layer", ["05", "5"])
