@@ -43,6 +43,8 @@ MORE = {
         {"model_type": "gemma3", "text_config": {"hidden_size": 2560}}, gqa(4, 4, 256), gqa(22, 4, 256) * 4096),
     "full attention at the end, whatever is said of it": Shape(
         config(GEMMA_4, layer_types=["sliding_attention"] * 30), gqa(1, 2, 512), gqa(29, 8, 256) * 1024),
+    "indexers that are counted, not listed": Shape(
+        config(SHAPES["GLM-5.2"].config, indexer_types=None), SHAPES["GLM-5.2"].per_token),
     "text fields outside, as published": Shape(QWEN_VL, gqa(28, 4, 128)),
     "sums of the type that is said": Shape(
         config(NEMOTRON, mamba_ssm_cache_dtype="bfloat16"), gqa(4, 8, 128), HALF_SUMS),
