@@ -49,6 +49,7 @@ def test_a_token_has_its_vectors_in_every_layer_and_a_rank_its_heads(shape, dtyp
 def test_numpy_sizes_do_not_overflow():
     shape = KVShape(np.int32(80), np.int32(64), np.int32(128))
     assert bytes_per_page(shape, 4096) == 80 * 2 * 64 * 128 * 2 * 4096
+    assert kv_tensors(shape, 3) == kv_tensors(shape, 3, 1)
 
 
 @pytest.mark.parametrize(("kv_heads", "name"), [(1, "MQA"), (2, "GQA"), (4, "GQA"), (8, "MHA")])
