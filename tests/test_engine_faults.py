@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 from dataclasses import replace
 
 import pytest
@@ -31,7 +32,8 @@ class Breakdown(Exception):
 class Unreliable:
     """Lets one call in twenty of any part of an engine fail while it serves, and tries again what failed.
 
-    A move fails in its middle: half of the bytes are there by then. `torn` says which ways such moves went.
+    A move fails in its middle, when half of the bytes are there; or Ctrl-C comes there, and is raised when the act is
+    done. `torn` says which ways such moves went, and whether it was Ctrl-C.
     """
 
     def __init__(self, engine, draw):
@@ -60,7 +62,11 @@ class Unreliable:
                 if is_store:
                     source, src, dst = args
                     call(source, src[: len(src) // 2], dst[: len(dst) // 2])
-                    self.torn.add(name)
+                    is_pressed = self.draw.random() < 0.5
+                    self.torn.add((name, is_pressed))
+                    if is_pressed:
+                        signal.raise_signal(signal.SIGINT)
+                        return call(source, src, dst)
                 raise Breakdown
             return call(*args, **kwargs)
 
@@ -72,11 +78,11 @@ class Unreliable:
         assert self.steps < 5000, "somebody waits for ever"
         try:
             self.step_of()
-        except (Breakdown, OutOfPages):
+        except (Breakdown, OutOfPages, KeyboardInterrupt):
             assert self.failures > before
 
     def abort(self, request):
-        with contextlib.suppress(Breakdown):
+        with contextlib.suppress(Breakdown, KeyboardInterrupt):
             self.abort_of(request)
 
 
@@ -106,4 +112,5 @@ def test_a_step_that_fails_is_made_again_and_changes_no_token(index):
         assert left == ([], [], 0)
         assert not (engine.manager.host and engine.manager.cache.host.moves)
     assert failures > 50
-    assert torn == ({"device", "host"} if index == "tiered" else set())
+    every_way = {(name, pressed) for name in ("device", "host") for pressed in (False, True)}
+    assert torn == (every_way if index == "tiered" else set())
