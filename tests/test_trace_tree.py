@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -16,23 +17,14 @@ from minikv.traffic.trace_tree import PrefixTree, TraceTree
 pytestmark = pytest.mark.core
 
 
-def blocks_at(prompts, tree):
-    """The blocks up to each node, by the requests that end there or below."""
-    found = {}
-    for prompt, end in zip(prompts, tree.ends):
-        for node in tree.path(end):
-            found.setdefault(node, set()).add(tuple(prompt[: tree.depths[node]]))
-    return found
-
-
 @pytest.mark.parametrize("seed", range(50))
 def test_a_node_is_one_prefix_and_every_request_ends_at_its_own(seed):
     prompts = random_prompts(seed)
     tree = TraceTree(trace(*prompts))
     assert tree.lengths == list(map(len, prompts))
-    prefixes = blocks_at(prompts, tree)
-    assert all(len(found) == 1 for found in prefixes.values())
-    assert len(set(map(min, prefixes.values()))) == len(prefixes)
+    found = {(node, tuple(prompt[: tree.depths[node]]))
+             for prompt, end in zip(prompts, tree.ends) for node in tree.path(end)}  # fmt: skip
+    assert len(found) == len({node for node, _ in found}) == len({prefix for _, prefix in found})
     assert tree.num_distinct == replay(trace(*prompts), RadixCache()).peak_size
 
 
@@ -52,17 +44,14 @@ def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
         passed = {node for end in tree.ends[:number] for node in tree.path(end)}
         assert (last in passed and last < nodes) if shared else last == 0
         tree.check()
-    slow = [0] * len(tree.parents)
-    for end in tree.ends:
-        for node in tree.path(end):
-            slow[node] += 1
-    assert tree.requests_through() == [len(texts), *slow[1:]]
+    through = Counter(node for end in tree.ends for node in tree.path(end))
+    assert tree.requests_through() == [len(texts), *(through[node] for node in range(1, len(tree.parents)))]
 
 
-def test_a_wrong_depth_and_a_lost_node_are_found():
-    for spoil in (lambda tree: tree.depths.__setitem__(1, 7), lambda tree: tree.edges.__setitem__(1, b"b")):
-        tree = PrefixTree()
-        tree.insert(b"a")
-        spoil(tree)
-        with pytest.raises(InvariantError):
-            tree.check()
+@pytest.mark.parametrize(("column", "wrong"), [("depths", 7), ("edges", b"b")])
+def test_a_wrong_depth_and_a_lost_node_are_found(column, wrong):
+    tree = PrefixTree()
+    tree.insert(b"a")
+    getattr(tree, column)[1] = wrong
+    with pytest.raises(InvariantError):
+        tree.check()
