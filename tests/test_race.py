@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from array import array
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,17 +21,19 @@ from minikv.tokens import pack
 pytestmark = pytest.mark.core
 
 
-def test_contenders_have_names_of_their_own():
-    with pytest.raises(ValueError, match="contenders are minikv, minikv: expected some, each with a name of its own"):
-        race(WORKLOADS["W3"](4), [CONTENDERS[0], CONTENDERS[0]], rounds=1)
-    with pytest.raises(ValueError, match="contenders are none"):
-        race(WORKLOADS["W3"](4), [])
-    with pytest.raises(TypeError, match="contenders are 'abc': expected a sequence of Contender"):
-        race(WORKLOADS["W3"](4), "abc")
-    with pytest.raises(ValueError, match="workload W3 has no requests to race with"):
-        race(Workload("W3", "none", []), [CONTENDERS[0]])
-    with pytest.raises(ValueError, match="rounds is 0"):
-        race(WORKLOADS["W3"](4), [CONTENDERS[0]], rounds=0)
+STRANGERS, OURS = WORKLOADS["W3"](4), CONTENDERS[0]
+
+
+@pytest.mark.parametrize(("arguments", "error", "reason"), [
+    ((STRANGERS, [OURS, OURS]), ValueError, "contenders are minikv, minikv: expected some, each with a name"),
+    ((STRANGERS, []), ValueError, "contenders are none"),
+    ((STRANGERS, "abc"), TypeError, "contenders are 'abc': expected a sequence of Contender"),
+    ((Workload("W3", "none", []), [OURS]), ValueError, "workload W3 has no requests to race with"),
+    ((STRANGERS, [OURS], 10, False, 0), ValueError, "rounds is 0"),
+])  # fmt: skip
+def test_what_cannot_race_is_named(arguments, error, reason):
+    with pytest.raises(error, match=reason):
+        race(*arguments)
 
 
 @pytest.mark.parametrize("publish", [False, True])
@@ -68,19 +71,17 @@ def test_a_limit_without_requests_takes_no_time():
 
 def test_figures_are_ratios_of_the_laps(monkeypatch):
     """With laps of known length: each round's figure, against what the limit usually took for each request."""
-    laps = {"a": iter([Lap([6000, 2000], [1, 2]), Lap([8000, 4000], [1, 2])]),
-            "b": iter([Lap([60000, 20000], [3, 0])] * 2)}  # fmt: skip
-    floors = iter([Lap([90000, 1000]), Lap([1000, 1000]), Lap([1000, 90000]), *[Lap([1000, 1000])] * 2])
-    order, module = [], sys.modules["minikv.measure.race"]  # the name in the package is the function
+    laps = {"a": iter([Lap([6000, 2000]), Lap([8000, 4000])]), "b": iter([Lap([60000, 20000])] * 2)}
+    floors, order = iter([Lap([90000, 1000]), Lap([1000, 1000]), Lap([1000, 90000]), *[Lap([1000, 1000])] * 2]), []
 
     def run_known(contender, *_):
         order.append(contender.name)
         return next(laps[contender.name])
 
+    module = sys.modules["minikv.measure.race"]  # the name in the package is the function
     monkeypatch.setattr(module, "run_lap", run_known)
-    monkeypatch.setattr(module.Limit, "__init__", lambda self, workload, capacity, publish: None)
-    monkeypatch.setattr(module.Limit, "run", lambda self: next(floors))
-    found = race(WORKLOADS["W3"](2), [Contender("a", RadixCache), Contender("b", RadixCache)], rounds=2)
+    monkeypatch.setattr(module, "Limit", lambda *_: SimpleNamespace(run=lambda: next(floors)))
+    found = race(WORKLOADS["W3"](2), [Contender(name, RadixCache) for name in "ab"], rounds=2)
     assert order == ["a", "b", "b", "a"]  # another one goes first in each round
     assert found.of("a").p50 == found.of("a").mean == [4.0, 6.0]
     assert (found.limit_p50, found.limit_mean) == (1.0, 1.0)
@@ -97,11 +98,11 @@ class Recorded:
         self.events = events
 
     def prepare(self, exchange, tokens):
-        return len(self.events)
+        pass
 
     def begin(self, prepared):
         self.events.append("begin")
-        return len(self.events), 5
+        return None, 5
 
     def finish(self, running):
         self.events.append("finish")
@@ -169,9 +170,8 @@ def test_a_bare_index_is_given_what_follows_the_lock_only_if_it_says_so(page_siz
     found = []
     for make in RadixCache, SeesInserts:
         cache = make(page_size)
-        lap = run_lap(
-            Contender("bare", lambda cache=cache: cache, IndexLife, pack), WORKLOADS["W4"](40), 12_000, publish
-        )
+        bare = Contender("bare", lambda cache=cache: cache, IndexLife, pack)
+        lap = run_lap(bare, WORKLOADS["W4"](40), 12_000, publish)
         cache.check()
         found.append((lap.hits, cache.total_size, cache.evict(cache.total_size).tolist()))
     assert found[0] == found[1]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from minikv.measure.workloads import MOST_TOKENS, WORKLOADS, w6_mooncake
+from minikv.measure.workloads import WORKLOADS, w6_mooncake
 from minikv.tokens import pack
-from minikv.traffic import read_trace
 from minikv.traffic.traces import TraceRequest
 
 pytestmark = pytest.mark.core
@@ -26,45 +23,33 @@ def test_a_workload_is_the_same_every_time_and_a_short_one_is_its_beginning(name
         assert len(exchange.answer) > 0
 
 
-def trace(*lengths):
-    lines = [{"timestamp": 0, "input_length": n, "output_length": 7, "hash_ids": [3, 8]} for n in lengths]
-    return read_trace(json.dumps(line) for line in lines)
+def trace(*lengths, blocks=(3, 8), answer=7):
+    return [TraceRequest(0, length, answer, pack(blocks)) for length in lengths]
 
 
-def test_a_trace_becomes_tokens():
-    (exchange,) = w6_mooncake(trace(600)).exchanges
-    assert (len(exchange.prompt), len(exchange.full)) == (600, 607)
-    assert exchange.prompt[:2].tolist() == [1536, 1537]
+def test_the_prompts_of_a_trace_become_tokens_and_a_request_without_one_is_left_out():
+    exchanges = w6_mooncake(trace(0, 5, 0, 600, 9), count=2).exchanges
+    assert [(len(exchange.prompt), len(exchange.full)) for exchange in exchanges] == [(5, 12), (600, 607)]
+    assert exchanges[1].prompt[510:514].tolist() == [2046, 2047, 4096, 4097]
 
 
-def test_a_request_without_a_prompt_is_left_out():
-    assert [len(exchange.prompt) for exchange in w6_mooncake(trace(0, 5, 0, 9), count=2).exchanges] == [5, 9]
+LARGE = 3, 8, 2**23  # the last one has no tokens of 32 bits, and a prompt of 513 tokens needs only two
 
 
-def test_a_trace_whose_blocks_do_not_hold_its_tokens_is_refused():
-    with pytest.raises(ValueError, match="input_length is 1025: 2 blocks hold 512 tokens each"):
-        w6_mooncake(trace(1025))
+@pytest.mark.parametrize(("requests", "says"), [
+    (trace(1025), "input_length is 1025: 2 blocks hold 512 tokens each"),
+    (trace(1025, blocks=LARGE), "block id 8388608 is too large"),
+    (trace(5) + trace(900, answer=2**53), f"request 2 brings the trace to {912 + 2**53} tokens: expected at most 1342"),
+    (trace(5, 2**53), f"request 2 brings the trace to {19 + 2**53} tokens"),
+    (trace(2**27 - 6), "request 1 brings the trace to 134217729 tokens"),
+])  # fmt: skip
+def test_a_trace_that_cannot_be_written_out_is_refused_before_it_is(requests, says):
+    with pytest.raises(ValueError, match=says):
+        w6_mooncake(requests)
 
 
-def test_only_the_blocks_of_the_prompt_are_written_out():
-    """Four million blocks of 512 tokens would take 8 GB, and a prompt of 513 tokens needs two of them."""
-    blocks = pack([3, 8, *range(2**23, 2**23 + 4_000_000)])
-    (exchange,) = w6_mooncake([TraceRequest(0, 513, 1, blocks)]).exchanges
-    assert exchange.prompt[511:].tolist() == [2047, 4096]
-    with pytest.raises(ValueError, match="block id 8388608 is too large"):
-        w6_mooncake([TraceRequest(0, 1025, 1, blocks)])
-
-
-@pytest.mark.parametrize("lengths", [(900, 2**53), (2**53, 0)])
-def test_a_trace_of_too_many_tokens_is_refused_before_they_are_made(lengths):
-    many = TraceRequest(0, *lengths, pack([3, 8]))
-    with pytest.raises(ValueError, match=f"request 2 brings the trace to {12 + sum(lengths)} tokens: expected at most"):
-        w6_mooncake([TraceRequest(0, 5, 7, pack([3])), many])
-
-
-def test_as_many_tokens_as_a_trace_may_have_pass(monkeypatch):
-    monkeypatch.setattr("minikv.measure.workloads.MOST_TOKENS", 24)
-    assert len(w6_mooncake(trace(5, 5)).exchanges) == 2
-    assert MOST_TOKENS == 2**27
-    with pytest.raises(ValueError, match="request 2 brings the trace to 25 tokens: expected at most 24"):
-        w6_mooncake(trace(5, 6))
+def test_only_the_blocks_of_the_prompt_are_written_out_and_as_many_tokens_as_may_be(monkeypatch):
+    monkeypatch.setattr("minikv.measure.workloads.MOST_TOKENS", 1040)
+    short, long = w6_mooncake(trace(513, 513, blocks=LARGE)).exchanges
+    assert short.prompt == long.prompt
+    assert short.prompt[511:].tolist() == [2047, 4096]
