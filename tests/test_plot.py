@@ -22,27 +22,27 @@ def test_the_text_twin_has_every_number():
 
 
 def test_the_same_numbers_make_the_same_picture():
-    pictures = [plot("t", {"x": [1, 2]}, {"a": [1, 2], "b": [2, 1]}) for _ in range(2)]
-    assert pictures[0].svg == pictures[1].svg
-    assert pictures[0].png[:4] == b"\x89PNG"
-    assert pictures[0].svg.count("stroke-dasharray") == 2, "in the legend and in the plot"
+    one, same = (plot("t", {"x": [1, 2]}, {"a": [1, 2], "b": [2, 1]}) for _ in range(2))
+    assert one.svg == same.svg
+    assert one.svg.count("stroke-dasharray") == 2, "in the legend and in the plot"
 
 
-def test_a_series_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="series 'a' and x differ in length: 1 and 2"):
-        plot("t", {"x": [1, 2]}, {"a": [1]})
+LINES = {str(i): [i] for i in range(8)}
 
 
-def test_more_lines_than_can_be_told_apart_are_refused():
-    lines = {str(i): [i] for i in range(8)}
-    with pytest.raises(ValueError, match="8 series: a plot shows at most 7"):
-        plot("t", {"x": [1]}, lines)
-    lines.pop("7")
-    assert plot("t", {"x": [1]}, lines).text.splitlines()[1].split() == ["x", *lines]
+@pytest.mark.parametrize(("series", "reason"), [
+    ({"a": [1, 2]}, "series 'a' and x differ in length: 2 and 1"),
+    (LINES, "8 series: a plot shows at most 7"),  # more cannot be told apart
+])  # fmt: skip
+def test_series_that_cannot_be_shown_are_refused(series, reason):
+    with pytest.raises(ValueError, match=reason):
+        plot("t", {"x": [1]}, series)
 
 
-def test_whole_numbers_are_whole_whoever_counted_them():
-    assert plot("t", {"x": [1]}, {"a": np.array([1_234_567])}).text.splitlines()[-1].split() == ["1", "1,234,567"]
+def test_as_many_lines_as_can_be_told_apart_are_shown_and_whole_numbers_whole_whoever_counted_them():
+    lines = {**dict([*LINES.items()][:6]), "b": np.array([1_234_567])}
+    _, *rows = plot("t", {"x": [1]}, lines).text.splitlines()
+    assert [row.split() for row in rows] == [["x", *lines], ["1", *"012345", "1,234,567"]]
 
 
 HOSTILE = ["]]> \x1b[31m \x01\x02 \x00 \uffff \ud800 a\nb <b>&\"' 日本", "$\\foo$", "$x$"]

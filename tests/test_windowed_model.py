@@ -41,26 +41,23 @@ def test_the_logits_are_those_of_attention_written_out(windowed, window):
     tokens = torch.randint(plain.vocab_size, (20,), generator=torch.Generator().manual_seed(window)).tolist()
     dense = Llama(plain.config, plain.weights, lambda batch, store: Dense(batch, store, windowed, window))
     expected = dense.forward(everywhere([Chunk(tokens, 0, range(20))]), None)
-    model = windowed_llama(plain, window)
-    pool, store = fresh(model, windowed)
+    model, (pool, store) = windowed_llama(plain, window), fresh(plain, windowed)
     slots = pool.alloc(20)
-    found = model.forward(everywhere([Chunk(tokens, 0, slots)]), store)
-    assert torch.allclose(found, expected, atol=1e-5)
+    first, later = Chunk(tokens, 0, slots), Chunk(tokens[12:], 12, slots)
+    assert torch.allclose(model.forward(everywhere([first]), store), expected, atol=1e-5)
     pool.free_window(slots[: max(0, 12 - window + 1)])  # nobody reads those any more
-    later = model.forward(everywhere([Chunk(tokens[12:], 12, slots)]), store)
-    assert torch.allclose(later, expected[12:], atol=1e-5)
-    last = model.forward([Chunk(tokens[12:], 12, slots)], store)
-    assert torch.allclose(last, expected[-1:], atol=1e-5)
+    assert torch.allclose(model.forward(everywhere([later]), store), expected[12:], atol=1e-5)
+    assert torch.allclose(model.forward([later], store), expected[-1:], atol=1e-5)
 
 
 def test_a_window_page_that_is_read_and_gone_is_an_error():
     model = windowed_llama(llama(), window=4)
     pool, store = fresh(model, {0}, page_size=2)
-    slots = [slot for page in pool.alloc(3) for slot in (2 * page, 2 * page + 1)]
-    model.forward([Chunk([1, 2, 3, 4, 5], 0, slots[:5])], store)
+    assert pool.alloc(3).tolist() == [0, 1, 2]
+    model.forward([Chunk([1, 2, 3, 4, 5], 0, range(5))], store)
     pool.free_window([1])
     with pytest.raises(ValueError, match=r"^slots\[0\] is 2: page 1 has no window page$"):
-        model.forward([Chunk([6], 5, slots)], store)
+        model.forward([Chunk([6], 5, range(6))], store)
 
 
 def test_another_store_is_refused():
@@ -77,26 +74,25 @@ def test_layers_that_are_not_there_are_refused(windowed):
 def test_the_two_stores_hold_the_layers_of_their_kind():
     model = llama(num_hidden_layers=3)
     _, store = fresh(model, {0, 2}, pages=40, window_pages=8)
-    per_slot = model.shape.num_kv_heads * model.shape.head_dim * 2 * 4
+    per_slot = 2 * 8 * 2 * 4  # KV heads, head_dim, K and V, bytes
     assert (store.full.nbytes, store.windows.nbytes) == (40 * per_slot, 8 * 2 * per_slot)
     assert (store.shape, store.num_pages, store.places) == (model.shape, 40, [0, 0, 1])
 
 
-TURNS = [[*b"Where does the evicted page go, "], [*b" and who reads it next? Tell me in one line"], [*b" or two."]]
+TURNS = b"Where does the evicted page go, ", b" and who reads it next? Tell me in one line", b" or two."
 
 
-def converse(engine, head, new=6):
+def converse(engine, head):
     """A conversation of three turns behind `head`: all answers, and how many tokens were found in the cache."""
     said, answers, cached = [*head], [], 0
     for turn in TURNS:
-        said += turn
-        request = engine.submit(said, new)
+        request = engine.submit([*said, *turn], 6)
         while not request.is_over:
             engine.step()
             engine.manager.check()
         answers.append(request.output)
         cached += request.cached_tokens
-        said += request.output
+        said += [*turn, *request.output]
     return answers, cached
 
 
