@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamas import everywhere, llama, store_for
 
-from minikv.serving.attention import attend, attend_in_blocks, join
+from minikv.serving.attention import attend, attend_in_blocks
 from minikv.serving.batch import WORTH, Batch, BatchPart, prefixes_of_rows
 from minikv.serving.model import Chunk
 
@@ -72,7 +72,7 @@ def test_sharing_is_a_part_for_all_and_nothing_is_read_twice():
     assert len(batch.reads) == 512
 
 
-# -- parts joined ---------------------------------------------------------------------------------------------------
+# -- one part --------------------------------------------------------------------------------------------------------
 
 
 def plain(q, k, v, hidden=None):
@@ -94,21 +94,6 @@ def test_each_way_attends_as_the_formula_says(way, dtype, monkeypatch):
     for options, hides in (({}, None), ({"causal": True}, hidden), ({"mask": mask}, mask < 0)):
         for got, expected in zip(way(q, k, v, **options), plain(q, k, v, hides)):
             assert (got - expected).abs().max() < close, options
-
-
-@pytest.mark.parametrize("rows", [slice(0, 7), torch.tensor([0, 2, 3, 4, 5, 6])])
-@given(st.integers(1, 6), st.integers(0, 100))
-def test_attention_over_two_sets_of_keys_joins_to_attention_over_both(rows, cut, seed):
-    generator = torch.Generator().manual_seed(seed)
-    q, k, v = (torch.randn(1, 2, 7, 8, generator=generator, dtype=torch.float64) * 3 for _ in "qkv")
-    parts = [attend(q, k[:, :, at], v[:, :, at]) for at in (slice(cut), slice(cut, 7))]
-    (out, lse), (more, more_lse) = ((out[0].transpose(0, 1).clone(), lse[0].T.clone()) for out, lse in parts)
-    before = out[1].clone()
-    join(out, lse, rows, more[rows], more_lse[rows])
-    expected, expected_lse = plain(q, k, v)
-    assert (out - expected[0].transpose(0, 1))[rows].abs().max() < 1e-12
-    assert (lse - expected_lse[0].T)[rows].abs().max() < 1e-12
-    assert out[1].equal(before) is not isinstance(rows, slice), "a row that is not joined stays as it is"
 
 
 # -- a step whose chunks share slots ------------------------------------------------------------

@@ -48,38 +48,17 @@ def test_a_length_is_at_least_one_and_never_beyond_reason():
     assert author.tokens(1e30) == 2**31
 
 
-def test_conversations_come_in_the_order_of_time_and_each_in_its_own_order():
-    author = Author(3, 16)
-
-    def begin():
-        for turn in range(4):
-            yield NextRequest(author.around(5), MadeUpText(turn), turn)
-
-    found = list(itertools.islice(overlapping(author, begin, every=2), 200))
-    times = [request.timestamp for request in found]
-    assert times == sorted(times)
-    assert all(time == int(time) for time in times)
-    for number in range(20):
-        turns = [request.output_length for request in found if request.conversation == number]
-        assert turns == [0, 1, 2, 3][: len(turns)]
-
-
 def test_with_no_time_between_beginnings_it_still_goes_on():
     author = Author(1, 16)
     found = itertools.islice(overlapping(author, lambda: iter([NextRequest(0, MadeUpText(1), 1)]), every=0), 50)
     assert [request.conversation for request in found] == list(range(50))
 
 
-def test_a_prompt_that_is_too_long_is_refused_before_it_is_made():
+@pytest.mark.parametrize(("begun", "most"), [(0, 2**21), (2**32 - 5, 5)])
+def test_a_prompt_that_is_too_long_and_ids_that_run_out_are_refused_before_it_is_made(begun, most):
     author = Author(1, 1)
-    text = author.more(MadeUpText(), 2**21)
-    with pytest.raises(TraceError, match="a made-up prompt has 2097153 tokens: expected fewer"):
+    author._next = begun
+    text = author.more(MadeUpText(), most)
+    assert (text.length, text.ids[-4:]) == (most, np.uint32(begun + most - 1).tobytes())
+    with pytest.raises(TraceError, match=f"a made-up prompt has {most + 1} tokens: expected fewer, or fewer requests"):
         author.more(text, 1)
-
-
-def test_ids_that_run_out_are_refused():
-    author = Author(1, 1)
-    author._next = 2**32 - 5
-    assert author.more(MadeUpText(), 5).ids[-4:] == b"\xff" * 4
-    with pytest.raises(TraceError, match="expected fewer, or fewer requests"):
-        author.more(MadeUpText(), 1)

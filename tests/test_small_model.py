@@ -139,16 +139,6 @@ def test_it_is_small_and_in_half_precision():
     assert all(weight.isfinite().all() for weight in weights)
 
 
-def test_it_predicts_prose_far_better_than_a_model_that_knows_nothing(model):
-    """Bytes drawn at random cost ln 257 = 5.5 nats, and English by the frequency of its letters about 3."""
-    prose = random.Random(0).sample(CORPUS["prose"], 30 if NIGHTLY else 5)
-    texts = [[*text.encode()[:400], END] for text in prose]
-    for reader, least, most in ((Llama.random(model.config), 4.5, 9), (model, 0, 2)):
-        with torch.inference_mode():
-            costs = [loss(reader, [(ids, [1.0] * len(ids))]).item() for ids in texts]
-        assert least < sum(costs) / len(costs) < most
-
-
 def answered(model, prompts):
     """What the model says to each prompt, greedily, in one batch, through the engine; `None` where it does not end."""
     store = KVStore(model.shape, 80_000, dtype=torch.float32)
