@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 
@@ -36,6 +37,7 @@ def test_the_promises_of_a_race_are_found_in_it():
     assert [(promise.kept, promise.found) for promise in promises] == [
         (True, 7.5), (False, 19.0), (False, 3.5), (False, 2.0)
     ]  # fmt: skip
+    assert not [*dataclasses.replace(found, races=[]).promises()]
     assert promises[-1].name.endswith("at its slowest (W1 at 10 %)")
     assert "W1 a title, 2 requests, room for 12% of all they cache" in found.report()
     assert "promised:" in found.report()

@@ -137,12 +137,9 @@ def test_an_answer_that_nobody_listens_to_is_cut_off_and_remembered(pieces):
 
 
 def test_another_models_folder_is_talked_to_in_plain_lines(tmp_path, capsys, monkeypatch):
-    """Of `transformers`, with a chat template: it begins with the model's first id, and all that was said is cached."""
+    """Of `transformers`: it begins with the model's first id, and all that was said is cached."""
     transformers = pytest.importorskip("transformers")
     file_tokenizer(tmp_path)
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
-    tokenizer.chat_template = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
-    tokenizer.save_pretrained(tmp_path)
     sizes = {**SIZES, "vocab_size": 259, "num_key_value_heads": 2}
     config = transformers.LlamaConfig(**sizes, initializer_range=0.4, bos_token_id=257, eos_token_id=258)
     torch.manual_seed(0)

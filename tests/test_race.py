@@ -84,7 +84,7 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
     found = race(WORKLOADS["W3"](2), [Contender(name, RadixCache) for name in "ab"], rounds=2)
     assert order == ["a", "b", "b", "a"]  # another one goes first in each round
     assert found.of("a").p50 == found.of("a").mean == [4.0, 6.0]
-    assert (found.limit_p50, found.limit_mean) == (1.0, 1.0)
+    assert (found.publish, found.room, found.limit_p50, found.limit_mean) == (False, 406, 1.0, 1.0)
     assert found.to_limit("a") == found.to_limit_mean("a") == Spread(5.0, 4.0, 6.0)
     assert found.between("b", "a") == Spread(8.333, 6.667, 10.0)
     with pytest.raises(KeyError):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic import trace
 
-from minikv import FreeListPool, HashBlockCache, InvariantError, OutOfPages, RadixCache
+from minikv import FreeListPool, InvariantError, OutOfPages, RadixCache
 from minikv.testing.model import NaiveCache
 from minikv.traffic import Replay, replay
 from minikv.traffic.replay import GrowingPool, read_capacity
@@ -92,14 +92,6 @@ def test_check_finds_a_page_that_was_never_made():
     pool._returned[2] = None
     with pytest.raises(InvariantError, match="2 of 4 pages were made"):
         pool.check()
-
-
-def test_a_trace_may_be_given_by_its_name_and_a_capacity_as_text(tmp_path):
-    path = tmp_path / "day.jsonl"
-    line = '{"timestamp": %d, "input_length": 20, "output_length": 1, "hash_ids": %s}\n'
-    path.write_text("".join(line % (0, ids) for ids in ([1, 2], [3, 4], [1, 2])), "utf-8")
-    assert [replay(path, capacity=size).hits for size in (None, "unlimited", "2", 4)] == [2, 2, 0, 2]
-    assert replay(str(path), HashBlockCache(), 4).hits == 2
 
 
 READ = {

@@ -12,7 +12,7 @@ import random
 import numpy as np
 import pytest
 from nightly import NIGHTLY
-from traffic import NAMES, cut, random_prompts, replay_sizes, trace
+from traffic import random_prompts, replay_sizes, trace
 
 from minikv import RadixCache
 from minikv.prefix.eviction import POLICIES
@@ -38,24 +38,13 @@ def test_an_empty_trace_has_no_reuse():
     assert replay_sizes(tree_of([]), [1]) == [Replay(requests=1)]
 
 
-def assert_is_what_replays_find(requests, sizes):
-    replayed = [replay(requests, RadixCache(evict_by="page"), size) for size in sizes]
-    assert replay_sizes(TraceTree(requests), sizes) == replayed
-
-
 def test_at_every_size_it_is_what_a_replay_by_pages_finds():
     for seed in range(500 if NIGHTLY else 150):
         requests = trace(*random_prompts(seed))
-        assert_is_what_replays_find(requests, [*range(1, TraceTree(requests).num_distinct + 2), None])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_is_what_a_replay_of_real_requests_finds(name):
-    requests = cut(name)
-    tree = TraceTree(requests)
-    longest = max(tree.lengths)
-    spread = np.geomspace(longest // 8, tree.num_distinct, 9 if NIGHTLY else 4).astype(int).tolist()
-    assert_is_what_replays_find(requests, [*sorted({*spread, longest - 1, longest}), None])
+        tree = TraceTree(requests)
+        sizes = [*range(1, tree.num_distinct + 2), None]
+        replayed = [replay(requests, RadixCache(evict_by="page"), size) for size in sizes]
+        assert replay_sizes(tree, sizes) == replayed, seed
 
 
 def test_sizes_that_serve_the_same_requests_share_a_pass():
