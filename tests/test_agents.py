@@ -30,13 +30,6 @@ def test_sessions_begin_evenly_over_the_span_and_are_merged_by_time_session_and_
     assert found == [(0, 0, 1), (half, 0, 2), (half, 0, 3), (half, 1, 4), (half + 500, 1, 5)]
 
 
-def test_of_many_at_once_the_earlier_session_and_position_comes_first():
-    """320 requests at two times: more than a sort that is not stable would leave in order."""
-    lines = [session(*[[at // 4, 64, at, 0, [[0, 1]]] for at in range(8)]) for _ in range(40)]
-    found = [(request.conversation, request.output_length) for request in AgentSessions(lines, span_hours=0)]
-    assert found == [(number, 4 * half + at) for half in (0, 1) for number in range(40) for at in range(4)]
-
-
 @st.composite
 def conversations(draw):
     """Sessions as lists of prompts: each begins with a part of the one before it."""

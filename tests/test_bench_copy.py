@@ -128,16 +128,13 @@ def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured
     assert sorted(os.listdir(tmp_path)) == ["list.json", "package.json"]
 
 
-def test_a_disk_that_is_full_by_then_leaves_the_older_figures(tmp_path, capsys, monkeypatch):
+def test_figures_that_cannot_be_saved_by_then_are_not_lost(tmp_path, capsys, monkeypatch):
+    """That the older ones are left is in test_files."""
     monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: figures(2.0))
-    path = tmp_path / "copy.json"
-    save_figures(figures(1.0), str(path), "memcpy")
-    before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
     with pytest.raises(SystemExit, match=rf"^cannot save the figures: \[Errno {errno.ENOSPC}\] "):
-        copying.main(["--save", str(path)])
-    assert "promised:" in capsys.readouterr().out  # what was measured is not lost
-    assert path.read_bytes() == before
+        copying.main(["--save", str(tmp_path / "copy.json")])
+    assert "promised:" in capsys.readouterr().out
 
 
 def test_the_command_measures_prints_and_saves_beside_the_figures_of_other_devices(tmp_path, capsys, monkeypatch):

@@ -136,13 +136,6 @@ def test_the_command_prints_and_saves_its_figures_beside_those_of_another_device
     assert "promised" not in out
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so asking for one is right")
-def test_a_gpu_that_is_not_there_is_said(capsys):
-    with pytest.raises(SystemExit, match=r"^2$"):
-        chatting.main(["--device", "cuda"])
-    assert "device is 'cuda': expected cpu, or cuda where torch finds" in capsys.readouterr().err
-
-
 @pytest.mark.gpu
 def test_an_engine_on_a_gpu_says_what_it_says_on_a_cpu():
     prompts = [list(b"User: What is a page?\nAssistant:"), list(b"User: What is a slot?\nAssistant:")]

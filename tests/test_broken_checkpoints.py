@@ -60,14 +60,6 @@ def without(name):
     return lambda folder: (folder / name).unlink()
 
 
-def a_shard_short(folder):
-    """Two shards, of which the second was never downloaded."""
-    found = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    first = {name: weight.clone() for name, weight in found.items() if "embed" in name}
-    save_file(first, folder / "model-00001-of-00002.safetensors")
-
-
 NORM = "model.norm.weight"
 YARN = {"rope_type": "yarn", "factor": 4.0}
 BROKEN = {  # what is changed, and what is said of it; {} is the folder
@@ -86,7 +78,6 @@ BROKEN = {  # what is changed, and what is said of it; {} is the folder
     "no weights": (without(WEIGHTS), "{} has neither model.safetensors nor shards model-*.safetensors"),
     "no safetensors file": (content(WEIGHTS, b"\xff" * 100), "{}/model.safetensors is not a safetensors file: "),
     "a file that was cut off": (cut(WEIGHTS, -7), "{}/model.safetensors is not a safetensors file: "),
-    "a missing shard": (a_shard_short, "{} has no model.layers.0.self_attn.q_proj.weight, which its config asks for"),
     "a missing weight": (weights(**{NORM: None}), "{} has no model.norm.weight, which its config asks for"),
     "another shape": (
         weights(**{NORM: torch.ones(31)}), "model.norm.weight of {} is (31,): its config asks for (32,)"),

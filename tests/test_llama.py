@@ -215,17 +215,12 @@ def test_a_second_copy_of_tied_weights_and_old_buffers_are_no_weights(folder):
     assert {*Llama.from_folder(folder).weights} == {*HALF} - {"lm_head.weight"}
 
 
-def test_shards_are_read_together_and_only_where_there_is_no_single_file(folder):
-    names = [*HALF]
-    for number, part in enumerate((names[:5], names[5:])):
-        save_file({name: HALF[name] for name in part}, folder / f"model-{number}.safetensors")
-    save_file({"other": torch.ones(1)}, folder / "other.safetensors")
-    (folder / "model-1.safetensors").rename(folder / "away")
+def test_shards_are_read_only_where_there_is_no_single_file(folder):
+    for name in ("model-1", "model-2", "other"):
+        save_file({name: torch.ones(1)}, folder / f"{name}.safetensors")
     assert read_weights(folder).keys() == HALF.keys()
     (folder / "model.safetensors").unlink()
-    assert {*read_weights(folder)} == {*names[:5]}
-    (folder / "away").rename(folder / "model-1.safetensors")
-    assert read_weights(folder).keys() == HALF.keys()
+    assert [*read_weights(folder)] == ["model-1", "model-2"]
 
 
 def test_changing_what_was_read_leaves_the_file_as_it_is(folder):

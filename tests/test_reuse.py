@@ -17,7 +17,7 @@ from traffic import random_prompts, replay_sizes, trace
 from minikv import RadixCache
 from minikv.prefix.eviction import POLICIES
 from minikv.traffic import Replay, replay
-from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found, reuse_in
+from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found
 from minikv.traffic.trace_tree import TraceTree
 
 pytestmark = pytest.mark.core
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.core
 
 def tree_of(*prompts):
     return TraceTree(trace(*prompts))
-
-
-def test_a_request_larger_than_the_cache_uses_nothing():
-    tree = tree_of([1, 2], [1, 2, 3], [1])
-    assert [column.tolist() for column in reuse_in(tree, largest=2).columns] == [[2], [0], [0], [1], [0]]
-    assert replay_sizes(tree, [2]) == [Replay(3, 6, 1, 0, 2, uncached_requests=1)]
 
 
 def test_an_empty_trace_has_no_reuse():
@@ -52,12 +46,6 @@ def test_sizes_that_serve_the_same_requests_share_a_pass():
     assert sizes.at(4) is sizes.at(900) is sizes.at(None)
     small = sizes.at(2)
     assert sizes.at(3) is small is not sizes.at(4)
-
-
-def test_a_segment_may_be_gone_for_another_reason():
-    reuse = reuse_in(tree_of([1, 2], [3], [1, 2, 3], [3]))
-    assert reuse.found(kept=np.array([False, True])).tolist() == [0, 0, 0, 1]
-    assert reuse.found(2, kept=np.array([True, True])).tolist() == [0, 0, 1, 0]
 
 
 # -- what requests keep besides their blocks ----------------------------------------------------

@@ -71,14 +71,6 @@ def test_layers_that_are_not_there_are_refused(windowed):
         fresh(llama(), windowed)
 
 
-def test_the_two_stores_hold_the_layers_of_their_kind():
-    model = llama(num_hidden_layers=3)
-    _, store = fresh(model, {0, 2}, pages=40, window_pages=8)
-    per_slot = 2 * 8 * 2 * 4  # KV heads, head_dim, K and V, bytes
-    assert (store.full.nbytes, store.windows.nbytes) == (40 * per_slot, 8 * 2 * per_slot)
-    assert (store.shape, store.num_pages, store.places) == (model.shape, 40, [0, 0, 1])
-
-
 TURNS = b"Where does the evicted page go, ", b" and who reads it next? Tell me in one line", b" or two."
 
 
