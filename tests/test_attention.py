@@ -29,29 +29,23 @@ def arrays(rows):
 # -- who shares -----------------------------------------------------------------------------------------------------
 
 
-ROWS = st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7)
-
-
-@given(ROWS, st.integers(1, 12))
+@given(st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7), st.just(1) | st.integers(2, 12))
 def test_each_part_is_a_run_of_slots_that_its_members_share_and_nobody_else(rows, worth):
+    """With `worth` 1 a slot is read as often as there are different prefixes that end in it, and no more."""
     found = prefixes_of_rows(arrays(rows), worth)
     for members, start, stop in found:
-        heads = {tuple(rows[i][:stop]) for i in members}
-        assert len(heads) == 1
-        assert members == tuple(i for i, row in enumerate(rows) if tuple(row[:stop]) in heads and len(row) >= stop)
+        head = rows[members[0]][:stop]
+        assert members == tuple(i for i, row in enumerate(rows) if row[:stop] == head and len(row) >= stop)
         assert (len(members) - 1) * (stop - start) >= worth
+    own = []
     for i in range(len(rows)):
         mine = sorted((part.start, part.stop) for part in found if i in part.members)
-        assert [start for start, _ in mine] == [0, *(stop for _, stop in mine)][: len(mine)]
-
-
-@given(ROWS)
-def test_all_that_is_shared_is_found_where_any_saving_counts(rows):
-    """With `worth` 1 a slot is read as often as there are different prefixes that end in it, and no more."""
-    found = prefixes_of_rows(arrays(rows), worth=1)
-    own = [max([part.stop for part in found if i in part.members], default=0) for i in range(len(rows))]
-    read = sum(part.stop - part.start for part in found) + sum(len(row) - at for row, at in zip(rows, own))
-    assert read == len({tuple(row[: end + 1]) for row in rows for end in range(len(row))})
+        ends = [0, *(stop for _, stop in mine)]
+        assert [start for start, _ in mine] == ends[:-1]
+        own.append(len(rows[i]) - ends[-1])
+    if worth == 1:
+        read = sum(part.stop - part.start for part in found) + sum(own)
+        assert read == len({tuple(row[: end + 1]) for row in rows for end in range(len(row))})
 
 
 def test_a_prefix_that_would_save_too_little_is_not_shared():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -14,6 +15,7 @@ from test_tokenizer import file_tokenizer
 
 from minikv import cli
 from minikv.serving.llama import Llama
+from minikv.serving.tokenizer import load_tokenizer
 
 pytest.importorskip("tokenizers")
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
@@ -23,7 +25,7 @@ CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors
 def folder(tmp_path):
     """A checkpoint that can be loaded."""
     file_tokenizer(tmp_path)
-    (tmp_path / CONFIG).write_text(json.dumps(settings(vocab_size=259, eos_token_id=258)))
+    (tmp_path / CONFIG).write_text(json.dumps(settings(vocab_size=259, bos_token_id=257, eos_token_id=258)))
     save_file(llama(vocab_size=259, dtype=torch.float16).weights, tmp_path / WEIGHTS)
     return tmp_path
 
@@ -88,11 +90,15 @@ BROKEN = {  # what is changed, and what is said of it; {} is the folder
 }  # fmt: skip
 
 
-def test_the_folder_loads_unless_something_is_changed(folder, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("Hi\n"))
-    assert cli.main(["chat", "--model", str(folder), "--max-new-tokens", "1"]) == 0
+def test_the_folder_loads_unless_something_is_changed_and_is_talked_to_in_plain_lines(folder, capsys, monkeypatch):
+    """A prompt begins with the model's first id; all that was said is in the cache in the next turn."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the first\nthe second\n"))
+    assert cli.main(["chat", "--model", str(folder), "--max-new-tokens", "4"]) == 0
     said = capsys.readouterr().out
-    assert "1 generated" in said
+    first, second = re.findall(r"\[(\d+) of (\d+) prompt tokens", said)
+    prompt = [257, *load_tokenizer(folder).encode("User: the first\nAssistant:")]
+    assert first == ("0", str(len(prompt)))
+    assert int(second[0]) >= len(prompt)
     assert "was taught" not in said  # a checkpoint of one's own has no phrasebook
 
 

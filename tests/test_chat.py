@@ -9,12 +9,9 @@ import signal
 import sys
 
 import pytest
-import torch
 from chats import assert_nothing_leaked
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llamas import SIZES
-from test_tokenizer import file_tokenizer
 
 from minikv import CacheManager, CanaryModel, asset, cli
 from minikv.cli.chat import converse
@@ -22,7 +19,7 @@ from minikv.serving import Engine
 from minikv.serving.chat import ANSWER, Chat, open_chat
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook
-from minikv.serving.tokenizer import ByteTokenizer, load_tokenizer
+from minikv.serving.tokenizer import ByteTokenizer
 
 BYTES = ByteTokenizer()
 END = 256
@@ -134,28 +131,6 @@ def test_an_answer_that_nobody_listens_to_is_cut_off_and_remembered(pieces):
     answer.close()
     assert [turn.text for turn in chat.turns] == [heard] * (pieces > 0)
     assert_nothing_leaked(chat._engine.manager)
-
-
-def test_another_models_folder_is_talked_to_in_plain_lines(tmp_path, capsys, monkeypatch):
-    """Of `transformers`: it begins with the model's first id, and all that was said is cached."""
-    transformers = pytest.importorskip("transformers")
-    file_tokenizer(tmp_path)
-    sizes = {**SIZES, "vocab_size": 259, "num_key_value_heads": 2}
-    config = transformers.LlamaConfig(**sizes, initializer_range=0.4, bos_token_id=257, eos_token_id=258)
-    torch.manual_seed(0)
-    theirs = transformers.LlamaForCausalLM(config).eval()
-    theirs.save_pretrained(tmp_path)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("the first\nthe second\n"))
-    assert cli.main(["chat", "--model", str(tmp_path), "--max-new-tokens", "4"]) == 0
-    first, second = re.findall(r"\[(\d+) of (\d+) prompt tokens", capsys.readouterr().out)
-    prompt = [257, *load_tokenizer(tmp_path).encode("User: the first\nAssistant:")]
-    assert first == ("0", str(len(prompt)))
-    assert int(second[0]) >= len(prompt)
-    chat = open_chat(tmp_path)
-    said(chat, "the first", 4)
-    with torch.no_grad():
-        wanted = theirs.generate(torch.tensor([prompt]), max_new_tokens=4, do_sample=False)
-    assert [*prompt, *chat.turns[0].ids] == wanted[0].tolist()
 
 
 # -- the terminal -------------------------------------------------------------------------------

@@ -43,10 +43,7 @@ def test_the_pieces_do_not_matter(pieces, width):
 
 
 def test_by_hand():
-    assert wrapped("one two three", 7) == "one two\nthree"
-    assert wrapped("one two three", 6) == "one\ntwo\nthree"
     assert wrapped("two", 6, column=4) == "\ntwo"
     assert wrapped("abcdefgh ij", 3) == "abc\ndef\ngh\nij"
     assert wrapped("a  b \n\n  c ", 9) == "a  b\n\n  c"
-    assert wrapped("   abc", 3) == "abc"
     assert wrapped("  spaces and a tab\t ", None) == "  spaces and a tab\t "
