@@ -135,7 +135,7 @@ def test_a_wrong_chunk_is_named_and_nothing_is_written(message):
 UNKNOWN = {
     "sliding_window in the config is 4096: minikv does not know": {"sliding_window": 4096},
     "quantization_config is {'bits': 4}": {"quantization_config": {"bits": 4}},
-    "partial_rotary_factor is 0.25": {"rope_parameters": {"partial_rotary_factor": 0.25}},
+    "partial_rotary_factor is 0.25: this decoder knows only 1.0": {"rope_parameters": {"partial_rotary_factor": 0.25}},
     "high_freq_factor of RoPE type llama3 is None": {"rope_scaling": {**LLAMA3, "high_freq_factor": None}},
     "factor of RoPE type linear is 0: expected a number from 1": {"rope_scaling": {"type": "linear", "factor": 0}},
     "head_dim is 7: RoPE turns pairs of numbers": {"head_dim": 7},
