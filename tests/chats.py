@@ -26,7 +26,7 @@ VOCAB = 23
 
 @dataclass(frozen=True)
 class Workload:
-    """What is said in it: the instructions that all share, then what each conversation asks in each turn."""
+    """Its words: the instructions that all share, then the questions of each conversation in each turn."""
 
     seed: int
     instructions: list[int]
@@ -90,7 +90,7 @@ def setting(work, kind, manager_type=CacheManager):
 
 @dataclass
 class Tally:
-    """What happened in a run, so that a test can tell whether it tried what it says it tries."""
+    """The events of a run, so that a test can tell whether it tried what it says it tries."""
 
     steps: int = 0
     namespaces: int = 0

@@ -137,7 +137,7 @@ def test_an_answer_that_nobody_listens_to_is_cut_off_and_remembered(pieces):
 
 
 def talk(chat, lines, params=ANSWER, phrasebook=None, out=None):
-    """What is printed while these lines are typed, into `out` if it is given."""
+    """All that is printed while these lines are typed, into `out` if it is given."""
     out = out or io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.StringIO(lines) if isinstance(lines, str) else lines)

@@ -1,4 +1,4 @@
-"""What `designs.json` holds, and the program that measures it: every index on the same requests."""
+"""The content of `designs.json`, and the program that measures it: every index on the same requests."""
 
 from __future__ import annotations
 

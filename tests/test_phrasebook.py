@@ -1,4 +1,4 @@
-"""What a question means: the taught question that shares its words, or nothing."""
+"""The meaning of a question: the taught question that shares its words, or nothing."""
 
 from __future__ import annotations
 

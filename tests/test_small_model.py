@@ -137,7 +137,7 @@ def test_it_is_small_and_in_half_precision():
 
 
 def answered(model, prompts):
-    """What the model says to each prompt, greedily, in one batch, through the engine; `None` where it does not end."""
+    """The greedy answers to `prompts`, in one batch, through the engine; `None` for one that does not end."""
     store = KVStore(model.shape, 80_000, dtype=torch.float32)
     answers = Engine(model, CacheManager(80_000, store=store)).generate(prompts, 200)
     return [ByteTokenizer().decode(got.tokens).strip() if got.reason == "stop" else None for got in answers]
