@@ -22,7 +22,7 @@ def session(*requests):
 
 def test_sessions_begin_evenly_over_the_span_and_are_merged_by_time_session_and_position():
     """Two sessions in an hour: the second begins after 1,800 s, at once with the first one's second request."""
-    first = session([0, 64, 1, 0, [[0, 1]]], [1800, 64, 2, 0, [[1, 1]]], [1800, 64, 3, 0, [[2, 1]]])
+    first = session([0, 64, 1, 0, [[0, 100]]], [1800, 64, 2, 0, [[1, 1]]], [1800, 64, 3, 0, [[2, 1]]])
     second = session([0.0, 64, 4, 0, [[0, 1]]], [0.5, 64, 5, 0, [[1, 1]]])
     sessions, half = AgentSessions([first, second], span_hours=1), 1_800_000
     assert (len(sessions), sessions.num_sessions, sessions.block_size) == (5, 2, 64)
