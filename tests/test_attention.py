@@ -83,7 +83,7 @@ def test_each_way_attends_as_the_formula_says(way, dtype, monkeypatch):
     q, k, v = (torch.randn(3, 2, 7, 8, dtype=dtype) for _ in "qkv")
     mask = torch.zeros(3, 1, 1, 7, dtype=dtype)
     mask[1, ..., 4:] = float("-inf")
-    close = 2e-2 if dtype == torch.bfloat16 else 1e-5
+    close = {torch.bfloat16: 2e-2, torch.float32: 1e-5, torch.float64: 1e-12}[dtype]
     hidden = torch.ones(7, 7, dtype=torch.bool).triu(1)
     for options, hides in (({}, None), ({"causal": True}, hidden), ({"mask": mask}, mask < 0)):
         for got, expected in zip(way(q, k, v, **options), plain(q, k, v, hides)):
