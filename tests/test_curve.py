@@ -71,3 +71,7 @@ def test_sizes_rise_from_1_or_more_and_have_the_given_one_and_the_end(size, larg
     assert sizes == sorted({*sizes, largest, max(1, int(size))})
     assert sizes[0] >= 1
     assert all(blocks <= max(largest, size) for blocks in sizes)
+
+
+def test_sizes_begin_at_an_eighth_and_double_in_two_steps():
+    assert curve_sizes(1000, 100_000)[:9] == [125, 176, 250, 353, 500, 707, 1000, 1414, 2000]
