@@ -104,7 +104,7 @@ JUDGES = {
     "serving/model": "engine llama",
     "serving/drafts": "drafts",
     "serving/engine": "engine scheduler interrupts drafts engine_faults",
-    "serving/llama": "llama llama_oracle packed",
+    "serving/llama": "llama packed broken_checkpoints llama_oracle",
     "serving/request": "scheduler engine",
     "serving/schedule": "scheduler engine drafts",
     "serving/scheduler": "scheduler engine interrupts",
