@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from minikv import CacheManager
 from minikv.testing.interleave import NAMES, Exploration, explore
@@ -14,15 +12,20 @@ from minikv.testing.interleave import NAMES, Exploration, explore
 pytestmark = pytest.mark.core
 
 
+def program(*steps):
+    """A program of steps, each of which is its words and what it does to the world."""
+
+    def run(world):
+        for words, act in steps:
+            yield words
+            act(world)
+
+    return run
+
+
 def walker(name, steps):
     """A program that writes its letter into the world at each step."""
-
-    def program(world):
-        for number in range(steps):
-            yield f"step {number + 1}"
-            world.append(name)
-
-    return program
+    return program(*((f"step {number + 1}", lambda world: world.append(name)) for number in range(steps)))
 
 
 def all_orders(lengths, **more):
@@ -49,7 +52,7 @@ def test_every_order_is_tried_once_fewest_interruptions_first_then_by_the_alphab
     assert all_orders(lengths) == sorted(expected, key=lambda order: (interruptions(order), order))
 
 
-@given(st.integers(0, 3))
+@pytest.mark.parametrize("most", range(4))
 def test_a_bound_leaves_out_the_orders_with_more_interruptions(most):
     every = all_orders((3, 3))
     assert all_orders((3, 3), interruptions=most) == [order for order in every if interruptions(order) <= most]
@@ -62,72 +65,49 @@ def test_the_first_order_that_breaks_is_told_as_far_as_it_went():
 
     found = explore(list, walker("A", 3), walker("B", 2), check=broken)
     at = all_orders((3, 2)).index("ABAAB") + 1
-    assert (found.tried, found.broken.letters, found.broken.interruptions) == (at, "ABA", 2)
-    assert str(found.broken.error) == "no A after B"
+    assert (found.tried, found.broken.letters, str(found.broken.error)) == (at, "ABA", "no A after B")
     assert repr(found).splitlines() == [
         f"order {at} breaks it, with 2 interruptions:", "A        B", "step 1", "         step 1", "step 2",
         "AssertionError: no A after B",
     ]  # fmt: skip
 
 
-def test_a_step_that_raises_breaks_its_order_and_the_check_comes_after_every_step():
+FAILS = program(("go", lambda world: {}["gone"]))
+
+
+def hurried(world):
+    """It has more steps where nothing was done before."""
+    yield "look"
+    if not world:
+        yield "do it all"
+        world.append("B")
+
+
+def early(world):
+    """What it does before its first step is there from the beginning."""
+    world.append("ready")
+    yield "nothing"
+
+
+@pytest.mark.parametrize(
+    ("programs", "tried", "broken"),
+    [
+        ((walker("A", 1), hurried), len(["AB", "BBA", "BAB"]), None),
+        ((early, program(("look", lambda world: world.index("ready")))), 2, None),
+        ((walker("A", 2), FAILS), 1, ("AAB", KeyError)),
+        ((program(("add", lambda world: world + 1)),), 1, ("A", TypeError)),
+    ],
+)
+def test_a_program_may_look_at_the_world_and_what_it_raises_breaks_its_order(programs, tried, broken):
+    found = explore(list, *programs)
+    assert found.tried == tried
+    assert broken == (found.broken and (found.broken.letters, type(found.broken.error)))
+
+
+def test_the_check_comes_after_every_step_that_does_not_raise():
     seen = []
-
-    def fails(world):
-        yield "go"
-        raise LookupError("gone")
-
-    found = explore(list, walker("A", 2), fails, check=lambda world: seen.append(len(world)))
-    assert (found.tried, found.broken.letters, str(found.broken.error)) == (1, "AAB", "gone")
+    explore(list, walker("A", 2), FAILS, check=lambda world: seen.append(len(world)))
     assert seen == [1, 2]
-
-
-def test_programs_may_have_more_steps_in_one_order_than_in_another():
-    def hurried(world):
-        yield "look"
-        if not world:
-            yield "do it all"
-            world.append("B")
-
-    assert explore(list, walker("A", 1), hurried) == Exploration(len(["AB", "BBA", "BAB"]))
-
-
-def test_what_is_done_before_the_first_yield_is_there_from_the_beginning():
-    def early(world):
-        world.append("ready")
-        yield "nothing"
-
-    def needs_it(world):
-        yield "look"
-        assert world == ["ready"]
-
-    assert explore(list, early, needs_it) == Exploration(2)
-
-
-def silent(world):
-    """Its one step fails, and its `yield` does not say what it does."""
-    yield
-    pytest.fail("this step ran")
-
-
-def falls_silent(world):
-    yield "say"
-    yield 0
-
-
-@pytest.mark.parametrize(("program", "yields"), [(silent, "None"), (falls_silent, "0")])
-def test_a_yield_without_words_is_a_mistake_in_the_program_not_its_end(program, yields):
-    with pytest.raises(TypeError, match=rf'program A yields {yields}: write `yield "words"`'):
-        explore(list, program)
-
-
-def test_a_step_may_raise_a_type_error_of_its_own():
-    def fails(world):
-        yield "add"
-        world + 1
-
-    found = explore(list, fails)
-    assert (found.tried, type(found.broken.error)) == (1, TypeError)
 
 
 def test_one_order_is_told_as_one():
@@ -160,15 +140,18 @@ def test_the_package_manager_stands_every_order_of_two_lives_and_an_abort():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("programs", "options", "error", "words"),
     [
-        (lambda: explore(list), ValueError, "0 programs: expected 1 to 26"),
-        (lambda: explore(list, *[walker("A", 0)] * 27), ValueError, "27 programs"),
-        (lambda: explore(list, walker("A", 1), interruptions=-1), ValueError, "interruptions is -1"),
-        (lambda: explore(list, len), TypeError, "program A gave 0: write a generator, with a yield before each step"),
-        (lambda: explore(list, walker("A", 1001)), ValueError, "program A has more than 1000 steps"),
+        ([], {}, ValueError, "0 programs: expected 1 to 26"),
+        ([walker("A", 0)] * 27, {}, ValueError, "27 programs"),
+        ([walker("A", 1)], {"interruptions": -1}, ValueError, "interruptions is -1"),
+        ([len], {}, TypeError, "program A gave 0: write a generator, with a yield before each step"),
+        ([walker("A", 1001)], {}, ValueError, "program A has more than 1000 steps"),
+        ([program((None, pytest.fail))], {}, TypeError, 'program A yields None: write `yield "words"`'),
+        ([program(("say", len), (0, len))], {}, TypeError, 'program A yields 0: write `yield "words"`'),
     ],
 )
-def test_what_cannot_be_explored_is_refused(call, error, words):
+def test_what_cannot_be_explored_is_refused(programs, options, error, words):
+    """A `yield` without words is a mistake in the program, not its end."""
     with pytest.raises(error, match=words):
-        call()
+        explore(list, *programs, **options)

@@ -15,6 +15,19 @@ pytestmark = pytest.mark.core
 VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
 
 
+@pytest.fixture
+def pool():
+    return FreeListPool(8)
+
+
+@pytest.fixture
+def calls(pool):
+    """What a listener heard of the pool."""
+    heard = []
+    watch(pool, ["alloc", "free"], heard.append)
+    return heard
+
+
 def test_every_call_is_told_with_its_arguments_and_result():
     cache, calls = RadixCache(), []
     watch(cache, VERBS, calls.append)
@@ -25,38 +38,27 @@ def test_every_call_is_told_with_its_arguments_and_result():
     assert call.result is done
 
 
-def test_an_error_is_told_and_raised():
-    pool, calls = FreeListPool(2), []
-    watch(pool, ["alloc"], calls.append)
+def test_an_error_is_told_and_raised_but_wrong_arguments_are_the_methods_own(pool, calls):
     with pytest.raises(OutOfPages):
-        pool.alloc(3)
-    assert isinstance(calls[0].error, OutOfPages)
-
-
-def test_wrong_arguments_are_the_methods_own_error():
-    pool, calls = FreeListPool(2), []
-    watch(pool, ["alloc"], calls.append)
+        pool.alloc(9)
     with pytest.raises(TypeError, match="alloc"):
         pool.alloc()
-    assert not calls
+    (call,) = calls
+    assert isinstance(call.error, OutOfPages)
 
 
 def test_the_object_is_as_it_was_when_the_last_one_goes():
     cache, first, second = RadixCache(), [], []
-    before = dict(vars(cache))
+    before = set(vars(cache))
     stop_first, stop_second = watch(cache, VERBS, first.append), watch(cache, VERBS, second.append)
-    cache.evict(0)
-    stop_first()
-    cache.evict(0)
-    stop_second()
-    cache.evict(0)
+    for stop in (stop_first, stop_second, stop_second):  # twice does no harm
+        cache.evict(0)
+        stop()
     assert (len(first), len(second)) == (1, 2)
-    assert vars(cache).keys() == before.keys()
-    stop_second()  # twice does no harm
+    assert vars(cache).keys() == before
 
 
-def test_a_method_of_the_object_itself_comes_back():
-    pool = FreeListPool(2)
+def test_a_method_of_the_object_itself_comes_back(pool):
     pool.alloc = own = lambda num_pages: [1]
     stop = watch(pool, ["alloc"], lambda call: None)
     assert pool.alloc(1) == [1]
@@ -64,50 +66,50 @@ def test_a_method_of_the_object_itself_comes_back():
     assert pool.alloc is own
 
 
-def test_a_copy_of_a_watched_object_acts_on_itself():
-    pool, calls = FreeListPool(2), []
-    stop = watch(pool, ["alloc"], calls.append)
+def test_a_copy_of_a_watched_object_acts_on_itself(pool, calls):
     twin = copy.deepcopy(pool)
-    twin.free(twin.alloc(2)[::-1])
-    assert twin.alloc(2).tolist() == [1, 0]  # what was pushed on its stack comes off its stack
+    twin.free(twin.alloc(8)[::-1])
+    assert twin.alloc(2).tolist() == [7, 6]  # what was pushed on its stack comes off its stack
     twin.check()
-    stop()
-    assert (pool.num_free, twin.num_free, calls) == (2, 0, [])
+    assert (pool.num_free, twin.num_free, calls) == (8, 6, [])
 
 
-def test_a_call_that_began_later_has_a_later_moment():
-    pool, calls = FreeListPool(2), []
-    watch(pool, ["alloc", "free"], calls.append)
-    pool.free(pool.alloc(1))
-    assert calls[0].began < calls[1].began
-
-
-def test_a_complaint_reaches_the_caller_after_everybody_has_heard():
-    pool, heard = FreeListPool(2), []
-
+def test_a_complaint_reaches_the_caller_after_everybody_has_heard(pool):
     def complain(call):
         raise ValueError(f"after {call.verb}")
 
-    watch(pool, ["alloc"], complain)
-    watch(pool, ["alloc"], heard.append)
+    heard = []
+    for listener in (complain, heard.append):
+        watch(pool, ["alloc"], listener)
     with pytest.raises(ValueError, match="after alloc"):
         pool.alloc(1)
-    assert len(heard) == 1
-    assert pool.num_free == 1
+    assert (len(heard), pool.num_free) == (1, 7)
 
 
-def test_a_call_inside_a_watched_call_knows_its_caller():
-    pool, callers = FreeListPool(2), []
+class Engine:
+    """It calls a pool in its own thread, or in another."""
 
-    class Engine:
-        def step(self):
-            pool.alloc(1)
+    def __init__(self, pool, calls):
+        self.pool = pool
+        watch(self, ["step", "step_aside"], calls.append)
 
-    engine = Engine()
-    watch(pool, ["alloc"], lambda call: callers.append(call.caller.verb))
-    watch(engine, ["step"], lambda call: callers.append(call.caller))
-    engine.step()
-    assert callers == ["step", None]
+    def step(self):
+        self.pool.alloc(1)
+
+    def step_aside(self):
+        thread = threading.Thread(target=self.pool.alloc, args=[1])
+        thread.start()
+        thread.join()
+
+
+@pytest.mark.parametrize(("verb", "caller"), [("step", "step"), ("step_aside", None)])
+def test_a_call_inside_a_watched_call_knows_its_caller_and_each_thread_has_callers_of_its_own(
+    pool, calls, verb, caller
+):
+    getattr(Engine(pool, calls), verb)()
+    inner, outer = calls
+    assert (inner.verb, getattr(inner.caller, "verb", None)) == ("alloc", caller)
+    assert (outer.verb, outer.caller, outer.began < inner.began) == (verb, None, True)
 
 
 def test_what_cannot_be_shadowed_says_so():
@@ -121,8 +123,8 @@ def test_what_cannot_be_shadowed_says_so():
         watch(Closed(), ["alloc"], print)
 
 
-def test_two_watches_with_one_listener_end_one_by_one():
-    pool, heard = FreeListPool(8), []
+def test_two_watches_with_one_listener_end_one_by_one(pool):
+    heard = []
     first, _ = (watch(pool, ["alloc"], heard.append) for _ in range(2))
     first()
     first()
@@ -130,25 +132,9 @@ def test_two_watches_with_one_listener_end_one_by_one():
     assert len(heard) == 1
 
 
-def test_who_is_stopped_in_the_middle_of_a_call_hears_nothing_of_it():
-    pool, heard, ends = FreeListPool(8), [], []
+def test_who_is_stopped_in_the_middle_of_a_call_hears_nothing_of_it(pool):
+    heard, ends = [], []
     watch(pool, ["alloc"], lambda call: ends[0]())
     ends.append(watch(pool, ["alloc"], heard.append))
     pool.alloc(1)
     assert heard == []
-
-
-def test_each_thread_has_callers_of_its_own():
-    pool, calls = FreeListPool(8), []
-
-    class Engine:
-        def step(self):
-            thread = threading.Thread(target=pool.alloc, args=[1])
-            thread.start()
-            thread.join()
-
-    engine = Engine()
-    watch(engine, ["step"], calls.append)
-    watch(pool, ["alloc"], calls.append)
-    engine.step()
-    assert [(call.verb, call.caller) for call in calls] == [("alloc", None), ("step", None)]

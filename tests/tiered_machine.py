@@ -8,13 +8,15 @@ that either tree has must hold what the tree says.
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
-from machine import NAMESPACES, TOKENS, IndexAgainstModel
+from hypothesis.stateful import initialize, precondition, rule
+from index_machine import NAMESPACES, TOKENS, IndexAgainstModel
 
+from minikv.prefix.base_index import way_to
+from minikv.prefix.eviction import POLICIES
 from minikv.prefix.tiered import WRITES, TieredCache
 from minikv.tokens import pack
 
-HOST_PAGES, HOT = 12, 2
+HOT = 2  # uses
 
 
 class HostModel:
@@ -66,7 +68,7 @@ class Carried(TieredCache):
 
     mode = "arrive"
 
-    def __init__(self, page_size, write, policy, evict_by, host_pages=HOST_PAGES):
+    def __init__(self, page_size, write, policy, evict_by, host_pages):
         super().__init__(page_size, host_pages, write, HOT, policy, evict_by)
         self.forget()
 
@@ -130,6 +132,7 @@ class Carried(TieredCache):
                 self.model.touch(held)
                 continue
             move = self.next_move()
+            assert move is not None
             assert (self.model.path(move.namespace, move.tokens.tolist()), len(move.dst)) == (held + new, len(new))
             assert [self.on_device[page] for page in move.src.tolist()] == new
             self.model.moves[move] = held, new
@@ -159,19 +162,49 @@ class Carried(TieredCache):
         self.settle(move, arrived)
         self.model.settle(move, arrived)
 
+    # -- what both trees hold -----------------------------------------------------------------------------------------
+
+    def check(self):
+        """Both trees hold what they say, host memory what the model has, and every mark is true."""
+        super().check()
+        host, locked = cached_in(self.host.index), self.model.locked()
+        assert all(self.on_host[page] == key for key, (page, _) in host.items())
+        assert host.keys() == self.model.used.keys()
+        assert self.host.pool.num_free == self.model.free()
+        times = {key: node.last_used for key, (_, node) in host.items() if key not in locked}
+        assert ranks(times) == ranks({key: self.model.used[key] for key in times})
+        for key, (page, node) in cached_in(self).items():
+            assert self.on_device[page] == key
+            assert self.is_true(getattr(node, "in_host", None), key, node)
+
+    def is_true(self, mark, key, node):
+        """Whether what is left of the path that a node says is in host memory is the node's own: `key` is on it."""
+        if mark is None:
+            return True
+        left, length = self.host.index._what_is_left(mark.node, min(mark.length, node.end))
+        length, path = min(length, len(key[1])), way_to(left)[::-1]
+        tokens = tuple(token for each in path for token in each.tokens)
+        return not length or (path[0].parent.namespace, tokens[:length]) == (key[0], key[1][:length])
+
 
 class Tiered(IndexAgainstModel):
     """Two tiers under every write policy, every eviction policy, and moves that fail or take their time."""
 
-    @initialize(page_size=st.integers(1, 3), number=st.integers(0, 1), write=st.sampled_from(WRITES))
-    def start(self, page_size, number, write):
-        self.write = write
+    @initialize(
+        page_size=st.integers(1, 3),
+        number=st.integers(0, 1),
+        write=st.sampled_from(WRITES),
+        policy=st.sampled_from(["lru", "lru", "lru", *POLICIES]),
+        host_pages=st.sampled_from([5, 8]),
+    )
+    def start(self, page_size, number, write, policy, host_pages):
+        self.write, self.policy, self.host_pages = write, policy, host_pages
         IndexAgainstModel.start(self, page_size, number)
         if write == "write_through_selective" and "hits" not in self.model.reads:
             self.model.reads = (*self.model.reads, "hits")
 
     def make(self, page_size, policy, evict_by):
-        return Carried(page_size, self.write, policy, evict_by)
+        return Carried(page_size, self.write, policy, evict_by, self.host_pages)
 
     @rule(mode=st.sampled_from(["arrive", "arrive", "fail", "later"]))
     def moves_will(self, mode):
@@ -205,44 +238,19 @@ class Tiered(IndexAgainstModel):
         if not self.index.host.moves:
             super().reset()
 
-    @invariant()
-    def both_tiers_hold_what_they_say(self):
-        if not hasattr(self, "index"):
-            return
-        index, model = self.index, self.index.model
-        for tree, held in ((index, index.on_device), (index.host.index, index.on_host)):
-            for key, page in pages_of(tree).items():
-                assert held[page] == key
-        assert {*pages_of(index.host.index)} == {*model.used}
-        assert index.host.pool.num_free == model.free()
-        locked = model.locked()
-        assert index.host.index.protected_size == len(locked) * self.page_size
-        times = {key: node.last_used for key, node in nodes_of(index.host.index).items() if key not in locked}
-        assert ranks(times) == ranks({key: model.used[key] for key in times})
 
-
-def nodes_of(tree):
-    """The node of each cached page, without a verb."""
+def cached_in(tree):
+    """The page and the node of each cached page of tokens, without a verb."""
     found = {}
     for node in tree.nodes():
-        prefix, walker = [], node
-        while walker.parent is not None:
-            prefix = [*walker.tokens, *prefix]
-            walker = walker.parent
-        for end in range(node.end - len(node.tokens) + tree.page_size, node.end + 1, tree.page_size):
-            found[walker.namespace, tuple(prefix[:end])] = node
+        path = way_to(node)[::-1]
+        prefix, size = [token for each in path for token in each.tokens], tree.page_size
+        for place, page in enumerate(node.pages, node.parent.end // size + 1):
+            found[path[0].parent.namespace, tuple(prefix[: place * size])] = page, node
     return found
-
-
-def pages_of(tree):
-    """The page of each cached page of tokens."""
-    return {
-        key: node.pages[(len(key[1]) - node.end + len(node.tokens)) // tree.page_size - 1]
-        for key, node in nodes_of(tree).items()
-    }
 
 
 def ranks(times):
     """Which are as old as each other, and in which order."""
-    order = sorted({*times.values()})
-    return {key: order.index(time) for key, time in times.items()}
+    order = {time: rank for rank, time in enumerate(sorted({*times.values()}))}
+    return {key: order[time] for key, time in times.items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from policy_model import PolicyModel
+from policy_model import PolicyModel, worth_of
 
 from minikv import LockError
 from minikv.prefix.contract import Match
+from minikv.testing.model import NaiveCache
 
 
 class NaiveWindowCache(PolicyModel):
@@ -32,24 +33,24 @@ class NaiveWindowCache(PolicyModel):
         path = self.cached_path(namespace, tokens[: len(tokens) if limit is None else limit])
         while not self.valid(path):
             path.pop()
-        self.touch(path)
+        self.touch(path, "match_prefix")
         numbers = np.array([self.pages[key].number for key in path], np.int32)
         return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
 
-    def touch(self, path, hits=1):
-        super().touch(path, hits)
+    def touch(self, path, verb, hits=1):
+        super().touch(path, verb, hits)
         for key in path:
             if key in self.live:
                 self.live[key] = self.clock
 
-    def insert(self, tokens, pages, *, namespace=None, start=None, priority=0, window_start=0):
+    def insert(self, tokens, pages, *, namespace=None, start=None, window_start=0):
         """What `insert` promises: new pages before `window_start` are tombstones, and duplicates heal those there."""
         tokens, size = tuple(int(token) for token in tokens), self.page_size
         path, there = self.path(namespace, tokens), len(self.cached_path(namespace, tokens))
-        first = -(-window_start // size)
+        first, self.priority = -(-window_start // size), worth_of(tokens)
         if first >= len(path):
             tokens, pages = tokens[: there * size], list(pages)[:there]
-        done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
+        done = NaiveCache.insert(self, tokens, pages, namespace=namespace, start=start)
         path = self.path(namespace, tokens)
         for number in range(max(first, start.length // size if start else 0), len(path)):
             self.live.setdefault(path[number], self.clock)
@@ -91,9 +92,8 @@ class NaiveWindowCache(PolicyModel):
                 break
             key = min(free, key=lambda key: (self.live[key], len(key[1])))
             if self.ends_within_a_window(key):
-                for below in sorted(self.below(key), key=lambda below: -len(below[1])):
-                    freed += self.remove(below) if below in self.pages else []
-                freed += self.remove(key) if key in self.pages else []
+                for gone in sorted([*self.below(key), key], key=lambda gone: -len(gone[1])):
+                    freed += self.remove(gone)
             else:
                 del self.live[key]
                 tombs.append(self.pages[key].number)
@@ -101,10 +101,8 @@ class NaiveWindowCache(PolicyModel):
 
     def ends_within_a_window(self, key):
         """Whether exactly one path goes on from `key`, and ends before a window is over."""
-        below = self.below(key)
-        lengths = [len(k[1]) for k in below]
-        one_path = len(set(lengths)) == len(lengths)
-        return one_path and len(below) < self.span
+        lengths = [len(tokens) for _, tokens in self.below(key)]
+        return len({*lengths}) == len(lengths) < self.span
 
     def remove(self, key):
         """Forget a page at the end of a path, and every tombstone above it that nothing follows."""
