@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -148,11 +147,3 @@ def course(folder: Path) -> Iterator[Lab]:
         yield server
     finally:
         server.stop()
-
-
-def write_settings(home: Path, dark: bool) -> None:
-    """Choose JupyterLab's theme before it starts."""
-    folder = home / "settings" / "@jupyterlab" / "apputils-extension"
-    folder.mkdir(parents=True)
-    theme = "JupyterLab Dark" if dark else "JupyterLab Light"
-    (folder / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))

@@ -14,19 +14,16 @@ import inspect
 import itertools
 import sys
 import textwrap
-import time
-from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mutate import changed, replacements
 
 from minikv.course.pieces import trial
 from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, cases_for, exercises_of
-from minikv.course.pieces.trial import Played, difference, play_case
+from minikv.course.pieces.trial import difference, play_case
 from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
 
@@ -52,26 +49,26 @@ class Change(NamedTuple):
     text: str
 
     @property
-    def line(self) -> str:
+    def line(self):
         """How it is written in `harmless.txt`."""
         return f"{self.id} {self.kind}: {self.words}"
 
 
-def tasks() -> list[Piece]:
+def tasks():
     """The pieces and the exercises, whose solutions are printed."""
     exercises = [each for chapter in CHAPTERS for each in exercises_of(chapter) if isinstance(each, Piece)]
     return [*all_pieces(), *exercises]
 
 
 @cache
-def _text_of(id: str) -> str:
+def _text_of(id):
     task = next(each for each in tasks() if each.id == id)
     if task.reference is None:
         return task.solution
     return textwrap.dedent(inspect.getsource(task.reference))
 
 
-def changes(task: Piece, every: int = 1, first: int = 0) -> list[Change]:
+def changes(task, every=1, first=0):
     """The small changes to a solution, each once, or one of each `every` from the `first` on."""
     tree = ast.parse(_text_of(task.id))
     for node in ast.walk(tree):
@@ -91,35 +88,40 @@ def changes(task: Piece, every: int = 1, first: int = 0) -> list[Change]:
     return found
 
 
-def _difference(old: str, new: str) -> str:
+def _difference(old, new):
     """The lines that differ, as few as can be."""
     a, b = old.split("\n"), new.split("\n")
     while a and b and a[0] == b[0]:
-        a, b = a[1:], b[1:]
+        del a[0], b[0]
     while a and b and a[-1] == b[-1]:
-        a, b = a[:-1], b[:-1]
-    return (
-        f"{' / '.join(line.strip() for line in a) or 'nothing'} -> {' / '.join(line.strip() for line in b) or 'gone'}"
-    )
+        del a[-1], b[-1]
+    before, after = (" / ".join(line.strip() for line in lines) for lines in (a, b))
+    return f"{before or 'nothing'} -> {after or 'gone'}"
 
 
 Place = tuple[tuple[str, int | None], ...]
 
 
-def _places(node: ast.AST, at: Place = ()) -> Iterator[tuple[Place, ast.AST]]:
-    yield at, node
+def _places(node, at=(), above=()):
+    """Every node below, with its place and the nodes that it is in."""
     for field, value in ast.iter_fields(node):
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.AST):
-                yield from _places(child, (*at, (field, index)))
+                there = (*at, (field, index))
+                yield there, (child, (*above, node))
+                yield from _places(child, there, (*above, node))
 
 
-def _with(tree: ast.AST, at: Place, new: Any) -> ast.AST:
+def _part(node, field, index):
+    return getattr(node, field) if index is None else getattr(node, field)[index]
+
+
+def _with(tree, at, new):
     """A copy of the tree with `new` at a place; two statements are swapped if it is the number of the second."""
     tree = copy.deepcopy(tree)
-    parent: Any = tree
-    for field, index in at[:-1]:
-        parent = getattr(parent, field) if index is None else getattr(parent, field)[index]
+    parent = tree
+    for step in at[:-1]:
+        parent = _part(parent, *step)
     field, index = at[-1]
     if index is None:
         setattr(parent, field, new)
@@ -131,14 +133,13 @@ def _with(tree: ast.AST, at: Place, new: Any) -> ast.AST:
     return ast.fix_missing_locations(tree)
 
 
-def _replaced(tree: ast.Module) -> Iterator[tuple[str, Place, Any]]:
+def _replaced(tree):
     """The kind of each change, its place, and what is there then."""
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     names = sorted(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
     attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
-    for at, node in _places(tree):
-        above = _above(tree, at)
-        if not at or any(isinstance(part, (ast.JoinedStr, ast.arguments)) for part in (node, *above)):
+    for at, (node, above) in _places(tree):
+        if any(isinstance(part, (ast.JoinedStr, ast.arguments)) for part in (node, *above)):
             continue  # what stands in a text, and what a function is given
         if len(above) > 1 and isinstance(above[-1], ast.Call) and isinstance(above[-2], ast.Raise):
             continue  # an error may say what it likes
@@ -149,15 +150,7 @@ def _replaced(tree: ast.Module) -> Iterator[tuple[str, Place, Any]]:
         yield from _of_expression(above[-1], at, node, names, attributes)
 
 
-def _above(tree: ast.AST, at: Place) -> list[ast.AST]:
-    found, node = [tree], tree
-    for field, index in at[:-1]:
-        node = getattr(node, field) if index is None else getattr(node, field)[index]
-        found.append(node)
-    return found
-
-
-def _of_statement(above: ast.AST, at: Place, node: ast.AST) -> Iterator[tuple[str, Place, Any]]:
+def _of_statement(above, at, node):
     if not isinstance(node, ast.stmt) or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
         return
     if not isinstance(node, ast.Pass):
@@ -168,9 +161,7 @@ def _of_statement(above: ast.AST, at: Place, node: ast.AST) -> Iterator[tuple[st
         yield "lines swapped", at, index + 1
 
 
-def _of_expression(
-    above: ast.AST, at: Place, node: ast.AST, names: list[str], attributes: list[str]
-) -> Iterator[tuple[str, Place, Any]]:
+def _of_expression(above, at, node, names, attributes):
     match node:
         case ast.Name(ctx=ast.Load()) if node.id in names:
             yield from (("another name", at, ast.Name(name, ast.Load())) for name in names if name != node.id)
@@ -192,17 +183,17 @@ def _of_expression(
             yield "copied", at, ast.Call(ast.Name("_copied", ast.Load()), [node], [])
 
 
-def _name_of(node: ast.AST) -> str:
+def _name_of(node):
     """The name of the function that is called, if one is, by its name."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
-def _may_be_list(node: ast.AST) -> bool:
+def _may_be_list(node):
     kinds = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.ListComp)
     return isinstance(node, kinds) or (isinstance(node, ast.List) and len(node.elts) > 1)
 
 
-def _of_call(at: Place, call: ast.Call) -> Iterator[tuple[str, Place, Any]]:
+def _of_call(at, call):
     for n in range(len(call.args)):
         yield "argument", at, changed(call, args=call.args[:n] + call.args[n + 1 :])
         if n + 1 < len(call.args) and _name_of(call) not in SYMMETRIC:
@@ -217,7 +208,7 @@ def _of_call(at: Place, call: ast.Call) -> Iterator[tuple[str, Place, Any]]:
 _made = [0]  # how many objects `_copied` has copied
 
 
-def _copied(value: Any) -> Any:
+def _copied(value):
     """A copy of an object; of a list or a number there is no need, since nobody can tell."""
     if not hasattr(value, "__dict__") or callable(value) or type(value).__module__ in ("numpy", "torch"):
         return value
@@ -225,10 +216,10 @@ def _copied(value: Any) -> Any:
     return copy.copy(value)
 
 
-_played: dict[str, list[tuple[Any, Played]]] = {}
+_played = {}
 
 
-def _expected(task: Piece) -> Iterator[tuple[Any, Played]]:
+def _expected(task):
     """The cases, and how each is played with our answer: the hand-picked ones first."""
     played, world = _played.setdefault(task.id, []), reference_world(task)
     yield from played
@@ -242,12 +233,12 @@ def _expected(task: Piece) -> Iterator[tuple[Any, Played]]:
         yield played[-1]
 
 
-def _bare(frame: Any) -> Any:
+def _bare(frame):
     return frame._replace(picture=None)
 
 
-def world_of(task: Piece, text: str) -> dict[str, Any]:
-    world: dict[str, Any] = {**reference_world(task)} if task.reference else reference_world(task)
+def world_of(task, text):
+    world = {**reference_world(task)} if task.reference else reference_world(task)
     world["_copied"] = _copied
     code = compile(text, "<changed>", "exec", flags=__future__.annotations.compiler_flag)
     exec(code, world)
@@ -256,7 +247,7 @@ def world_of(task: Piece, text: str) -> dict[str, Any]:
     return world
 
 
-def passes(task: Piece, change: Change) -> bool:
+def passes(task, change):
     """Whether the judge lets a change pass."""
     try:
         world = world_of(task, change.text)
@@ -276,7 +267,7 @@ def passes(task: Piece, change: Change) -> bool:
     return change.kind != "copied" or _made[0] > 0  # where nothing was copied, nothing has changed
 
 
-def harmless() -> dict[str, str]:
+def harmless():
     """The changes that behave correctly, each with the reason: a line that begins with # is that of those below it."""
     found, reason = dict[str, str](), ""
     for line in HARMLESS.read_text("utf-8").splitlines() if HARMLESS.exists() else ():
@@ -287,29 +278,19 @@ def harmless() -> dict[str, str]:
     return found
 
 
-def main(ids: list[str]) -> None:
+def main(ids):
     """Try all changes of some pieces, or of all; print those that pass without a reason, and how many there were."""
     attempts.MOST_SECONDS = 0.5
-    known, tried, passed = harmless(), Counter[str](), Counter[str]()
+    known, chosen = harmless(), [task for task in tasks() if not ids or task.id in ids]
     for task in tasks():
         _text_of(task.id)  # before somebody edits the file
-    for task in tasks():
-        if ids and task.id not in ids:
-            continue
-        began, count = time.monotonic(), 0
-        for change in changes(task):
-            tried[change.kind] += 1
-            count += 1
-            if passes(task, change):
-                passed[change.kind] += 1
-                if change.line not in known:
-                    print(change.line, flush=True)
-        print(
-            f"# {task.id} {task.name}: {count} changes, {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True
-        )
-    for kind in sorted(tried):
-        print(f"# {kind}: {tried[kind]} tried, {passed[kind]} pass", file=sys.stderr)
-    print(f"# {sum(tried.values())} tried, {sum(passed.values())} pass", file=sys.stderr)
+    for task in chosen:
+        tried = changes(task)
+        passed = [change for change in tried if passes(task, change)]
+        for change in passed:
+            if change.line not in known:
+                print(change.line, flush=True)
+        print(f"# {task.id} {task.name}: {len(tried)} tried, {len(passed)} pass", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -36,24 +36,24 @@ RIGHT = """\
 class _Empty(type):
     """The type of what the stand-in for numpy has: names, and nothing behind them."""
 
-    def __getitem__(cls, _: object) -> type:
+    def __getitem__(cls, _):
         return cls
 
-    def __or__(cls, _: object) -> type:
+    def __or__(cls, _):
         return cls
 
     __ror__ = __or__
 
 
 class _StandIn(types.ModuleType):
-    def __getattr__(self, name: str) -> type:
+    def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         vars(self)[name] = _Empty(name, (), {"__init__": lambda self, *_, **__: None})
         return vars(self)[name]
 
 
-def stand_in() -> None:
+def stand_in():
     """Let `import numpy` find something that can do nothing."""
     for name in ("numpy", "numpy.typing", "numpy.random"):
         module = sys.modules[name] = _StandIn(name)
@@ -62,13 +62,13 @@ def stand_in() -> None:
         vars(sys.modules["numpy"])[name.rpartition(".")[2]] = module
 
 
-def chapter_cell(has: str) -> Any:
+def chapter_cell(has):
     """The first code cell of the chapter with this in its source."""
     cells = json.loads(CHAPTER.read_text("utf-8"))["cells"]
     return next(cell for cell in cells if cell["cell_type"] == "code" and has in "".join(cell["source"]))
 
 
-def run_cell(source: str, names: dict[str, Any]) -> dict[str, Any]:
+def run_cell(source, names):
     """Run a cell as a notebook does; what it printed, what it warned of, and what it showed."""
     tree, name, printed, shown = ast.parse(source), f"<cell {len(linecache.cache)}>", io.StringIO(), None
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -85,7 +85,7 @@ def run_cell(source: str, names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def story() -> dict[str, dict[str, Any]]:
+def story():
     """What the learner sees of each cell; `split` is written wrong, and then right."""
     from minikv import draw
 
@@ -101,7 +101,7 @@ def story() -> dict[str, dict[str, Any]]:
     return seen
 
 
-def main() -> None:
+def main():
     """Print what is seen in Pyodide, where the files of the learner are in a folder of its own."""
     stand_in()
     from minikv.course.pictures.tree import graphviz_way

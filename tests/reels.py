@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from html import unescape
 from typing import Any
 
+import pytest
+
 from minikv.course.pictures.svg import Drawing, Part, painted
+from minikv.course.pictures.tree import graphviz_way
+
+needs_graphviz = pytest.mark.skipif(graphviz_way() is None, reason="no way to run Graphviz here")
 
 
-def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:
+def pictures_of(reel, panel):
     """The SVG of a panel at every step, from the plain data of a reel."""
     about, reaches = reel["panels"][panel], reel["reaches"]
     drawings = [Drawing(svg, reaches[i] if reaches else 0) for i, svg in enumerate(reel["drawings"])]
@@ -23,7 +29,17 @@ def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:
         yield f"{about['head']}{painted(parts, about['sideways'])}{about['tail']}"
 
 
-def frames_of(reel: Mapping[str, Any]) -> list[str]:
+def frames_of(reel):
     """The SVGs of all panels at every step, one after the other."""
     panels = [pictures_of(reel, panel) for panel in range(len(reel["panels"]))]
     return ["".join(pictures) for pictures in zip(*panels)]
+
+
+def words_in(svg):
+    """The texts of a picture."""
+    return [unescape(text).replace("\xa0", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+def without_color(svg):
+    """A picture as those see it who see no colors."""
+    return re.sub(r"#[0-9a-f]{6}", "", svg)

@@ -72,25 +72,20 @@ def test_without_its_html_a_picture_has_no_alternative_text_in_jupyterlab(lab, c
 
 
 def _use(player, page):
-    """Buttons, keys, slider and play, from the first step to the last."""
+    """A button, a key and play, from the first step to the last."""
     player.scroll_into_view_if_needed()
     player.focus()
     page.keyboard.press("Home")
     last = int(player.locator("[data-testid=slider]").get_attribute("max"))
     caption = player.locator(".minikv-caption")
-    assert player.get_attribute("data-step") == "0"
     first = int(caption.text_content().partition(".")[0])
     assert first in (0, 1)  # a film begins with the start, a row of pictures with its first step
+    steps = [player.get_attribute("data-step")]
     player.locator("[data-testid=next]").click()
-    assert player.get_attribute("data-step") == "1"
-    player.locator("[data-testid=prev]").click()
-    assert player.get_attribute("data-step") == "0"
-    player.focus()
+    steps.append(player.get_attribute("data-step"))
     page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    assert player.get_attribute("data-step") == "2"
-    page.keyboard.press("Home")
-    assert player.get_attribute("data-step") == "0"
+    steps.append(player.get_attribute("data-step"))
+    assert steps == ["0", "1", "2"]
     player.locator("[data-testid=speed]").select_option("240")
     player.locator("[data-testid=play]").click()
     page.wait_for_function(f"document.querySelector('.minikv-player').dataset.step === '{last}'")

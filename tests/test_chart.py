@@ -12,31 +12,38 @@ from minikv.course.pictures.palette import LINES
 
 pytestmark = pytest.mark.core
 
+LINE = r'd="([^"]*)"[^>]*class="line"'
 SPACE = "{http://www.w3.org/2000/svg}"
 LINES_SHOWN = {"LRU": [0, 20, 40], "bound": [10, 40, 40]}
 CHART = Chart("Hits", "GiB", [10, 100, 1000], LINES_SHOWN, " %", "x", {"knee": 100}, ("ceiling", 40))
 
 
+def texts_in(svg):
+    """The words of a picture, each with its place."""
+    return {text.text: text for text in ET.fromstring(svg).iter(f"{SPACE}text")}
+
+
 def places(svg):
-    lines = re.findall(r'd="([^"]*)"[^>]*class="line"', svg)
-    return [[tuple(map(float, pair.split())) for pair in re.split("[ML]", line)[1:]] for line in lines]
+    ways = (re.split("[ML]", way)[1:] for way in re.findall(LINE, svg))
+    return [[tuple(map(float, pair.split())) for pair in way] for way in ways]
 
 
 def test_points_stand_on_a_scale_of_powers():
     """From 10 to 1000, 100 is in the middle; half of the highest share is at half the height."""
     first, second = places(chart_svg(CHART))
     (left, zero), (middle, half), (right, full) = first
-    assert middle - left == pytest.approx(right - middle, abs=0.2)
+    assert 0 < middle - left == pytest.approx(right - middle, abs=0.2)
     assert zero - half == pytest.approx(half - full, abs=0.2)
     assert second[1][1] == second[2][1] == full
 
 
 def test_every_line_has_its_color_its_dash_and_its_name():
     svg = chart_svg(CHART)
-    assert LINES[0] in svg
-    assert LINES[1] in svg
-    words = [text.text for text in ET.fromstring(svg).iter(f"{SPACE}text")]
+    assert all(look in svg for look in LINES[:2])
+    words = texts_in(svg)
     assert {"LRU", "bound", "knee", "ceiling", "GiB", "10", "100", "1,000", "0 %", "40 %"} <= set(words)
+    heights = [float(words[name].get("y")) for name in ("LRU", "ceiling")]
+    assert heights[1] >= heights[0] + 20, "the name of the level is below those of the lines"
 
 
 @pytest.mark.parametrize(
@@ -58,35 +65,24 @@ def test_nothing_leaves_the_picture(chart):
     svg = chart_svg(chart)
     wide, high = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
     assert all(0 <= x <= wide and 0 <= y <= high for line in places(svg) for x, y in line)
-    texts = list(ET.fromstring(svg).iter(f"{SPACE}text"))
+    texts = texts_in(svg).values()
     assert all(0 <= float(text.get("x")) <= wide and 0 <= float(text.get("y")) <= high for text in texts)
     middle = {text.text: float(text.get("x")) for text in texts if text.get("text-anchor") == "middle"}
     assert len(middle) >= 2
     assert all(at + len(words) * 7.83 / 2 <= wide for words, at in middle.items())
 
 
-def test_names_cannot_break_it():
-    ET.fromstring(chart_svg(Chart("<&>", '"', [1, 2], {"</svg>": [0, 1]}, marks={"<b>": 1})))
-
-
-def test_every_point_says_its_values_under_the_mouse():
-    chart = Chart("Hits", "GiB", [10, 1000], {"<LRU>": [12.3456, None]}, " %")
+def test_names_cannot_break_it_and_every_point_says_its_values_under_the_mouse():
+    chart = Chart("<&>", 'GiB"', [10, 1000], {"</svg>": [12.3456, None]}, " %", marks={"<b>": 100})
     titles = [[title.text for title in circle] for circle in ET.fromstring(chart_svg(chart)).iter(f"{SPACE}circle")]
-    assert titles == [["10 GiB, <LRU>: 12.3456 %"]]
+    assert titles == [['10 GiB", </svg>: 12.3456 %']]
 
 
 def test_where_there_is_no_value_there_is_a_gap():
-    (way,) = re.findall(
-        r'd="([^"]*)"[^>]*class="line"', chart_svg(Chart("t", "x", [1, 2, 3, 4], {"a": [1, None, 2, 3]}))
-    )
+    (way,) = re.findall(LINE, chart_svg(Chart("t", "x", [1, 2, 3, 4], {"a": [1, None, 2, 3]})))
     assert re.findall("[ML]", way) == ["M", "M", "L"]
 
 
 def test_where_all_xs_are_whole_there_is_no_tick_between_them():
     svgs = [chart_svg(Chart("t", "x", xs, {"a": [1, 2, 3]})) for xs in ([1, 2, 3], [1, 1.5, 3])]
     assert [sum(x in svg for x in (">1.5<", ">2.5<")) for svg in svgs] == [0, 2]
-
-
-def test_the_name_of_the_level_stands_below_the_names_of_the_lines():
-    line, level = (float(re.search(rf'y="([\d.]+)">{name}<', chart_svg(CHART))[1]) for name in ("LRU", "ceiling"))
-    assert level >= line + 20

@@ -154,16 +154,15 @@ def test_a_class_votes_in_a_field_and_the_next_cell_compares_the_last_guess(room
 
 def test_an_answer_that_a_question_offers_is_a_button(room):
     assert room.saved(3)[0].startswith('◇ 9.z: no guess yet. Answer below, or replace None with "more" or "less"')
-    room.press(3, "less")
-    room.says(3, "◆ 9.z: your guess is 'less'. Now run the next cell.")
-    room.press(3, "more")
-    room.says(3, "◆ 9.z: your guess is 'more'. Votes: 'less' ×1, 'more' ×1.")
+    for name in ("less", "more"):
+        room.press(3, name)
+        room.says(3, f"◆ 9.z: your guess is {name!r}")
     room.run(4)
     room.says(4, "Your guess, 'more', is correct.")
 
 
 def test_a_click_never_overtakes_what_was_typed_as_a_guess(room):
-    for number in range(10):
+    for number in range(6):
         room.cell(1).get_by_label("your guess", exact=True).fill(str(number))
         room.press(1, "guess")
         room.says(1, f"your guess is {number}.")

@@ -45,7 +45,14 @@ def write(path, content):
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
 
 
-def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
+def read(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", " "])
+def test_marks_are_kept_also_in_an_empty_file_and_a_solved_exercise_stays_solved(content, named, capsys):
+    if content is not None:
+        write(named, content)
     for mark in (WRONG, RIGHT, WRONG):
         remember("1.1", mark)
     remember("0.1", WRONG)
@@ -68,9 +75,7 @@ def test_what_a_newer_version_wrote_stays(named):
     write(named, {"1.1": "great", "1.3": RIGHT, "seen": [1]})
     remember("1.6", RIGHT)
     assert recall() == {"1.3": RIGHT, "1.6": RIGHT}
-    assert json.loads(named.read_text("utf-8")) == {
-        "1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 2, "seen": [1],
-    }  # fmt: skip
+    assert read(named) == {"1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 2, "seen": [1]}
 
 
 TWO = """
@@ -98,15 +103,20 @@ def test_two_processes_that_remember_at_once_lose_no_mark(place, request):
     assert os.listdir(record.parent) == [record.name]
 
 
-def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
-    write(named, MANY | {"1.6": WRONG})
-    monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
+def not_saved(capsys):
+    """Judge a right answer; it is said to be right, and in the next line why that was not saved."""
     check("1.6", find_exercise("1.6").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✓ 1.6 ")
-    assert second == f"  This result was not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
+    return second.removeprefix("  This result was not saved: ")
+
+
+def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
+    write(named, MANY | {"1.6": WRONG})
+    monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
+    assert not_saved(capsys) == f"[Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
-    assert json.loads(named.read_text("utf-8")) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
+    assert read(named) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
 
 
 def test_an_interrupt_at_any_line_takes_no_mark_away(named):
@@ -146,11 +156,9 @@ def test_it_is_kept_under_another_name_and_said(content, here, capsys):
 @pytest.mark.parametrize("content", [BROKEN, "Dear diary", "[1]", '{"title": "x"}'])
 def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, named, capsys):
     write(named, content)
-    check("1.6", find_exercise("1.6").reference)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✓ 1.6 ")
-    assert second.startswith(f"  This result was not saved: {str(named)!r} ")
-    assert "MINIKV_PROGRESS names it" in second
+    why = not_saved(capsys)
+    assert why.startswith(f"{str(named)!r} ")
+    assert "MINIKV_PROGRESS names it" in why
     assert named.read_text("utf-8") == content
     assert os.listdir(named.parent) == ["marks.json"]
 
@@ -170,16 +178,8 @@ def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(con
     assert capsys.readouterr().out == f"  This result was not saved: 'progress.json' {why}\n"
     progress([1])
     assert capsys.readouterr().out.startswith(f"✗ your progress can't be read: 'progress.json' {why}\n")
-    assert json.loads(here.read_text("utf-8")) == content
+    assert read(here) == content
     assert os.listdir() == ["progress.json"]
-
-
-@pytest.mark.parametrize("content", ["", "{}", " "])
-def test_an_empty_file_is_an_empty_record(content, named, capsys):
-    write(named, content)
-    remember("1.1", RIGHT)
-    assert recall() == {"1.1": RIGHT}
-    assert capsys.readouterr().out == ""
 
 
 def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
@@ -194,11 +194,11 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
 # -- a record that cannot be ------------------------------------------------------------------------------------------
 
 
-def test_the_null_device_keeps_no_record_and_says_nothing(monkeypatch, capsys):
-    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
+@pytest.mark.parametrize("variable", ["MINIKV_PROGRESS", "MINIKV_MINE"])
+def test_where_nothing_is_to_be_kept_no_record_is(variable, here, monkeypatch, capsys):
+    monkeypatch.setenv(variable, os.devnull)
     remember("1.1", RIGHT)
-    assert recall() == {}
-    assert capsys.readouterr().out == ""
+    assert (recall(), os.listdir(), capsys.readouterr().out) == ({}, [], "")
 
 
 @pytest.mark.parametrize("place", ["file/marks.json", "", "file/"])
@@ -206,10 +206,7 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "marks.json").mkdir()
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
-    check("1.6", find_exercise("1.6").reference)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✓ 1.6 ")
-    assert second.startswith("  This result was not saved: [Errno ")
+    assert not_saved(capsys).startswith("[Errno ")
     progress([])
     assert "your progress can't be read" in capsys.readouterr().out
 
@@ -227,13 +224,7 @@ def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_f
     assert recall() == {}
     monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
     assert recall() == {"1.3": RIGHT}
-    assert list(json.loads(old.read_text("utf-8"))) == ["numbering", "1.1", "2.a"]
-
-
-def test_where_no_answer_is_kept_no_mark_is(here, monkeypatch, capsys):
-    monkeypatch.setenv("MINIKV_MINE", os.devnull)
-    remember("1.1", RIGHT)
-    assert (recall(), os.listdir(), capsys.readouterr().out) == ({}, [], "")
+    assert list(read(old)) == ["numbering", "1.1", "2.a"]
 
 
 def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch, capsys):
@@ -249,35 +240,20 @@ def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named
 # -- progress -------------------------------------------------------------------------------------------------------
 
 
-def test_progress_shows_what_was_solved_and_tried(capsys, named):
-    progress([1])
-    check("1.6", find_exercise("1.6").reference)
-    check("1.7", lambda: (100, 50, 0, 1))
-    capsys.readouterr()
-    progress([1])
-    said = capsys.readouterr().out
-    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
-    assert named.exists()
-
-
-def test_an_exercise_left_alone_keeps_its_mark(capsys, named):
+def test_progress_shows_what_was_solved_and_tried_and_what_is_left_alone_keeps_its_mark(capsys, named):
     def stub(lengths, sizes, most_waste):
         raise NotImplementedError
 
+    progress([1])
     check("1.6", stub)
     assert not named.exists(), "nothing was tried, so nothing is written"
-    check("1.6", find_exercise("1.6").reference)
-    check("1.6", stub)
-    progress([1])
-    assert "✓ 1.6" in capsys.readouterr().out
-
-
-def test_what_was_solved_stays_solved(capsys, named):
-    check("1.6", find_exercise("1.6").reference)
-    check("1.6", lambda lengths, sizes, most_waste: 0)
+    for answer in (find_exercise("1.6").reference, stub, lambda lengths, sizes, most_waste: 0):
+        check("1.6", answer)
+    check("1.7", lambda: (100, 50, 0, 1))
     assert "✗ 1.6" in capsys.readouterr().out
     progress([1])
-    assert "✓ 1.6" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
 
 
 @pytest.mark.parametrize("chapters", [[99], [-1], [True], ["1"], b"abc", [2**70]])

@@ -16,7 +16,7 @@ from minikv.course.pieces.showing import (
     row_strip,
     schedule_picture,
 )
-from minikv.course.pieces.trial import difference, judge, play_case
+from minikv.course.pieces.trial import difference, play_case
 from minikv.course.pieces.worlds import reference_world
 from minikv.engine.ch03_tree import Node
 
@@ -46,15 +46,19 @@ def test_a_bar_has_the_tokens_left_and_those_computed_are_new():
     assert picture.svg.count('data-say="to compute"') == 1
 
 
+def shown(schedule):
+    """The picture of what this answer to 8.3 returns, beside the right one."""
+    piece = find_piece("8.3")
+    world, right = reference_world(piece) | {"schedule": schedule}, reference_world(piece)
+    case = ([5, 1], 3)
+    found = difference(piece, world, case, play_case(piece, world, case), play_case(piece, right, case))
+    ((_, picture),) = both_films(piece, world, found)
+    return picture
+
+
 @pytest.mark.parametrize("returned", [None, 5, "ab", [1], {0: 9}, [[1], [2]], [None, None]])
 def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned):
-    piece = find_piece("8.3")
-    world = reference_world(piece)
-    world["schedule"] = lambda left, budget: returned
-    case = ([5, 1], 3)
-    mine, ours = (play_case(piece, each, case) for each in (world, reference_world(piece)))
-    found = difference(piece, world, case, mine, ours)
-    ((_, picture),) = both_films(piece, world, found)
+    picture = shown(lambda left, budget: returned)
     mine, expected = picture.text.split("expected:")
     assert mine.split("\n")[:2] == ["yours:", "cannot be drawn:"]
     assert "reads" in expected or "answers" in expected
@@ -62,11 +66,7 @@ def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned
 
 
 def test_an_answer_that_raises_is_said_to_have_ended():
-    piece = find_piece("8.3")
-    world = reference_world(piece)
-    world["schedule"] = lambda left, budget: 1 // 0
-    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False))
-    assert picture.text.startswith("yours:\nended in an error\nexpected:\n")
+    assert shown(lambda left, budget: 1 // 0).text.startswith("yours:\nended in an error\nexpected:\n")
 
 
 def test_a_row_is_cut_where_a_checkpoint_finds_what_another_request_has_published():

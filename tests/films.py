@@ -1,0 +1,287 @@
+"""Films of small scripts, by their names: `golden/film_words.txt` has what they say."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from functools import cache
+
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    CanaryModel,
+    Engine,
+    FreeListPool,
+    HashBlockCache,
+    PageTable,
+    QueuePool,
+    RadixCache,
+    Scheduler,
+    SlidingWindowCache,
+    record,
+)
+from minikv.errors import LockError, OutOfPages
+
+FILMS = {}
+
+
+def filmed(make, **how):
+    """A script becomes a film, made when it is asked for: of what `make` makes."""
+
+    def of(script):
+        @cache
+        def made():
+            things = make()
+            things = things if isinstance(things, tuple) else (things,)
+            with record(*things, **how) as film:
+                script(*things, film)
+            return film
+
+        FILMS[script.__name__.replace("_", " ")] = made
+        return made
+
+    return of
+
+
+def refused(verb, *given):
+    with contextlib.suppress(LockError, OutOfPages, TypeError, ValueError):
+        verb(*given)
+
+
+def pair(size=8, **settings):
+    return RadixCache(**settings), FreeListPool(size)
+
+
+# -- caches, pools and tables ----------------------------------------------------------------------
+
+
+@filmed(lambda: pair(12))
+def a_cache_and_a_pool(cache, pool, film):
+    """Alice caches four tokens; Bob shares two of them; Alice's rest is evicted."""
+    cache.insert([1, 2, 3, 4], pool.alloc(4))
+    match = cache.match_prefix([1, 2, 9])
+    cache.lock(match.handle)
+    bob = cache.insert([1, 2, 9], [*match.slots, *pool.alloc(1)])
+    cache.lock(bob.handle)
+    pool.free(cache.evict(2))
+    cache.unlock(bob.handle)
+    cache.unlock(match.handle)
+    cache.unlock(cache.acquire([1, 2, 9]))
+    with film.step('a remark with <b>, "quotes", & and </script>, long enough to be wrapped on a narrow page'):
+        pass
+
+
+@filmed(pair)
+def what_does_nothing_is_no_frame_and_what_raises_is_one(cache, pool, film):
+    cache.match_prefix([1, 2])
+    cache.check()
+    pool.free(cache.evict(0))
+    pool.alloc(0)
+    cache.evict(1)
+    with film.step("Anna asks"):
+        anna = cache.insert([1, 2, 3], pool.alloc(3)).handle
+    refused(cache.unlock, anna)
+    with contextlib.suppress(LockError), film.step("Ben is wrong"):
+        cache.unlock(cache.match_prefix([1, 9]).handle)
+    refused(pool.alloc)
+
+
+@filmed(RadixCache, label=lambda tokens: bytes(tokens).decode())
+def labels_and_namespaces(cache, film):
+    cache.insert(b"abc", range(3), namespace="tenant")
+    cache.insert(b"ab", range(2), namespace="tenant")
+    cache.match_prefix(b"xy")
+    for wanted in (0, 9):
+        cache.evict(wanted)
+    cache.insert("hé".encode(), range(3))
+    cache.match_prefix("hè".encode())
+    cache.reset()
+
+
+@filmed(lambda: (BitmaskPool(4), QueuePool(4), PageTable(1, 4)))
+def pools_and_tables(bits, queue, table, film):
+    bits.occupy(2)
+    queue.occupy(3)
+    queue.free([])
+    row = table.open()
+    table.append(row, [2, 3])
+    table.append(row, [0])
+    table.close(row)
+
+
+@filmed(lambda: RadixCache(evict_by="page"))
+def trimming(cache, film):
+    cache.insert([1, 2, 3], [4, 5, 6])
+    cache.evict(1)
+    cache.evict(9)
+
+
+@filmed(HashBlockCache)
+def hashed_blocks(cache, film):
+    """They are in no tree, and leave the cache as nodes do."""
+    cache.insert([1, 2], range(2))
+    for count in (1, 9):
+        cache.evict(count)
+
+
+@filmed(lambda: SlidingWindowCache(window=1))
+def windows(cache, film):
+    """A window that goes alone leaves every token in the tree."""
+    cache.insert([1, 2, 3], range(3))
+    cache.evict(0, window_tokens=2)
+    cache.evict(0, 1)
+
+
+@filmed(lambda: pair(4))
+def rows_in_place_of_arrays(cache, pool, film):
+    pool.alloc_to(row := memoryview(array("i", [0] * 2)))
+    cache.insert([1, 2], row)
+    pool.free(cache.evict(1))
+
+
+@filmed(lambda: (FreeListPool(4), FreeListPool(4), BitmaskPool(2), PageTable(2, 4)))
+def several_pools(first, second, bits, table, film):
+    """A shared slot is named after the first row that has it."""
+    second.alloc(3)
+    bits.alloc(1)
+    slots = first.alloc(2)
+    for count in (1, 2):
+        table.append(table.open(), slots[:count])
+
+
+@filmed(lambda: (*pair(4, page_size=2), PageTable(1, 4)))
+def a_pool_of_pages(cache, pool, table, film):
+    """Two pages are given back, so that the tree holds one alone."""
+    pages = pool.alloc(4)
+    cache.insert(range(2), pages[2:3])
+    pool.free(pages[:2])
+    pool.free(cache.evict(2))
+
+
+def with_a_past():
+    cache, pool = pair(4)
+    cache.insert([1], pool.alloc(1))
+    pool.alloc(1)
+    return cache, pool
+
+
+@filmed(with_a_past)
+def a_slot_that_the_pool_has_back_too_early_shows_its_node(cache, pool, film):
+    pool.free([0])
+
+
+@filmed(RadixCache)
+def locks_in_a_nodes_story(cache, film):
+    """A split hands its lock to the upper part, which tells no event of its own."""
+    handle = cache.insert([1, 2, 3], [0, 1, 2]).handle
+    cache.lock(handle)
+    cache.match_prefix([1])
+
+
+# -- one operation that does many things -----------------------------------------------------------
+
+
+class Server:
+    """Serves a prompt in one operation: match, lock, make room, take slots, insert, unlock."""
+
+    def __init__(self, size=8, **settings):
+        self.cache, self.pool = pair(size, **settings)
+
+    def start(self):
+        self.pool.alloc(1)
+
+    def finish(self):
+        return self.pool.num_free
+
+    def serve(self, tokens):
+        match = self.cache.match_prefix(tokens)
+        self.cache.lock(match.handle)
+        size = self.cache.page_size
+        missing = (len(tokens) - match.length) // size
+        if missing > self.pool.num_free:
+            self.pool.free(self.cache.evict(size * (missing - self.pool.num_free)))
+        try:
+            self.cache.insert(tokens, [*match.pages, *self.pool.alloc(missing)])
+        finally:
+            self.cache.unlock(match.handle)
+
+    def trim(self, times):
+        for _ in range(times):
+            self.pool.free(self.cache.evict(1))
+
+    def waste(self, tokens):
+        self.serve(tokens)
+        self.trim(1)
+
+    def restart(self, tokens):
+        self.cache.reset()
+        self.cache.insert(tokens, range(len(tokens)))
+
+
+@filmed(lambda: Server(5))
+def a_server(server, film):
+    """The end of n1 is evicted, and its slots hold other tokens at once; then all change hands."""
+    server.serve([1, 2, 3, 4])
+    server.serve([1, 2, 8, 9])
+    server.finish()
+    server.serve([5, 6, 7, 5, 6])
+    refused(server.serve, list(range(10)))
+
+
+@filmed(lambda: Server(5, evict_by="page"))
+def pages_that_are_trimmed_one_after_the_other_are_one_end(server, film):
+    server.serve([1, 2, 3, 4])
+    server.trim(2)
+    server.trim(2)
+
+
+@filmed(Server)
+def after_a_reset_an_id_is_another_node(server, film):
+    server.cache.insert([1, 2], [0, 1])
+    server.restart([1, 2, 3])
+
+
+@filmed(Server)
+def what_was_made_and_went_in_one_operation_is_not_new(server, film):
+    server.waste([1, 2])
+
+
+def with_many_steps():
+    server = Server(16)
+    server.start = lambda: [server.pool.alloc(1) for _ in range(16)]
+    return server
+
+
+@filmed(with_many_steps)
+def of_many_steps_the_first_and_the_last_are_told(server, film):
+    server.start()
+
+
+@filmed(lambda: CacheManager(6, page_size=2))
+def requests_of_a_manager(manager, film):
+    """Six pages of 2 tokens: the third request needs more than are free."""
+    first, second = manager.start([1, 2, 3, 4, 5]), manager.start([1, 2, 3, 4, 6])
+    manager.advance(first, 4)
+    for sequence in (first, second):
+        manager.advance(sequence)
+        manager.checkpoint(sequence)
+    manager.extend(first, [7, 8])
+    manager.truncate(first, 5)
+    manager.finish(first)
+    manager.abort(second)
+    manager.start([9] * 10)
+
+
+def an_engine(pages, **how):
+    manager = CacheManager(pages)
+    return Engine(CanaryModel(64), manager, Scheduler(manager, **how))
+
+
+@filmed(lambda: an_engine(12, token_budget=4, max_running=2, min_awaited_prefix=None))
+def a_step_says_what_was_computed_of_whom(engine, film):
+    """Four tokens a step: of the first, then its last and, after a match, those of the second."""
+    for prompt, length in (([1, 2, 3, 4, 5], 1), ([1, 2, 3, 9, 9, 9], 1), ([7], 9)):
+        last = engine.submit(prompt, length)
+    for _ in range(3):
+        engine.step()
+    engine.abort(last)
