@@ -1,4 +1,4 @@
-"""The state machine under those of windows and tiers: an index and its model side by side over one pool, all looking on.
+"""The state machine under those of windows and tiers: an index and its model, side by side over one pool.
 
 After every step the index audits itself, its sizes and contents are compared with the model's, the ledger has found
 one owner for each slot, and the canary has read every slot that the index holds.
