@@ -24,6 +24,7 @@ collect_ignore = ["notebooks/src", "assets/adapters", "tools/tests/blind"]
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (
     "test_site.py", "test_pieces.py", "test_player_js.py", "test_playground_browser.py", "test_solved_notebooks.py",
+    "test_answers.py",
     "test_browser.py", "test_predictions_browser.py", "test_engine_oracle.py", "test_verify.py",
     "test_notebooks.py", "test_conformance.py", "08_serving_engine.ipynb", "13_policies_and_traces.ipynb",
     "14_tiers.ipynb",

@@ -7,26 +7,21 @@ them.
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
-import io
 import json
-import linecache
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import textwrap
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from unittest import mock
 
 import nbformat
-from project import ROOT
+from lesson import learner
+from project import ROOT, tomllib
 
-from minikv.course.pieces import begin, check
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
 from minikv.course.pieces.record import RIGHT, WRONG, remember
@@ -57,17 +52,6 @@ def without_head(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# "))
 
 
-def answer(id: str, text: str) -> None:
-    """Answer a piece in a notebook's cell: `check` puts what it keeps into the file that MINIKV_MINE names."""
-    piece, names = find_piece(id), {"__name__": "__main__"}
-    cell = f"<cell {id} {zlib.crc32(text.encode())}>"
-    linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)
-    with contextlib.redirect_stdout(io.StringIO()):
-        begin(piece.chapter, names)
-        exec(compile(text, cell, "exec"), names)
-        check(f"{id} {piece.name}", names[piece.name])
-
-
 def handed_in(right: Mapping[str, int], wrong: Mapping[str, str] | None = None) -> str:
     """A student's file: right answers by id, each the `which`th stored one, and wrong ones by their mistakes."""
     kept = {id: other_right(id, which) for id, which in right.items()}
@@ -80,12 +64,10 @@ def tried(right: Mapping[str, int], wrong: Mapping[str, str]) -> str:
     """The file that `check` writes for a student who gives these answers in notebooks, the wrong ones last."""
     answers = {id: other_right(id, which) for id, which in right.items()}
     answers |= {id: without_head(stored_wrong(id, mistake).section.text) for id, mistake in wrong.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "my_minikv.py")
-        with mock.patch.dict(os.environ, MINIKV_MINE=str(file), MINIKV_PROGRESS=os.devnull):
-            for id, text in answers.items():
-                answer(id, text)
-        return file.read_text("utf-8")
+    with tempfile.TemporaryDirectory() as folder, learner(Path(folder)) as notebook:
+        for id, text in answers.items():
+            notebook.answer(id, text)
+        return notebook.text
 
 
 def with_other_names(id: str) -> str:
@@ -135,77 +117,10 @@ RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, 
 
 # -- what is chosen for the guide --------------------------------------------------------------------------------------
 
-# A lecture: minutes, chapters, what is shown. The slides show the guesses, the goals and the film that are named.
-LECTURE = [
-    (10, "00", "The film of a chat without a cache and with one. Then its instructions get a clock: guess 0.a."),
-    (10, "00", "Type the room's suggestions into the playground, until you `make a prompt hit 8 tokens`."),
-    (10, "01", "Guess 1.a. Then bytes per token, and how few prompts fit. This is why a cache has to evict."),
-    (10, "02", "The careless pool. Guess 2.a, and let the room find a way to break it before you scroll on."),
-    (20, "03", "The film at the top, step by step. Then guess 3.c, and `cut an edge in one step`."),
-    (
-        10,
-        "04",
-        "The film at the top. Can a cached prompt be evicted while a request reads it? "
-        "Then `protect more than half with two locks`.",
-    ),
-    (10, "05", "`evict the prompt that was inserted last`: ask which prompt goes first, then press the button."),
-    (10, "08", "The engine serves a chat through the tree. Guess 8.e. Then the map of the course."),
-]
-# A day from 9:00: the chapter that is read or built, or something else and its minutes.
-DAY = [
-    ("read", "00"), ("read", "01"), ("break", 15), ("read", "02"), ("build", "02"), ("lunch", 60), ("read", "03"),
-    ("build", "03"), ("break", 15), ("read", "04"), ("read", "05"), ("the class report, and questions", 30),
-]  # fmt: skip
-WEEKS = [("00", "01"), ("02",), ("03",), ("04", "05"), ("07",), ("08",)]
-PROJECTS = ("06", "09", "10", "11", "12", "13", "14")
-
-# For each goal: what to ask before anybody presses a button, and one way to reach it.
-WAYS = {
-    "make a prompt hit 8 tokens": ("How long is the longest hit that you can make?", [("insert", "the cat ran")]),
-    "cut an edge in one step": ("Does a lookup change the tree?", [("match", "1 2 9")]),
-    "protect more than half with two locks": (
-        "Which tokens do two locks protect once, and which twice?", [("lock", "1 2 3 4 5 6"), ("lock", "1 2 3 7 8 9")]),
-    "make admit refuse a prompt that would fit": (
-        "Two slots are free, and six are cached. What stops a prompt of five tokens?",
-        [("lock", "1 2 3 4"), ("insert", "7 8 9 10 11")]),
-    "evict the prompt that was inserted last": (
-        "The oldest goes first. How does the newest become the oldest?",
-        [("match", "1 1 1"), ("match", "2 2 2"), ("evict", 1)]),
-    "publish, hit, and abort": (
-        "A request is aborted. What stays in the cache?",
-        [("start", "1 2 3 4"), ("publish", ""), ("insert", "1 2 3 9"), ("abort", "")]),
-}  # fmt: skip
+CHOSEN = tomllib.loads((ROOT / "tests" / "teachers.toml").read_text("utf-8"))
+LECTURE, WAYS = CHOSEN["lecture"], CHOSEN["ways"]
 TYPED = "05"  # the chapter for a goal that no notebook has
 
-# What goes wrong again and again: what it is about, what to say, and stored wrong answers that show it.
-THEMES = [
-    ("Equal tokens are not a shared prefix",
-     "Ask: which tokens did this token see? The keys and values depend on everything before it.",
-     [("2.4", "counts equal places"), ("3.1", "counts all equal places")]),
-    ("The last token is always computed",
-     "Ask: the whole prompt is cached, so where does the first token of the answer come from?",
-     [("2.5", "looks up the whole prompt"), ("4.6", "matches the last token too")]),
-    ("The owner of a slot",
-     "Draw the row, and write an owner under each page. Two owners or none: that is the bug.",
-     [("3.7", "frees no duplicates"), ("3.7", "frees the slots of the tree"), ("7.1", "the row is not rewritten"),
-      ("7.3", "the whole row is the request's")]),
-    ("Tokens and pages",
-     "Ask for the unit of every number: tokens, slots, or pages?",
-     [("1.4", "one slot for each page"), ("4.6", "takes a page for each token"), ("7.2", "cuts the row by tokens")]),
-    ("Ask before you act",
-     "Ask: an error is raised here. What has changed already?",
-     [("2.1", "notices it halfway"), ("4.6", "looks for room before it locks"), ("5.6", "evicts before it checks")]),
-    ("The node, or the whole path",
-     "Point at the root: does the request read these tokens, too?",
-     [("3.6", "only the last run"), ("4.1", "the last node only"), ("5.3", "touches only the node")]),
-    ("A link has two ends",
-     "Walk the structure in both directions, aloud.",
-     [("3.3", "the parent keeps the old node"), ("3.5", "the leaf is not put into its parent"),
-      ("5.2", "only forward")]),
-    ("A flag where a count is needed",
-     "Let two students hold the same node, and let one of them go.",
-     [("4.1", "a mark in place of a count"), ("4.2", "sets the count to 0"), ("4.4", "a mark in place of a count")]),
-]  # fmt: skip
 
 VERIFIED = """from minikv import RadixCache
 
@@ -278,7 +193,7 @@ def lecture() -> str:
 def workshop() -> str:
     """The table of the day."""
     rows, now = [], 9 * 60
-    for what, which in DAY:
+    for what, which in CHOSEN["day"]:
         minutes = times()[which][what == "build"] if isinstance(which, str) else which
         rows.append(
             (f"{now // 60}:{now % 60:02d}", minutes, f"{what} {link(which)}" if isinstance(which, str) else what)
@@ -290,10 +205,10 @@ def workshop() -> str:
 def six_weeks() -> str:
     """The table of the weeks, and what is left for projects."""
     rows, known = [], times()
-    for week, chapters in enumerate(WEEKS, 1):
+    for week, chapters in enumerate(CHOSEN["weeks"], 1):
         read, build = (sum(known[chapter][which] for chapter in chapters) for which in (0, 1))
         rows.append((week, ", ".join(map(link, chapters)), f"{read} min", f"{build} min" if build else ""))
-    projects = [f"{link(chapter)} ({sum(known[chapter])} min)" for chapter in PROJECTS]
+    projects = [f"{link(chapter)} ({sum(known[chapter])} min)" for chapter in CHOSEN["projects"]]
     left = f"\nProjects for those who want more, reading and building together: {', '.join(projects)}.\n"
     return table("week | chapters | read in class | build at home", rows) + left
 
@@ -315,9 +230,9 @@ def mistakes() -> str:
     count = sum(len(wrong_answers(chapter)) for chapter in CHAPTERS)
     known = f"The course knows more than {count // 100 * 100:,} wrong answers, each with a hint."
     text = f"{known} Some mistakes come back in many functions:\n"
-    for title, say, examples in THEMES:
-        text += f"\n**{title}.** {say}\n\n"
-        for id, mistake in examples:
+    for theme in CHOSEN["themes"]:
+        text += f"\n**{theme['title']}.** {theme['say']}\n\n"
+        for id, mistake in theme["examples"]:
             wrong = stored_wrong(id, mistake)
             text += f"- `{id} {wrong.section.name}`, {mistake}: *{wrong.hint.replace('*', '')}*\n"
     return text

@@ -7,11 +7,10 @@ import json
 import pytest
 
 from minikv import mine, progress
-from minikv.course.classroom import judge_student
 from minikv.course.pieces import begin
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.record import NUMBERING, remember
+from minikv.course.pieces.record import remember
 
 OLD = "# %% 3.1 split · mine\ndef split(node, at):\n    raise AssertionError('it ran')\n"
 MARKS = {"3.1": "✅", "4.a": {"question": "how many?", "said": "4"}}
@@ -51,11 +50,3 @@ def test_files_of_these_numbers_and_of_others_stay(folder, capsys):
     (folder / "progress.json").write_text('{"theirs": 1}', "utf-8")
     begin(3, {})
     assert {path.name for path in folder.iterdir()} == {"my_minikv.py", "progress.json"}
-
-
-def test_the_class_report_judges_nothing_of_an_old_file(folder):
-    (folder / "my_minikv.py").write_text(OLD, "utf-8")
-    found = judge_student("ada", folder / "my_minikv.py")
-    why = f"the file uses piece numbering 1, but this version of minikv uses {NUMBERING}"
-    assert found.trouble == f"cannot be read: {why}"
-    assert not found.pieces

@@ -6,8 +6,10 @@ import contextlib
 from collections import deque
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lesson import golden
 from test_draw import needs_graphviz, words_in
 from test_engine_oracle import canary_model
 from tiered_machine import pages_of
@@ -98,30 +100,11 @@ def moving():
     return cache, match
 
 
-def test_both_memories_and_what_moves_between_them_as_text():
-    cache, match = moving()
-    assert str(draw(cache, matched=match)).splitlines() == [
-        "root",
-        "├─ [1 2] · slots 100-101 · locked ×1 · matched",
-        "└─ [5] · slot 120",
-        "host memory: 0 of 8 pages free",
-        "pages      0[1]l    1[2]l  2[3]l  3[4]l  4[7]c  5[8]c  6[-]  7[-]",
-        "from host  2→[130]  3→[131]",
-        "to host    120→[6]  121→[7]",
-        "h in hand  c cached  l locked",
-    ]
-
-
 @needs_graphviz
 def test_the_picture_says_all_that_its_text_says():
     picture = draw(moving()[0])
     said = {"host memory: 0 of 8 pages free", "pages", "7", "8", "from host", "2→", "130", "3→", "131", "to host"}
     assert said <= {*words_in(picture.svg)}
-
-
-def test_a_page_of_many_tokens_says_both_ends_of_them():
-    cache = a_cache([("insert", [10, 11], None), ("evict", [1], None), ("settle", [1], None)], page_size=2)
-    assert "0[10 11]c" in draw(cache).text
 
 
 def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
@@ -130,10 +113,28 @@ def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
     assert str(draw(cache)) == "root\n└─ [1 2] · slots 5-6"
 
 
-# -- films and the playground -----------------------------------------------------------------------------------------
+# -- what is shown, as it is written down in golden/shelves.txt --------------------------------------
 
 
-def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
+def both_memories_and_what_moves_between_them():
+    cache, match = moving()
+    return draw(cache, matched=match)
+
+
+def a_page_of_many_tokens():
+    acts = [("insert", [10, 11], None), ("evict", [1], None), ("settle", [1], None)]
+    return draw(a_cache(acts, page_size=2))
+
+
+def a_move_of_many_pages():
+    cache = TieredCache(host_pages=12, evict_by="page")
+    cache.insert(range(12), range(12))
+    cache.evict(12)
+    cache.next_move()
+    return draw(cache)
+
+
+def an_engine_moves_bytes_between_tiers():
     manager = CacheManager(8, prefix_cache=TieredCache(host_pages=12, evict_by="page"))
     engine = Engine(canary_model(manager), manager, Scheduler(manager, max_running=1))
     with record(engine) as film:
@@ -141,22 +142,11 @@ def test_a_film_of_an_engine_shows_bytes_moving_between_tiers():
             engine.submit(prompt, 1)
         for _ in range(3):
             engine.step()
-    evicts, loads = (frame.inner_words for frame in film.frames[-2:])
-    assert evicts[2:5] == [
-        "evict 2: 2 tokens are evicted (slots 4 3)",
-        "copy to host: slots 0-4 to host pages 0-4",
-        "arrived in host memory",
-    ]
-    assert loads[1] == "acquire [1 2 3 4 11]: 3 of 5 tokens are cached, 1 more in host memory"
-    assert loads[3:5] == ["copy to host: slots 4 3 5-7 to host pages 5-9", "arrived in host memory"]
-    assert [words for words in loads if "load" in words] == ["load: host page 3 to slot 7"]
-    said = film.at(-2).text
-    assert "└─ [4 5] · end of n1 · slots 3-4 · evicted" in said
-    assert "host memory: 7 of 12 pages free\npages  0[1]n  1[2]n  2[3]n  3[4]n  4[5]n  5[-]  6[-]  7[-]\n" in said
-    assert "├─ [1 2 3 4] · n3 · slots 0-2 7 · new · joined\n" in film.at(-1).text
+    words = [line for frame in film.frames[-2:] for line in frame.inner_words]
+    return "\n".join([*words, film.at(-2).text, film.at(-1).text])
 
 
-def test_each_step_of_a_move_is_a_frame_of_its_own():
+def each_step_of_a_move_is_a_frame_of_its_own():
     cache = TieredCache(host_pages=3, evict_by="page")
     with record(cache) as film:
         for arrives in (False, True):
@@ -168,25 +158,29 @@ def test_each_step_of_a_move_is_a_frame_of_its_own():
         assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
         with contextlib.suppress(LockError):
             cache.settle("a move")
-    evict, last = "2 tokens are evicted (slots 6 5)", "none of it is cached"
-    assert [frame.words for frame in film] == [
-        "start",
-        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "copy to host: slots 5-6 to host pages 0-1"),
-        "failed to arrive in host memory",
-        *("insert [1 2]: 2 tokens are new", f"evict 2: {evict}", "copy to host: slots 5-6 to host pages 0-1"),
-        *("arrived in host memory", f"acquire [1 2 3]: {last}, 2 in host memory"),
-        *("load: host pages 0-1 to slots 8-9", "arrived on the device", f"acquire [7]: {last}"),
-        "settle raised LockError: cannot settle 'a move': it is not under way here",
-    ]
-    lines = [frame.rows[0].text.splitlines()[1:3] for frame in film]
-    empty, coming, there = "0[-] 1[-] 2[-]", "0[-]+ 1[-]+ 2[-]", "0[1]c 1[2]c 2[-]"
-    assert [" ".join(line.split()[1:]) for line, _ in lines] == [
-        *(empty, empty, empty, coming, "0[-]− 1[-]− 2[-]", empty, empty, coming, "0[1]n 1[2]n 2[-]", there),
-        *("0[1]l 1[2]l 2[-]", there, there, there),
-    ]
-    assert [" ".join(line.split()) for _, line in lines if "host" in line] == [
-        *("to host 5→[0]+ 6→[1]+", "to host 5→[0]+ 6→[1]+", "from host 0→[8]+ 1→[9]+"),
-    ]
+    return "\n".join(f"{frame.words}\n{frame.rows[0].text}" for frame in film)
+
+
+def window_slots_come_go_and_change_hands():
+    pool = WindowedPool(6, num_window_pages=5)
+    cache = SlidingWindowCache(window=2, pool=pool)
+    with record(cache, pool) as film:
+        cache.insert([1, 2, 3], pool.alloc(3))
+        cache.evict(0, window_tokens=1)
+        twice = pool.alloc(2)
+        done = cache.insert([1, 2], twice)
+        pool.free(twice[: done.prefix_length])
+    return "\n".join(frame.rows[0].text for frame in film.frames[2:])
+
+
+def the_learners_dictionary_and_queue():
+    pool = BlockPool(4)
+    block, _ = taken = pool.take(2)
+    pool.publish(taken, [b"\xab\xcd\xef", None])
+    del pool.table[None]
+    block.users, taken[1].key = 0, None
+    pool.queue.add_last(block)
+    return draw(pool)
 
 
 def pressed(room, verb, prompt=None, tokens=None):
@@ -197,32 +191,21 @@ def pressed(room, verb, prompt=None, tokens=None):
     return room.said.partition(": ")[2]
 
 
-def test_the_playground_says_what_comes_from_host_memory():
+def the_playground_says_what_comes_from_host_memory():
     room = playground(capacity=6, host_pages=8, evict_by="page")
-    typed = [("insert", "1 2 3 4"), ("insert", "5 6 7 8 9"), ("insert", "1 2 3 9"), ("match", "5 6 7 8 9")]
-    said = [pressed(room, *how) for how in typed]
+    typed = {"insert": ["1 2 3 4", "5 6 7 8 9", "1 2 3 9"], "match": ["5 6 7 8 9"]}
+    said = [pressed(room, verb, prompt) for verb, prompts in typed.items() for prompt in prompts]
     pressed(room, "evict", tokens=3)
-    assert said == [
-        "none of it is cached; 4 tokens are new",
-        "none of it is cached; 3 tokens are evicted (slots 3 2 1); 5 tokens are new",
-        "1 of 4 tokens is cached, 2 more in host memory; 3 tokens are evicted (slots 5 4 1); "
-        "host pages 1-2 to slots 5 4; 2 tokens are new, 1 was already cached; 1 token is new, 3 were already cached",
-        "2 of 5 tokens are cached, 3 more in host memory",
-    ]
-    assert "copy to host: slot 1 to host page 7" in room.history.live.film.at(-1).inner
-    assert "│     └─ [9] · n4 · slot 1 · evicted" in room.text
-    assert "host memory: 0 of 8 pages free\npages  0[1]c  1[2]c  2[3]c  3[5]c  4[6]c  5[7]c  6[8]c  7[9]n" in room.text
-    assert pressed(room, "start", "5 6 7 8").startswith("2 of 4 tokens are cached, 2 more in host memory; ")
+    said += [str(room.history.live.film.at(-1).inner), room.text, pressed(room, "start", "5 6 7 8")]
     assert room.history.live.done[-1][1] == 4
+    pressed(room, "abort")
+    room.controls["reset"].click()  # which forgets host memory too
+    return "\n".join([*said, pressed(room, "match"), room.text])
 
 
-def test_a_reset_forgets_host_memory_too():
-    room = playground(capacity=6, host_pages=8)
-    pressed(room, "insert", "1 2 3")
-    pressed(room, "evict", tokens=3)
-    pressed(room, "reset")
-    assert pressed(room, "match") == "none of it is cached"
-    assert "host memory: 8 of 8 pages free" in room.text
+@pytest.mark.parametrize("scene", golden("shelves"), ids=lambda scene: scene.name)
+def test_a_scene_is_shown_as_it_is_written_down(scene):
+    assert f"{globals()[scene.name]()}\n" == scene.text
 
 
 def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
@@ -242,44 +225,16 @@ def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
     assert "nnn" in str(frame)
 
 
-def test_the_dictionary_and_the_queue_of_a_cache_and_of_the_learners_pool():
+def test_the_dictionary_and_the_queue_of_a_cache_are_shown_in_order():
     cache = HashBlockCache(page_size=2)
     cache.insert([1, 2, 3, 4], [7, 8])
     cache.insert([1, 2, 5, 6], [7, 9])
-    match = cache.acquire([1, 2, 3, 4])
+    cache.acquire([1, 2, 3, 4])
     table, queue = shelves(cache)
     blocks = [(block.key.hex(), block.pages[0]) for block in cache.nodes()]
     assert [cell.key for _, cells in table.rows for cell in cells] == blocks
     assert [cell.state for _, cells in table.rows for cell in cells] == ["locked", "locked", "cached"]
     assert [cell.word for _, cells in queue.rows for cell in cells] == ["9"]
-    cache.unlock(match)
-    pool = BlockPool(4)
-    block, _ = taken = pool.take(2)
-    pool.publish(taken, [b"\xab\xcd\xef", None])
-    del pool.table[None]
-    block.users, taken[1].key = 0, None
-    pool.queue.add_last(block)
-    assert str(draw(pool)).splitlines() == [
-        *("dictionary: key and page of each block", "abc[0]c", "c cached"),
-        *("queue: the leftmost page goes next", "2  3  0c", ". free  c cached"),
-    ]
-
-
-def test_a_film_says_which_window_slots_come_go_and_change_hands():
-    pool = WindowedPool(6, num_window_pages=5)
-    cache = SlidingWindowCache(window=2, pool=pool)
-    with record(cache, pool) as film:
-        cache.insert([1, 2, 3], pool.alloc(3))
-        cache.evict(0, window_tokens=1)
-        twice = pool.alloc(2)
-        done = cache.insert([1, 2], twice)
-        pool.free(twice[: done.prefix_length])
-    rows = [frame.rows[0].text.splitlines()[1:3] for frame in film.frames[2:]]
-    assert [[line.split()[-n:] for line, n in zip(pair, (3, 3))] for pair in rows[:2]] == [
-        [["0", "1", "2"], ["0#", "1#", "2#"]],
-        [["0", "1", "2"], ["-−", "1#", "2#"]],
-    ]
-    assert rows[-1] == ["slot         0   1   2", "window slot  0#  1#  2#"]
 
 
 def test_the_learners_tiers_show_both_memories_page_by_page():
@@ -323,12 +278,3 @@ def test_more_blocks_than_are_shown_are_said_to_be_more():
     cache = HashBlockCache()
     cache.insert(range(600), range(600))
     assert "(the first 512 shown)" in draw(cache).text
-
-
-def test_a_move_of_many_pages_is_shown_whole():
-    cache = TieredCache(host_pages=12, evict_by="page")
-    cache.insert(range(12), range(12))
-    cache.evict(12)
-    cache.next_move()
-    text = draw(cache).text
-    assert all(f"{page}→[{page}]" in text for page in range(12))

@@ -1,0 +1,243 @@
+"""Predictions: what counts as a guess, when it is right, what is pressed, and which come back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from ast import literal_eval
+
+import ipywidgets
+import numpy as np
+import pytest
+from lesson import golden, printed_by, rows_of
+
+from minikv.course.pieces import begin, fold, guess, guessing, pressing, progress
+from minikv.course.pieces.record import predictions
+from minikv.course.pieces.worlds import session
+
+
+@pytest.fixture(autouse=True)
+def chapter(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "progress.json"))
+    begin(7, {})
+
+
+def guessed(question, *said):
+    """What is printed about a guess."""
+    return printed_by(guess, "3.z", question, *said)
+
+
+def missed(label, question="how many?"):
+    printed_by(guess, label, question, 5)
+    fold(label, 4)
+
+
+# -- what is right -----------------------------------------------------------------------------------
+
+MANY, PAGES = "how many?", "which pages? [., .]"
+TABLES = {part.name: rows_of(part.text) for part in golden("guesses")}
+
+
+def rows(name, *columns):
+    """The rows of a table, with the values that these columns have as literals."""
+    for row in TABLES[name]:
+        yield [literal_eval(cell) if at in columns else cell for at, cell in enumerate(row)]
+
+
+ODD = [
+    (MANY, [np.int64(4)], 4, "right"),
+    (MANY, (16, 384), np.int64(16384), "right"),
+    (PAGES, [np.array([3, 1])], [3, 1], "right"),
+    *((MANY, [said], 4, "wrong") for said in (10**5000, "(" * 100_000, np.array([1, 2]))),
+]
+
+
+@pytest.mark.parametrize(("question", "said", "answer", "verdict"), [*rows("forms", 1, 2), *ODD])
+def test_a_guess_is_right_in_whatever_form(question, said, answer, verdict):
+    assert guessed(question, *said).startswith("◆ 3.z: your guess is")
+    found = repr(fold("3.z", answer)).splitlines()[0]
+    why = 'Open "Why" below to see what you missed.'
+    assert found.endswith("is correct." if verdict == "right" else why)
+    is_number = len(said) > 1 and not isinstance(answer, list)  # 16,384 without quotes
+    assert not (is_number and verdict == "right" and "[" in found)
+
+
+SET = (PAGES, [{3, 1}], "a set can't be a guess. Write a number, a list such as [1, 2], or words")
+ITEMS = (PAGES, [[len]], "a list can't be a guess")
+FOUR = (PAGES, [np.arange(4)], "the answer has 2 values, [., .], but your guess has 4. T")
+
+
+@pytest.mark.parametrize(("question", "said", "words"), [*rows("refused", 1), SET, ITEMS, FOUR])
+def test_what_is_no_guess_is_said_and_not_compared(question, said, words):
+    guessed("which pages?", [3, 1])
+    found = guessed(question, *said)
+    assert found.startswith("◇ 3.z: ")
+    assert words in found
+    assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
+    assert predictions() == (0, 0)
+
+
+def test_a_form_with_dots_takes_any_number_of_values():
+    for said in ([3], [3, 1, 2], ["pages"]):
+        assert guessed("which pages? [., ., ...]", *said).startswith("◆ 3.z: your guess is")
+
+
+def test_a_prediction_is_closed_until_there_is_a_guess():
+    assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details><summary>")
+    guessed(MANY, 4)
+    assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details open>")
+
+
+# -- which count, and come back ----------------------------------------------------------------------
+
+
+def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew():
+    for value, seen in ((5, (1, 0)), (None, (0, 0)), (4, (1, 1))):
+        guessed(MANY, value)
+        assert predictions() == (0, 0)
+        fold("3.z", 4)
+        assert predictions() == seen
+
+
+def test_a_missed_prediction_comes_back_in_later_chapters_until_it_is_right():
+    missed("3.z", "how many nodes?")
+    back = "  3.z how many nodes? You said 5; chapter 03 shows the answer.\n"
+    for chapter, comes_back in ((3, False), (2, False), (4, True)):
+        said = printed_by(begin, chapter, {})
+        assert (back in said, bool(said)) == (comes_back, comes_back)
+    assert "predictions correct: 0 of 1; look again at 3.z" in printed_by(progress, [])
+    guessed("how many nodes?", 4)
+    fold("3.z", 4)
+    assert printed_by(begin, 4, {}) == ""
+    later = "0 of 0 solved\npredictions correct: 1 of 1 (3.z on a later try)\n"
+    assert printed_by(progress, []) == later
+
+
+def test_a_prediction_that_was_right_at_first_is_told_from_one_that_was_corrected():
+    tries = {"3.w": [4], "3.x": [4, 5, 4], "3.y": [5, None, 4], "3.z": [5, 4, 5]}
+    for label, values in tries.items():
+        for value in values:
+            printed_by(guess, label, MANY, value)
+            fold(label, 4)
+    words = "predictions correct: 3 of 4 (3.y on a later try); look again at 3.z\n"
+    assert printed_by(progress, []).endswith(words)
+    printed_by(begin, 4, {})
+    words = "predictions correct: 4 of 4 (3.y, 3.z on a later try)\n"
+    assert printed_by(progress, []).endswith(words)
+
+
+def test_only_a_few_predictions_come_back_at_once():
+    for letter in "abcde":
+        missed(f"2.{letter}")
+    first, *others = printed_by(begin, 3, {}).splitlines()
+    assert first.endswith("progress() lists 2 more.")
+    assert [line.split()[0] for line in others] == ["2.a", "2.b", "2.c"]
+
+
+def test_without_a_record_predictions_count_in_their_session(monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
+    missed("3.z")
+    assert predictions() == (1, 0)
+    begin(4, {})
+    assert predictions() == (0, 0)
+
+
+def test_what_was_asked_and_said_is_stored_in_bounds():
+    guessed("why? " * 1000, "because " * 1000)
+    fold("3.z", 4)
+    assert 0 < len(printed_by(begin, 4, {})) < 500
+
+
+# -- guesses that are pressed ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pressed(monkeypatch):
+    """What is shown where widgets run: the words, the answers offered, and their press."""
+    shown = []
+    monkeypatch.setattr(guessing, "offer_answers", lambda *parts: shown.append(parts) or True)
+    return shown
+
+
+BRACKETS = (MANY, "(" * 1000, "(" * 1000)
+
+
+@pytest.mark.parametrize(("question", "said", "as_typed"), [*rows("pressed", 1, 2), BRACKETS])
+def test_a_pressed_guess_is_what_it_would_be_in_the_cell(question, said, as_typed, pressed):
+    guess("3.z", question, None)
+    ((_, offered, press),) = pressed
+    assert (said in offered) == bool(offered)
+    found = press(said), repr(session.guesses["3.z"]), repr(fold("3.z", 4))
+    session.begin(3)
+    below = "Answer below, or replace"
+    typed = guessed(question, as_typed).rstrip("\n") or pressed[-1][0].replace(below, "Replace")
+    assert found == (typed, repr(session.guesses["3.z"]), repr(fold("3.z", 4)))
+
+
+def test_each_press_is_a_vote_the_last_is_the_guess_and_none_in_the_cell_leaves_it(pressed):
+    guess("3.z", MANY, None)
+    press = pressed[-1][2]
+    assert "Votes" not in press("4")
+    tally = "◆ 3.z: your guess is 5. Votes: 4 ×2, 5 ×2. Now run the next cell."
+    assert [press(said) for said in ("5", "4", "", "5")][-1] == tally
+    assert press("").startswith("◇ 3.z: no guess yet.")  # which leaves the guess
+    guess("3.z", MANY, None)
+    assert pressed[-1][0] == tally
+    assert "Your guess was 5." in repr(fold("3.z", 4))
+    assert guessed(MANY, 4) == "◆ 3.z: your guess is 4. Now run the next cell.\n"
+    guess("3.z", MANY, None)
+    assert pressed[-1][0].startswith("◇ 3.z: no guess yet.")
+    begin(3, {})
+    assert not session.votes
+    press("4"), press("4")
+    assert session.votes["3.z"] == {"4": 2}
+
+
+class Shell:
+    """An IPython that writes down what it is given to show."""
+
+    def __init__(self):
+        self.shown, self.display_pub = [], self
+
+    def publish(self, data, transient=None, update=False):
+        name = (transient or {}).get("display_id")
+        self.shown.append((data.get("text/plain"), name, update))
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    found = Shell()
+    monkeypatch.setattr(pressing, "ipython", lambda: found)
+    return found
+
+
+@pytest.mark.parametrize(("question", "typed", "value"), [(MANY, "4", 4), ("'4' or '5'?", None, "4")])
+def test_what_is_pressed_replaces_the_words_that_the_page_keeps(question, typed, value, shell, monkeypatch):
+    rows, row = [], ipywidgets.HBox
+    show = lambda found, **more: rows.append(found) or row(found, **more)  # noqa: E731
+    monkeypatch.setattr(ipywidgets, "HBox", show)
+    guess("3.z", question, None)
+    (words, name, _), view = shell.shown
+    assert (words.startswith("◇ 3.z: no guess yet."), view) == (True, (None, None, False))
+    ((first, second),) = rows
+    if typed:
+        first.value = typed
+
+    async def hear(control, event):
+        control._handle_custom_msg({"event": event}, [])
+        await asyncio.sleep(0.2)
+
+    asyncio.run(hear(first, "submit" if typed else "click"))
+    said = f"◆ 3.z: your guess is {value!r}."
+    assert shell.shown[2:] == [(f"{said} Now run the next cell.", name, True)]
+    asyncio.run(hear(second if typed else first, "click"))
+    votes = f"{said} Votes: {value!r} ×2. Now run the next cell."
+    assert shell.shown[3:] == [(votes, name, True)]
+    assert session.guesses["3.z"].said == value
+
+
+def test_where_there_are_no_widgets_a_guess_prints(shell, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert guessed(MANY, None).startswith("◇ 3.z: no guess yet.")
+    assert not shell.shown
