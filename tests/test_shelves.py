@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lesson import golden
 from test_draw import needs_graphviz, words_in
 from test_engine_oracle import canary_model
-from tiered_machine import pages_of
+from tiered_machine import cached_in
 
 from minikv import (
     CacheManager,
@@ -67,7 +67,8 @@ def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, wri
     (shelf,) = shelves(cache)
     rows = [cells for name, cells in shelf.rows if name.startswith("page")]
     found = {cell.key: page for page, cell in enumerate(cell for cells in rows for cell in cells)}
-    assert {key[1:]: page for key, page in found.items() if len(key) == 3} == pages_of(cache.host.index)
+    cached = {key: page for key, (page, _) in cached_in(cache.host.index).items()}
+    assert {key[1:]: page for key, page in found.items() if len(key) == 3} == cached
     free = [page for key, page in found.items() if key[1] == "free"]
     assert free == [page for page in range(cache.host.num_pages) if cache.host.pool.is_free(page)]
     assert shelf.title == f"host memory: {len(free)} of {cache.host.num_pages} pages free"

@@ -115,7 +115,7 @@ class Recorder:
 
 
 class _Caller:
-    """What a line calls `cache`."""
+    """The thing that a line calls `cache`."""
 
     def __init__(self, world: Recorder, thing: Any):
         self._world, self._thing = world, thing

@@ -105,7 +105,7 @@ def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, **more: Any) -
 
 
 def _said(made: Any, name: str, known: Iterable[Any], rule: str) -> frozenset[Any]:
-    """What a class says in an attribute, of what is `known`; without one, all of that."""
+    """The part of what is `known` that a class names in an attribute; without one, all of it."""
     said, everything = getattr(made, name, None), frozenset(known)
     try:
         found = everything if said is None else frozenset(islice(said, 1000))
