@@ -75,6 +75,14 @@ def test_what_takes_no_less_to_load_than_to_compute_is_computed(rate, is_loaded)
     assert host.break_even_rate == 0.625
 
 
+def test_what_is_not_worth_loading_at_the_start_of_a_prompt_is_worth_it_behind_a_prefix():
+    """At 0.05 bytes per second a token takes 20 s; to compute it takes about 12 s in block 1, and 32 s in block 2."""
+    tiers = Tier("gpu", 1024, 100), Tier("host", 4096, 0.05)
+    for prompts, loaded in (([1], [2], [3], [1]), 0), (([1, 2], [1], [3], [1, 2]), 512):
+        host = planned(*prompts, tiers=tiers).tiers[1]
+        assert (host.hits, host.tokens_loaded) == (1, loaded)
+
+
 def test_a_request_that_the_gpu_cannot_hold_uses_no_tier():
     found = planned([1, 2, 3], [1], [1, 2, 3], tiers="gpu=1024B,host=4096B@1B/s")
     assert [tier.hits for tier in found.tiers] == [0, 0]

@@ -8,17 +8,17 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from why_provider_pairs import CACHE, HOUR, LONG, POINT, gpt, opus, part, rules, text, turns
+from why_provider_pairs import CACHE, CLOCKS, HOUR, LONG, POINT, gpt, opus, part, rules, text, turns
 
 from minikv.cli import main
 from minikv_tools.bodies import read_body
 from minikv_tools.logs import Units
-from minikv_tools.usage import read_usage
+from minikv_tools.usage import Usage, read_usage
 from minikv_tools.why import explain, explanation_text
 from minikv_tools.why.breakpoints import breakpoints, endings, prompt_blocks
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt
-from minikv_tools.why.providers import RULES, RequestPair, predict, provider_of
+from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
 from minikv_tools.why.texts import shared_length
 
 pytestmark = pytest.mark.core
@@ -138,6 +138,30 @@ def test_a_run_of_tool_calls_counts_as_one_block_and_so_does_one_of_results(toge
     more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
     found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
     assert found.kind == kind
+
+
+TOO_MANY, TOO_LATE = "5 breakpoints, at most 4", "a longer lifetime comes after a shorter one"
+
+
+@pytest.mark.parametrize(("marks", "why"), [
+    ([CACHE] * 4, ""), ([CACHE] * 5, TOO_MANY), ([HOUR, HOUR, CACHE, CACHE], ""),
+    ([CACHE, HOUR], TOO_LATE), ([HOUR, CACHE, HOUR], TOO_LATE),
+])  # fmt: skip
+def test_four_breakpoints_are_taken_and_no_lifetime_after_a_shorter_one(marks, why):
+    body = opus(*(text(LONG, **mark) for mark in marks))
+    found = between(body, body)
+    assert (found.kind, found.detail, found.read > 0) == ("breakpoints refused" * bool(why), why, not why)
+
+
+@pytest.mark.parametrize(("one", "two", "shared"), [
+    (CLOCKS[0], CLOCKS[1], "the last block that both share is system[0]"),
+    (opus(text(f"{LONG}A", **CACHE)), opus(text(f"{LONG}B", **CACHE)), "no whole block is shared"),
+])  # fmt: skip
+def test_a_breakpoint_on_what_changes_names_the_last_block_that_does_not(one, two, shared):
+    """Both texts are as long: where they end says nothing."""
+    found = between(one, two)
+    place = f"system[{len(one['system']) - 1}]"
+    assert (found.kind, found.detail) == ("breakpoint on what changes", f"it is at {place}; {shared}")
 
 
 def test_thinking_takes_no_automatic_breakpoint():
@@ -334,6 +358,13 @@ def test_the_bill_is_compared_with_the_prediction(tmp_path, capsys):
         assert read_prompt(f"{tmp_path}/log.jsonl:1").usage == read_usage({"usage": usage})
         assert main(["why", *(f"{tmp_path}/log.jsonl:{line}" for line in (1, 2))]) == 0
         assert says in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("prompt", "least", "most"), [(1000, 372, 628), (10_000, 4000, 6000)])
+def test_a_bill_may_be_128_tokens_off_or_a_tenth_of_the_prompt(prompt, least, most):
+    found = [compared(Prediction("anthropic", read=300), Usage(prompt, read), 600)[:16]
+             for read in (least - 1, least, most, most + 1)]  # fmt: skip
+    assert found == ["The bill differs", "The bill agrees:", "The bill agrees:", "The bill differs"]
 
 
 @given(bodies(), st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e9))

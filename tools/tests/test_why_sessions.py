@@ -122,6 +122,8 @@ def test_a_subagent_has_a_cache_of_its_own():
              claude(4, 2, 50000, 100)]  # fmt: skip
     assert not losses(*lines)
     assert losses(*lines, claude(5, 3, 0, 9500, **side)) == [(5, 9010, "unknown")]
+    later = [COMPACTED, claude(5, 2.1, 9010, 10, **side), claude(6, 3, 12000, 30000)]
+    assert losses(*lines, *later) == [(7, 30003, "compaction")], "the compaction came before the step of the main agent"
 
 
 def test_a_line_that_the_agent_made_up_is_no_step():
