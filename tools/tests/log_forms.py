@@ -180,6 +180,7 @@ OTHERS = {  # of the same logs, but no call of a model with its prompt
     "an observation cut off": {**LANGFUSE, "input": '{"messages": [{"role": "us'},
     "continued from a cached prefix": {**GEMINI, "cachedContent": "cachedContents/1"},
     "continued": {"model": "m", "input": "And?", "previous_response_id": "resp_1"},
+    "continued from a stored prompt": {"prompt": {"id": "pmpt_1"}, "input": [{"role": "user", "content": "Hi"}]},
     "continued conversation": {"model": "m", "input": "And?", "conversation": {"id": "conv_1"}},
     "a document": {"title": "Report", "text": "It rains.", "sections": [{"text": "Hi"}]},
 }

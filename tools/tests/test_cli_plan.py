@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import signal
@@ -159,12 +158,6 @@ def test_keys_and_values_are_of_the_type_that_the_checkpoint_says(capsys, tmp_pa
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(beside), "utf-8")
     assert "72 KiB of fp8 per token" in plan(capsys, "--model", "config.json")[1]
     assert "144 KiB of bf16 per token" in plan(capsys, "--model", ".", "--dtype", "bf16")[1]
-
-
-def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):
-    assert plan(capsys, "--csv", "curve.csv", "--html", "report.html")[0] == 0
-    assert len(list(csv.DictReader((tmp_path / "curve.csv").open()))) > 5
-    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
 
 
 def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):

@@ -48,11 +48,6 @@ def test_a_list_of_entries_of_a_trace_is_that_trace(written):
         assert (traffic.format, len(list(traffic.requests))) == ("mooncake", 2)
 
 
-def test_the_size_of_a_block_can_be_given(written):
-    with open_traffic(written(BODY), block_size=32) as traffic:
-        assert "blocks of 32 bytes (bytes of UTF-8" in str(traffic)
-
-
 def test_a_tokenizer_cuts_a_log_into_tokens(written, tmp_path):
     with open_traffic(written(BODY), tokenizer=asset("model")) as traffic:
         assert str(traffic).endswith(": format log, blocks of 16 tokens")

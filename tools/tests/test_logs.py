@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import asset
-from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import TraceError
 from minikv_tools.logs import BlockIds, Units, answer_tokens, read_log
 
@@ -70,13 +68,6 @@ def test_conversations_are_numbered():
     assert [request.conversation for request in requests(*entries)] == [0, None, 1, 0]
 
 
-def test_a_tokenizer_counts_in_tokens():
-    tokens_of = Units(load_tokenizer(asset("model")))
-    (bytes_of, tokens) = (requests({"prompt": "ä" * 10}, units=units)[0] for units in (Units(), tokens_of))
-    assert (bytes_of.input_length, tokens.input_length) == (20, 20)
-    assert len(tokens.blocks) == 5
-
-
 @pytest.mark.parametrize(
     ("entry", "tokens"),
     [
@@ -102,14 +93,7 @@ def test_the_tokens_of_an_answer_are_found_where_logs_have_them(entry, tokens):
     [
         ('{"messages": ' + "[" * 70 + "]" * 70 + "}", "nested too deeply"),
         ("{}", "there are no messages and no prompt"),
-        ({"hash_ids": [1], "timestamp": 0}, "there are no messages and no prompt"),
-        ({"messages": None}, "there are no messages and no prompt"),
-        ({"messages": "Hi"}, "there are no messages and no prompt"),
         ({"messages": [7]}, r"messages\[0\] is 7: expected a message"),
-        ({"messages": [{"role": 7}]}, r"messages\[0\] has the role 7"),
-        ({"prompt": ["a", "b"]}, r"prompt is \['a', 'b'\]: expected text"),
-        ({"prompt": "a", "tools": 7}, "tools is 7: expected a list"),
-        ({"prompt": 10**30}, "there are no messages"),
         ({"prompt": "a", "session_id": "x" * 1000}, "the name of the conversation is 'x{20,60}…"),
         ({"messages": ["x" * 10**6]}, "is 'x{20,60}…: expected a message"),
     ],

@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from test_report import Tags
 from traffic import trace
 
 from minikv.traffic.trace_tree import TraceTree
@@ -74,15 +73,6 @@ def test_every_section_of_the_text_is_on_the_page():
         for row in section.rows:
             assert all(cell in found for cell in row)
     assert "hits with --memory" in found
-
-
-def test_it_is_closed_loads_nothing_and_has_one_picture_with_a_name():
-    seen = Tags(page()[1])
-    assert seen.open == []
-    tags = [tag for tag, _ in seen.seen]
-    assert tags.count("svg") == tags.count("h1") == 1
-    assert "script" not in tags
-    assert next(attributes for tag, attributes in seen.seen if tag == "svg")["aria-label"]
 
 
 def test_the_name_of_a_trace_cannot_break_it():
