@@ -103,12 +103,24 @@ def test_the_documented_example_of_looking_back():
     assert between(asked(15, 15), asked(35, 15, 35)).read == end_of(asked(15), -1)
 
 
-def test_how_far_back_an_entry_is_counts_positions_as_the_provider_does():
-    calls = [{"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}} for n in range(12)]
-    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "1"} for n in range(12)]
-    more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * 12
-    found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
-    assert found.detail == "messages[0] (user), content[0] is 25 positions back; the provider looks at 20"
+def rounds_of(together, rounds):
+    """So many rounds of calls that are made at once, each with its results."""
+    names = [f"t{n}" for n in range(together)]
+    calls = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in names]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": "1"} for name in names]
+    return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
+
+
+FAR = "messages[0] (user), content[0] is {} positions back; the provider looks at 20"
+
+
+@pytest.mark.parametrize(("together", "rounds", "detail"), [
+    (30, 1, ""), (1, 9, ""), (1, 10, FAR.format(21)), (12, 12, FAR.format(25)),
+])  # fmt: skip
+def test_a_run_of_tool_calls_counts_as_one_block_and_so_does_one_of_results(together, rounds, detail):
+    one, two = (opus(messages=[part(LONG), *more], **CACHE) for more in ([], rounds_of(together, rounds)))
+    found = between(one, two)
+    assert (found.kind, found.detail) == ("breakpoint too far" * bool(detail), detail)
 
 
 @pytest.mark.parametrize(("unread", "kind"), [(460, ""), (520, "breakpoint too early"), (9000, "breakpoint too early")])
@@ -120,24 +132,10 @@ def test_a_breakpoint_is_too_early_where_another_one_would_pay(unread, kind):
     assert found.kind == kind
 
 
-def test_what_is_too_short_needs_no_breakpoint():
-    body = {"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hi"}]}
-    assert between(body, body).kind == explain(body, body).change.kind == "too short for the cache"
-
-
 def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
     rows = [[row.cache[:6] for row in explain(*[{**model, "messages": [part(LONG)]}] * 2).caches[5:]]
             for model in ({}, {"model": "Qwen3"}, {"model": "gpt-4o"})]  # fmt: skip
     assert rows == [["OpenAI", "OpenAI"], [], ["OpenAI"]]
-
-
-@pytest.mark.parametrize(("together", "rounds", "kind"), [(30, 1, ""), (1, 9, ""), (1, 10, "breakpoint too far")])
-def test_a_run_of_tool_calls_counts_as_one_block_and_so_does_one_of_results(together, rounds, kind):
-    calls = [{"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}} for n in range(together)]
-    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "1"} for n in range(together)]
-    more = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
-    found = between(opus(messages=[part(LONG)], **CACHE), opus(messages=[part(LONG), *more], **CACHE))
-    assert found.kind == kind
 
 
 TOO_MANY, TOO_LATE = "5 breakpoints, at most 4", "a longer lifetime comes after a shorter one"
@@ -182,19 +180,14 @@ def test_openai_takes_the_latest_breakpoints_and_one_implicit():
     assert [*breakpoints(body, prompt_blocks(body), latest=4)] == [3, 4, 5, 6]
 
 
-@pytest.mark.parametrize(("length", "read"), [(1000, 0), (1024, 1024), (1151, 1024), (1152, 1152), (3000, 2944)])
-def test_steps_of_128_from_1024_on_before_gpt_5_6(length, read):
-    assert stepped("gpt-4o", length) == read
-
-
-def test_steps_of_2048_at_gpt_5_5():
-    assert (stepped("gpt-5.5", 2047), stepped("gpt-5.5-2026-04-23", 4095)) == (0, 2048)
-
-
-def stepped(model, length):
-    begin = len("<|im_start|>user\n")
-    one, two = ({"model": model, "messages": [part("x" * (length - begin) + last)]} for last in ("a" * 99, "b" * 99))
-    return between(one, two).read
+@pytest.mark.parametrize(("model", "length", "read"), [
+    *(("gpt-4o", length, read) for length, read in ((1000, 0), (1024, 1024), (1151, 1024), (1152, 1152), (3000, 2944))),
+    ("gpt-5.5", 2047, 0), ("gpt-5.5-2026-04-23", 4095, 2048),
+])  # fmt: skip
+def test_before_gpt_5_6_a_prompt_is_kept_in_steps(model, length, read):
+    """Of 128 tokens, from 1,024 on; at GPT-5.5 of 2,048."""
+    begin = "x" * (length - len("<|im_start|>user\n"))
+    assert between(*({"model": model, "messages": [part(begin + last * 99)]} for last in "ab")).read == read
 
 
 @pytest.mark.parametrize(("ttl", "age", "kind"), [
