@@ -48,13 +48,9 @@ def planned(*prompts, tiers="gpu=1024B@100FLOP/s,host=2048B@1B/s,disk=2560B@1B/s
 def test_each_tier_finds_what_those_before_it_do_not():
     """[1 2] is back after [3] and [4 5]: its first block has place 4, its second 5; 5 follows 4 at once."""
     found = planned([1, 2], [3], [4, 5], [4, 5], [1, 2])
-    assert [(tier.name, tier.blocks, tier.hits) for tier in found.tiers] == [
-        ("gpu", 2, 2),
-        ("host", 4, 1),
-        ("disk", 5, 1),
-    ]
-    assert [tier.tokens_loaded for tier in found.tiers] == [0, 512, 512]
-    assert [round(tier.load_hours * 3600) for tier in found.tiers] == [0, 512, 512]
+    assert [
+        (tier.name, tier.blocks, tier.hits, tier.tokens_loaded, round(tier.load_hours * 3600)) for tier in found.tiers
+    ] == [("gpu", 2, 2, 0, 0), ("host", 4, 1, 512, 512), ("disk", 5, 1, 512, 512)]
     total = 4 * COST.flops(1024) + COST.flops(512)
     saved = [COST.flops(1024), COST.flops(512), COST.flops(1024) - COST.flops(512)]
     left = [(total - sum(saved[: at + 1])) / 100 / 3600 for at in range(3)]
@@ -269,27 +265,23 @@ def test_without_tiers_nothing_is_said_of_them():
 
 def test_every_form_has_the_tiers(tmp_path, capsys):
     kinds = ["csv", "html", *(["png"] if importlib.util.find_spec("resvg_py") else [])]
-    files = {kind: str(tmp_path / f"plan.{kind}") for kind in kinds}
-    options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
-    status = cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tp", "2", "--tiers", TIERS, *options])
+    files = [tmp_path / f"plan.{kind}" for kind in kinds]
+    options = [part for kind, path in zip(kinds, files) for part in (f"--{kind}", str(path))]
+    assert cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tp", "2", "--tiers", TIERS, *options]) == 0
     said, found = capsys.readouterr().out, plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS, tp=2)
-    assert status == 0
     assert str(found) in said
     assert "computing a token is faster than loading it, so it is computed" in " ".join(said.split())
-    page = (tmp_path / "plan.html").read_text("utf-8")
+    table, page, *picture = (path.read_bytes() for path in files)
     (section,) = [one for one in PlanWords(found).sections() if one.title == "Tiers"]
     assert [row[0] for row in section.rows] == ["none", "gpu", "host", "disk"]
-    for row in section.rows:
-        assert all(cell in page for cell in row)
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "plan.csv").read_text("utf-8"))))
-    by_name = {row["tier"]: row for row in rows if row["tier"]}
-    assert {name: float(row["prefill_hours"]) for name, row in by_name.items()} == {
-        tier.name: tier.prefill_hours for tier in found.tiers
-    }
-    assert "png" not in kinds or (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert all(cell in page.decode() for row in section.rows for cell in row)
+    rows = csv.DictReader(io.StringIO(table.decode()))
+    hours = {row["tier"]: float(row["prefill_hours"]) for row in rows if row["tier"]}
+    assert hours == {tier.name: tier.prefill_hours for tier in found.tiers}
+    assert all(shown.startswith(b"\x89PNG") for shown in picture)
     told = json.loads(json.dumps(plan_object(found)))
-    assert [tier["bytes_per_gpu"] for tier in told["tiers"]] == [2**30, 2**32, 2**33]
-    assert [tier["rate_per_gpu"] for tier in told["tiers"]] == [SPEED, 50e9, 10e9]
+    sizes = [(tier["bytes_per_gpu"], tier["rate_per_gpu"]) for tier in told["tiers"]]
+    assert sizes == [(2**30, SPEED), (2**32, 50e9), (2**33, 10e9)]
     assert told["tiers"][1]["break_even_rate_per_gpu"] > 1e9
     assert len(told["hours"]) == len(told["points"])
 
@@ -297,13 +289,11 @@ def test_every_form_has_the_tiers(tmp_path, capsys):
 def test_the_picture_has_both_charts_with_a_mark_for_each_tier():
     words = PlanWords(plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS))
     chart = hours_chart(words)
-    assert list(chart.marks) == ["gpu", "host", "disk"]
-    assert list(chart.marks.values()) == [1, 4, 8]
+    assert [*chart.marks.items()] == [("gpu", 1), ("host", 4), ("disk", 8)]
     assert chart.lines["loading"][0] is None
-    page = plan_page(words, "day.jsonl", plan_picture(words))
-    assert plan_picture(words) in page
-    seen = Tags(page)
-    assert seen.open == []
+    picture = plan_picture(words)
+    page = plan_page(words, "day.jsonl", picture)
+    assert (picture in page, Tags(page).open) == (True, [])
 
 
 def test_what_the_weights_take_is_no_part_of_the_gpu():
