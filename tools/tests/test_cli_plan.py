@@ -50,15 +50,9 @@ def test_without_a_model_it_counts_tokens(capsys):
     assert "GiB" not in out
 
 
-def test_one_json_object(capsys):
-    found = json.loads(plan(capsys, *LLAMA, "--json")[1])
-    assert found["at_memory"]["blocks"] == 60 * 2**30 // (2**17 * 512)
-    assert found["ceiling"]["hit_rate"] == found["points"][-1]["hit_rate"]
-
-
 def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
     two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
-    assert two["bytes_per_token_per_gpu"] == 2**16
+    assert (two["bytes_per_token_per_gpu"], two["at_memory"]["blocks"]) == (2**16, 60 * 2**30 // (2**16 * 512))
     less = json.loads(plan(capsys, *LLAMA, "--weights", "bf16", "--json")[1])
     assert less["memory"] == 60 * 2**30 - 2 * 8_030_261_248
 
@@ -95,18 +89,13 @@ def test_a_model_for_translation_is_refused_by_name(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "t5", "num_layers": 6}', "utf-8")
     said = "minikv: model_type in config.json is 't5': minikv does not know its layers\n"
     assert plan(capsys, "--model", "config.json")[1:] == ("", said)
-    (tmp_path / "config.json").write_text('{"num_layers": 6}', "utf-8")
-    assert "config.json has no model_type: it does not look like" in plan(capsys, "--model", "config.json")[2]
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
         ("qwen3-next-80b-a3b", "24 KiB of bf16 per token and 73.69 MiB per prompt"),
-        ("gemma-3-12b", "64 KiB of bf16 per token and 320 MiB per prompt"),
-        ("gpt-oss-120b", "36 KiB of bf16 per token and 4.5 MiB per prompt"),
         ("deepseek-v3", "68.62 KiB of bf16 per token; "),
-        ("nemotron-nano-9b-v2", "16 KiB of bf16 per token and 136.9 MiB per prompt"),
         ("llama-4-scout", "48 KiB of bf16 per token and 1.125 GiB per prompt"),
     ],
 )

@@ -6,8 +6,9 @@ in another order are lines in another order. In the first log the window of the 
 its key gives, the whole history: that is the fix that `why` counts. MORE is in the first log and was not planted: many
 documents are asked the same questions, which stand after the document.
 
-By night the command runs over both logs. By day the judge is tested: an answer as the key says it passes, and each
-single figure beyond its limit is named.
+By night the command runs over both logs, and the judge is tested: an answer as the key says it passes, and each single
+figure beyond its limit is named. The key of the first log counts an unlimited cache over blocks of 64 bytes; a program
+that made it is in the history of this folder.
 """
 
 from __future__ import annotations
@@ -138,32 +139,22 @@ def test_each_cause_has_a_row_of_its_own_with_a_kind_of_the_key(log: str) -> Non
     assert len(planted.apart) <= 2, "those within a tenth: nine of the first, eight of the second"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("log", LOGS)
-@pytest.mark.parametrize("number", range(10))
-def test_each_figure_beyond_its_limit_is_named(log: str, number: int) -> None:
+def test_each_figure_beyond_its_limit_is_named(log: str) -> None:
     planted, right = LOGS[log], as_the_key_says(LOGS[log])
-    name = [*key_of(planted)[0]][number]
     assert not [*wrong(right, planted)]
-
-    def said(**other: Any) -> list[str]:
-        rows = [{**row, **(other if at == number else {})} for at, row in enumerate(right["places"])]
-        return [*wrong({**right, "places": rows}, planted)]
-
-    row = right["places"][number]
-    assert said(kind="text edited")[0] == f"{name}: not found" == said(place="prompt")[0] == said(lost=0)[0]
-    assert said(hits_after=row["hits_after"] + 0.021) == said(hits_after=row["hits_after"] - 0.021)
-    assert said(hits_after=row["hits_after"] + 0.021) == [f"{name}: hit rate"]
-    assert (
-        said(lost=1.11 * row["lost"])
-        == said(lost=0.89 * row["lost"])
-        == [f"{name}: share"] * (name not in planted.apart)
-    )
-
-
-@pytest.mark.parametrize("log", LOGS)
-def test_all_fixed_and_what_nobody_planted_have_limits(log: str) -> None:
-    planted, right = LOGS[log], as_the_key_says(LOGS[log])
-    less = {**right, "hits_after": right["hits_after"] - planted.points - 0.001}
-    assert [*wrong(less, planted)] == ["all fixed: hit rate"]
-    row = {"place": "prompt", "kind": "number", "lost": 0.011 * right["bytes"], "hits_after": 0.9}
-    assert [*wrong({**right, "places": [*right["places"], row]}, planted)] == ["('prompt', 'number'): not planted"]
+    hits, size = right["hits_after"], right["bytes"]
+    assert [*wrong({**right, "hits_after": hits - planted.points - 0.001}, planted)] == ["all fixed: hit rate"]
+    more = {"place": "prompt", "kind": "number", "lost": 0.011 * size, "hits_after": 0.9}
+    assert [*wrong({**right, "places": [*right["places"], more]}, planted)] == ["('prompt', 'number'): not planted"]
+    for number, (name, row) in enumerate(zip(key_of(planted)[0], right["places"])):
+        share = [f"{name}: share"] * (name not in planted.apart)
+        for changed, named in (
+            ({"kind": "text edited"}, [f"{name}: not found"]), ({"lost": 0}, [f"{name}: not found"]),
+            ({"hits_after": row["hits_after"] + 0.021}, [f"{name}: hit rate"]),
+            ({"hits_after": row["hits_after"] - 0.021}, [f"{name}: hit rate"]),
+            ({"lost": 1.11 * row["lost"]}, share), ({"lost": 0.89 * row["lost"]}, share),
+        ):  # fmt: skip
+            rows = [{**each, **(changed if at == number else {})} for at, each in enumerate(right["places"])]
+            assert [*wrong({**right, "places": rows}, planted)][: len(named) or None] == named
