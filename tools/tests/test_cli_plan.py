@@ -241,6 +241,7 @@ def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one(capsys, tmp
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
+@pytest.mark.nightly  # by day a sweep is killed, which keeps the same journal
 def test_killed_and_started_again_it_gives_the_same_table(capsys, tmp_path):
     command = [sys.executable, "-m", "minikv", "plan", MOONCAKE, "--policies", "all", "--json"]
     journal = tmp_path / "mooncake.jsonl.journal"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from nightly import NIGHTLY
 from test_extras import COMMANDS, COURSE, SERVING, run
 
 from minikv import __version__, cli
@@ -25,18 +26,21 @@ def test_the_commands_run_without_any_extra(tmp_path):
     sweep = ["sweep", str(tmp_path / "day.toml")]
     log = tmp_path / "log.jsonl"
     log.write_text("".join(f'{{"prompt": "It is 14:0{n}. Be brief."}}\n' for n in range(3)), "utf-8")
-    for command, status, said in (
+    lacking = [
         (sweep, 2, "pip install 'minikv-tools[sweep]'"),
         ([*sweep, "--backend", "dask"], 2, "pip install 'minikv-tools[sweep]'"),
+        (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv-tools[tokenizer]'"),
+        (["plan", str(trace), "--png", str(tmp_path / "plan.png")], 2, "pip install 'minikv-tools[png]'"),
+    ]
+    others = [  # by day test_front.py runs such commands
         ([*sweep, "--backend", "sequential"], 0, "50.0"),
         (["plan", str(trace)], 0, "Hits by size"),
         (["trace", str(log)], 0, '"hash_ids"'),
         (["replay", str(log)], 0, "format log, blocks of 64 bytes"),
         (["why", str(log), "--html", str(tmp_path / "why.html")], 0, "A date or a time changed."),
         (["why", f"{log}:1", f"{log}:1"], 0, "Nothing changed."),
-        (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv-tools[tokenizer]'"),
-        (["plan", str(trace), "--png", str(tmp_path / "plan.png")], 2, "pip install 'minikv-tools[png]'"),
-    ):
+    ]
+    for command, status, said in lacking + others * NIGHTLY:
         done = run(COMMANDS, *command, lacked=COURSE | SERVING | SWEEP)
         assert said in done.stdout + done.stderr, command
         assert "Traceback" not in done.stderr, done.stderr
