@@ -43,13 +43,6 @@ def test_it_says_all_there_is_to_say(capsys):
     assert max(map(len, out.splitlines())) < 320
 
 
-def test_without_a_model_it_counts_tokens(capsys):
-    status, out, _ = plan(capsys)
-    assert status == 0
-    assert "No model was given" in out
-    assert "GiB" not in out
-
-
 def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
     two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
     assert (two["bytes_per_token_per_gpu"], two["at_memory"]["blocks"]) == (2**16, 60 * 2**30 // (2**16 * 512))
