@@ -151,18 +151,6 @@ def test_a_place_where_it_cannot_be_written_is_one_line_before_the_log_is_read(l
     assert log.read_bytes() == before
 
 
-def test_commands_take_made_up_traffic_for_a_trace(tmp_path, capsys):
-    path = tmp_path / "t.jsonl"
-    assert cli.main(["trace", "synthetic:chat?requests=40", "-o", str(path)]) == 0
-    capsys.readouterr()
-    found = []
-    for trace in ("synthetic:chat?requests=40", str(path)):
-        assert cli.main(["replay", trace, "--capacity", "500,unlimited", "--json"]) == 0
-        rows = json.loads(capsys.readouterr().out)
-        found.append([(row["hits"], row["evicted"]) for row in rows])
-    assert found[0] == found[1]
-
-
 def test_a_block_size_and_a_tokenizer_reach_what_reads_a_log_for_replay(log, capsys):
     assert "blocks of 8 bytes" in said(capsys, "replay", log, "--block-size", 8).err
     assert "blocks of 16 tokens" in said(capsys, "replay", log, "--tokenizer", MODEL).err
