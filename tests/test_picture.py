@@ -104,7 +104,6 @@ print(len(node_places(((60, 30), (60, 30)), (None, 0))[0]), wasmtime.Engine.__na
 """
 
 
-@pytest.mark.nightly
 @pytest.mark.skipif(tree.graphviz_way() != "wasm" or sys.platform != "linux", reason="where Linux has its cache")
 def test_graphviz_is_compiled_once_for_all_processes_or_where_no_cache_can_be(tmp_path):
     (tmp_path / "a_file").touch()
