@@ -62,7 +62,7 @@ def few_cases():
 
 @contextlib.contextmanager
 def learner(folder, chapter=7):
-    """The notebook of a learner whose file and record are in `folder`, on a machine of any speed."""
+    """The notebook of a learner whose file and record are in `folder`; the machine may be slow."""
     files = {"MINIKV_MINE": "my_minikv.py", "MINIKV_PROGRESS": "progress.json"}
     places = {name: str(folder / file) for name, file in files.items()}
     patience = mock.patch("minikv.testing.attempt.MOST_SECONDS", 60)
@@ -94,7 +94,7 @@ def stub(piece):
 
 
 class Notebook:
-    """A chapter whose cells are files of their own, as in IPython; `began` is what its set-up prints."""
+    """A chapter whose cells are files, as in IPython; `began` is what its set-up prints."""
 
     count = itertools.count()
 
@@ -109,10 +109,11 @@ class Notebook:
         return printed_by(exec, compile(text, str(cell), "exec"), self.names)
 
     def answer(self, id, text=None, name=None):
-        """Answer a piece or an exercise, with our own text if none is given; what `check` says of it."""
+        """Answer a piece or an exercise, if not with `text` with ours; what `check` says of it."""
         task = find_piece(id) or find_exercise(id)
         name = name or task.name
-        return self.run(f'{task.solution if text is None else text}\n\n{name} = check("{id} {task.name}", {name})')
+        own = task.solution if text is None else text
+        return self.run(f'{own}\n\n{name} = check("{id} {task.name}", {name})')
 
     @property
     def file(self):

@@ -1,4 +1,4 @@
-"""What `check` says of an answer, whatever is in it: of those in tests/answers, as their first lines say."""
+"""The words of `check`, whatever is in an answer: those of tests/answers say which."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def scripts():
 
 @pytest.mark.parametrize("cells", scripts(), ids=lambda cells: f"{cells[0].id}{cells[-1].remark}")
 def test_an_answer_is_told_what_its_first_lines_say(cells, notebook, monkeypatch):
-    """What `says` names is printed, `keeps` is in the learner's file as an answer that passed, and `tries` as one
-    that failed; `never`, `drops` and `forgets` are not. What is `endless` is not waited for."""
+    """What `says` names is printed, `keeps` is in the learner's file as an answer that passed,
+    `tries` as one that failed; `never`, `drops` and `forgets` are not. An `endless` one is not
+    waited for."""
     if sys.version_info < (3, 11) and "catches all" in cells[0].remark:
         pytest.skip("Python 3.10 finds a thrown exception only inside the `try` of such a loop")
     for section in cells:

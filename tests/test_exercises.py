@@ -46,7 +46,7 @@ def record(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "somewhere" / "progress.json"))
 
 
-# -- the chapters ------------------------------------------------------------------------------------
+# -- the chapters ----------------------------------------------------------------------------------
 
 
 def of_chapter(path):
@@ -88,7 +88,7 @@ def test_the_last_exercise_is_a_hunt_whose_bug_the_notebook_shows_and_each_has_a
     assert all(each.wrong for each in EXERCISES)
 
 
-# -- the references ----------------------------------------------------------------------------------
+# -- the references --------------------------------------------------------------------------------
 
 
 @given(st.lists(st.text("01", max_size=5), max_size=5))
@@ -173,7 +173,7 @@ def test_the_order_of_chapter_08_is_that_of_the_scheduler(cached, max_overtakes)
     assert let_in(cached, max_overtakes) == [number - min(came) for number in came]
 
 
-# -- the cases of an answer; what is said of it is in tests/answers ----------------------------------
+# -- the cases of an answer; what is said of it is in tests/answers --------------------------------
 
 
 def test_checking_twice_says_the_same():

@@ -33,7 +33,7 @@ def missed(label, question="how many?"):
     fold(label, 4)
 
 
-# -- what is right -----------------------------------------------------------------------------------
+# -- what is right ---------------------------------------------------------------------------------
 
 MANY, PAGES = "how many?", "which pages? [., .]"
 TABLES = {part.name: rows_of(part.text) for part in golden("guesses")}
@@ -89,7 +89,7 @@ def test_a_prediction_is_closed_until_there_is_a_guess():
     assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details open>")
 
 
-# -- which count, and come back ----------------------------------------------------------------------
+# -- which count, and come back --------------------------------------------------------------------
 
 
 def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew():
@@ -149,7 +149,7 @@ def test_what_was_asked_and_said_is_stored_in_bounds():
     assert 0 < len(printed_by(begin, 4, {})) < 500
 
 
-# -- guesses that are pressed ------------------------------------------------------------------------
+# -- guesses that are pressed ----------------------------------------------------------------------
 
 
 @pytest.fixture

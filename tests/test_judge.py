@@ -1,4 +1,4 @@
-"""The judge of the pieces: what it says of a difference, what it shows of it, and what it is safe from."""
+"""The judge of the pieces: what it says and shows of a difference, and what it is safe from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def notebook(tmp_path):
         yield found
 
 
-# -- what it is safe from ----------------------------------------------------------------------------
+# -- what it is safe from --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path):
         assert said.startswith(expected) if expected else not said
 
 
-# -- hints about a difference ------------------------------------------------------------------------
+# -- hints about a difference ----------------------------------------------------------------------
 
 FACTS = {part.name: rows_of(part.text) for part in golden("facts")}
 
@@ -156,7 +156,7 @@ def test_a_hint_about_a_difference_says_only_what_is_so(path, mine, right, befor
     assert found.startswith(f": {fact}") if fact != "-" else found is None
 
 
-# -- films -------------------------------------------------------------------------------------------
+# -- films -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("film", golden("films_of_answers"), ids=lambda film: f"{film.id}{film.remark}")
@@ -171,7 +171,7 @@ def test_the_film_of_a_wrong_answer_ends_with_both_sides_beside_each_other(film)
     assert picture.svg
 
 
-# -- hints, solutions, lists -------------------------------------------------------------------------
+# -- hints, solutions, lists -----------------------------------------------------------------------
 
 
 def test_hints_come_one_after_the_other(notebook):

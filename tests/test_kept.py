@@ -32,7 +32,7 @@ def later(notebook, chapter=3):
     return Notebook(notebook.folder, chapter)
 
 
-# -- what runs ---------------------------------------------------------------------------------------
+# -- what runs -------------------------------------------------------------------------------------
 
 
 def test_what_is_right_runs_in_objects_that_are_there_already_and_in_our_pieces(notebook):
@@ -45,7 +45,7 @@ def test_what_is_right_runs_in_objects_that_are_there_already_and_in_our_pieces(
         assert split.__doc__ == "My own way."
 
 
-def test_what_was_right_runs_when_a_later_answer_is_not_but_not_in_a_session_without_the_file(notebook, monkeypatch):
+def test_what_was_right_runs_until_a_session_without_the_file(notebook, monkeypatch):
     notebook.answer("3.3", SPLIT)
     for text in (FAILS, "def split(node, at):\n    raise NotImplementedError"):
         notebook.answer("3.3", text)
@@ -61,7 +61,7 @@ def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
         assert known[4] & set(Notebook(tmp_path, chapter).names) == names
 
 
-# -- the last failing answer -------------------------------------------------------------------------
+# -- the last failing answer -----------------------------------------------------------------------
 
 
 def test_the_last_failing_answer_is_in_the_file_as_a_comment_until_one_passes(notebook):
@@ -99,7 +99,7 @@ def test_a_failing_answer_that_was_made_code_again_is_the_learners(notebook):
 
 
 def test_what_the_learner_writes_below_a_failing_answer_stays(notebook):
-    """It ends at its last line, and that is found at once, however many signs of a comment it has."""
+    """It ends at its last line, and that is found at once, however many comments it has."""
     banner = f"# {'#' * 200}\n" * 50
     notebook.answer("3.3", banner + WRONG_SPLIT)
     notebook.file.write_text(notebook.text + "# MY NOTES\nprint(1)\n", "utf-8")
@@ -124,7 +124,7 @@ def test_no_answer_escapes_from_its_comment(text, end):
     assert _with_failed(assembled({}), failed_sections(file)) == file.replace("\r\n", "\n")
 
 
-# -- the next session --------------------------------------------------------------------------------
+# -- the next session ------------------------------------------------------------------------------
 
 
 def test_the_next_session_runs_what_is_in_the_file(notebook):
@@ -192,11 +192,12 @@ def test_a_piece_that_is_before_those_of_chapter_08_runs_again(notebook):
     pytest.importorskip("torch")
     for id in ("7.2", "8.1"):
         assert notebook.answer(id)[0] == "✓"
-    assert later(notebook, 7).began == ("From your my_minikv.py: truncate. The other pieces are the package's.\n")
+    said = "From your my_minikv.py: truncate. The other pieces are the package's.\n"
+    assert later(notebook, 7).began == said
     assert "SlotAttention" in load(notebook.text)
 
 
-# -- what is kept; more of it is in tests/answers ----------------------------------------------------
+# -- what is kept; more of it is in tests/answers --------------------------------------------------
 
 
 def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(notebook):
@@ -232,7 +233,7 @@ def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(notebook, monk
     assert len(notebook.answer("3.5").splitlines()) == 2
 
 
-# -- earlier versions --------------------------------------------------------------------------------
+# -- earlier versions ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

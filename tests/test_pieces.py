@@ -20,7 +20,8 @@ from minikv.engine import run_section
 PIECES = all_pieces()
 TASKS = [*PIECES, *(exercise for chapter in CHAPTERS for exercise in exercises_of(chapter))]
 BY_DAY = 25  # one of each so many stored answers is judged on every run, and all of them at night
-RARE = {"takes page 0 for none", "a ring that is empty takes over the other"}  # seen in many cases only
+# seen in many cases only, so at night
+RARE = {"takes page 0 for none", "a ring that is empty takes over the other"}
 each_piece = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.id)
 
 
@@ -30,11 +31,11 @@ def notebook(tmp_path):
         yield found
 
 
-# -- stored answers ----------------------------------------------------------------------------------
+# -- stored answers --------------------------------------------------------------------------------
 
 
 def some_of(wrong_answers):
-    """All at night; by day some of each piece, the same ones, whatever is before them in the file."""
+    """All at night; by day some of each piece, the same ones, whatever else is in the file."""
     if NIGHTLY:
         return wrong_answers
     found = [wrong for wrong in wrong_answers if wrong.mistake not in RARE]
@@ -79,7 +80,7 @@ def test_a_piece_has_a_ladder_of_hints_and_hints_that_differ(piece):
     assert len(set(known)) == len(known)
 
 
-# -- the judge ---------------------------------------------------------------------------------------
+# -- the judge -------------------------------------------------------------------------------------
 
 
 def test_an_insert_that_takes_its_row_is_caught_for_finish_has_freed_it():

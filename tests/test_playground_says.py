@@ -92,6 +92,11 @@ page_size 4 → ✗ page_size: step 6 (lock [1 2]) would fail: there is nothing 
     "another design": ({"capacity": 8, "index": "hash"}, """
 policy mru → ✗ policy: policy is 'mru': index 'hash' has one order of eviction, its own
 """),
+    "host memory": ({"capacity": 4, "host_pages": 4}, """
+insert 1 2 3 → host memory: 4 of 4 pages free
+evict 3 → evict 3: 3 tokens are evicted (slots 0-2) & host memory: 1 of 4 pages free
+insert 1 2 3 → none of it is cached, 3 in host memory; host pages 0-2 to slots 0-2
+"""),
     "after a reset": ({"capacity": 31}, """
 insert 1 2 3 → 3 tokens are new
 reset → reset: 0 tokens cached
@@ -200,4 +205,6 @@ def test_a_playground_says_how_it_went(name):
         shown = f"{room.said}\n{room.text}"
         assert [part for part in words.removeprefix("✗ ").split(" & ") if part not in shown] == [], line
         check(room.history.live)
-    assert "goal" not in how or room.text.splitlines()[0] in room.message.value
+        if "goal" in how and room.text.startswith("goal: "):
+            assert room.text.splitlines()[0] in room.message.value
+            assert ("<b>✓</b> goal: " in room.message.value) == ("reached" in room.text.splitlines()[0])
