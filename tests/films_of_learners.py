@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
-from films import FILMS, filmed, refused
+from scripted_films import FILMS, filmed, refused
 
 from minikv import CanaryModel, Engine, FreeListPool
 from minikv.engine import engine_world

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from films import FILMS
 from films_of_learners import Mine, Node
+from scripted_films import FILMS
 
 from minikv import FreeListPool, RadixCache, draw, play, record
 from minikv.course.reel import script, style_sheet

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 import pytest
-from films import FILMS, Server, a_cache_and_a_pool
 from reels import frames_of, needs_graphviz, without_color, words_in
+from scripted_films import FILMS, Server, a_cache_and_a_pool
 from traitlets import TraitError
 
 from minikv import Film, FreeListPool, PageTable, RadixCache, record

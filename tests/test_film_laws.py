@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from films import Server, an_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
+from scripted_films import Server, an_engine
 
 from minikv import OutOfPages, record
 from minikv.course.film.frame import MOST_LINES, request_rows

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 
 import pytest
-from films import FILMS
 from films_of_learners import AFTERWARDS
 from golden_text import compare, sections
+from scripted_films import FILMS
 
 from minikv.course.film.changes import Changes, FilmEvent
 from minikv.testing.snapshot import ranges

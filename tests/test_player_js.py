@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 from browser import Page, serious_findings
-from films import a_cache_and_a_pool
 from golden_text import compare, replayed, sections
 from player_page import ACTS, SET, Script, put, reel_named
+from scripted_films import a_cache_and_a_pool
 
 from minikv import RadixCache, record
 from minikv.course.pictures.palette import size_words

@@ -7,12 +7,12 @@ import random
 
 import pytest
 from browser import Page
-from films import Server
-from films import a_step_says_what_was_computed_of_whom as of_an_engine
 from hypothesis import given
 from hypothesis import strategies as st
 from player_page import pictures
 from reels import needs_graphviz, pictures_of
+from scripted_films import Server
+from scripted_films import a_step_says_what_was_computed_of_whom as of_an_engine
 
 from minikv import FreeListPool, RadixCache, record
 from minikv.course.film.layout import FilmLayout
