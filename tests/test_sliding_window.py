@@ -78,6 +78,15 @@ def test_what_has_lost_its_window_together_is_joined_again():
     cache.check()
 
 
+def test_a_tombstone_and_an_edge_that_begins_with_one_are_joined_to_a_longer_tombstone():
+    cache = SlidingWindowCache(window=2)
+    put(cache, b"123455", b"12346677", window_start=4)
+    cache.evict(2, window_tokens=4)
+    cache.match_prefix(b"12346677")
+    assert tombstones(cache) == ["......77"]
+    cache.check()
+
+
 # -- insert -----------------------------------------------------------------------------------------------------------
 
 
