@@ -1,10 +1,10 @@
 """The parts of a manager: which are refused, and in which words."""
 
-from __future__ import annotations
-
+import re
 from types import SimpleNamespace
 
 import pytest
+from refusals import said
 
 from minikv import CacheManager, FreeListPool, RadixCache, TieredCache
 
@@ -14,7 +14,6 @@ STORE = SimpleNamespace(num_pages=4, page_size=1, dtype="fp16")
 HOST = TieredCache(host_pages=8)
 BARE = {"prefix_cache": HOST, "store": None}
 POOL, CACHE = r": expected a SlotPool with alloc_to\(\)", r": expected a PrefixCache with acquire\(\)"
-SLOTS = "a slot is an integer in"
 
 
 def host_of(num_pages, dtype="fp16"):
@@ -22,37 +21,35 @@ def host_of(num_pages, dtype="fp16"):
 
 
 @pytest.mark.parametrize(
-    ("parts", "error", "words"),
+    ("parts", "words"),
     [
-        ({"num_pages": 0}, ValueError, "num_pages is 0: a manager has at least 1 page"),
-        ({"num_pages": "2"}, TypeError, "num_pages is '2'"),
-        ({"num_pages": 10**5000}, ValueError, r"num_pages is .{,200}: expected less than 2\*\*63"),
-        ({"page_size": 1.0}, TypeError, "page_size is 1.0"),
-        ({"page_size": 0}, ValueError, "page_size is 0: a page holds at least 1 token"),
-        ({"page_size": 2**30}, ValueError, f"4 pages of {2**30} are {2**32} slots: {SLOTS}"),
-        ({"page_size": 2}, ValueError, "page_size is 2: the store has 1"),
-        ({"page_size": 2, "prefix_cache": RadixCache()}, ValueError, "page_size is 2: the prefix cache has pages of 1"),
-        ({"prefix_cache": FreeListPool(2)}, TypeError, rf"prefix_cache is FreeListPool\(.*{CACHE}"),
-        ({"prefix_cache": "a" * 10_000}, TypeError, f"prefix_cache is 'aaa.*…{CACHE}"),
-        ({"pool": FreeListPool(5)}, ValueError, "num_pages is 4: the pool has 5"),
-        ({"pool": FreeListPool}, TypeError, f"pool is <class 'minikv.pools.free_list.FreeListPool'>{POOL}"),
-        ({"pool": 0}, TypeError, f"pool is 0{POOL}"),
-        ({"pool": RadixCache()}, TypeError, rf"pool is RadixCache\(.*{POOL}"),
-        ({"store": host_of(5)}, ValueError, "num_pages is 4: the store has 5"),
-        ({"host": HOST, "store": None}, ValueError, "store is None: expected one, because host is TieredCache"),
-        ({"prefix_cache": HOST}, ValueError, "host is None: the prefix cache has 8 host pages"),
-        ({"prefix_cache": HOST, "host": host_of(7)}, ValueError, "host has 7 pages: the prefix cache has 8"),
-        ({"prefix_cache": HOST, "host": host_of(8, "fp32")}, ValueError, "dtype 'fp32': the store has 'fp16'"),
-        ({"prefix_cache": RadixCache(), "host": host_of(8)}, ValueError, "the prefix cache has no host memory"),
-        ({"host": STORE}, ValueError, "expected a store other than `store`"),
-        ({**BARE, "worth_loading": 5}, TypeError, "worth_loading is 5: expected a function of two numbers"),
-        ({"worth_loading": max}, ValueError, "worth_loading is <built-in function max>: the prefix cache has no host"),
+        ({"num_pages": 0}, "ValueError: num_pages is 0: a manager has at least 1 page"),
+        ({"page_size": 2**30}, f"ValueError: 4 pages of {2**30} are {2**32} slots: a slot is an integer in"),
+        ({"page_size": 2}, "ValueError: page_size is 2: the store has 1"),
+        ({"page_size": 2, "prefix_cache": RadixCache()}, "ValueError: page_size is 2: the prefix cache has pages of 1"),
+        ({"prefix_cache": FreeListPool(2)}, rf"TypeError: prefix_cache is FreeListPool\(.*{CACHE}"),
+        ({"prefix_cache": "a" * 10_000}, f"TypeError: prefix_cache is 'aaa.*…{CACHE}"),
+        ({"pool": FreeListPool(5)}, "ValueError: num_pages is 4: the pool has 5"),
+        ({"pool": FreeListPool}, f"TypeError: pool is <class 'minikv.pools.free_list.FreeListPool'>{POOL}"),
+        ({"pool": 0}, f"TypeError: pool is 0{POOL}"),
+        ({"pool": RadixCache()}, rf"TypeError: pool is RadixCache\(.*{POOL}"),
+        ({"store": host_of(5)}, "ValueError: num_pages is 4: the store has 5"),
+        ({"host": HOST, "store": None}, "ValueError: store is None: expected one, because host is TieredCache"),
+        ({"prefix_cache": HOST}, "ValueError: host is None: the prefix cache has 8 host pages"),
+        ({"prefix_cache": HOST, "host": host_of(7)}, "ValueError: host has 7 pages: the prefix cache has 8"),
+        ({"prefix_cache": HOST, "host": host_of(8, "fp32")}, "ValueError: host has dtype 'fp32': the store has"),
+        (
+            {"prefix_cache": RadixCache(), "host": host_of(8)},
+            "ValueError: host is .*: the prefix cache has no host",
+        ),
+        ({"host": STORE}, "ValueError: host is .*: expected a store other than `store`"),
+        ({**BARE, "worth_loading": 5}, "TypeError: worth_loading is 5: expected a function of two numbers"),
+        ({"worth_loading": max}, "ValueError: worth_loading is <built-in function max>: the prefix cache has no host"),
     ],
 )
-def test_what_is_no_part_or_does_not_fit_is_refused(parts, error, words):
-    """A manager of 4 pages of 1 with a store, but for one part."""
-    with pytest.raises(error, match=words):
-        CacheManager(**{"num_pages": 4, "store": STORE, **parts})
+def test_what_is_no_part_or_does_not_fit_is_refused(parts, words):
+    """A manager of 4 pages of 1 with a store, but for one part; other numbers of pages are in test_arguments."""
+    assert re.match(words, said(CacheManager, **{"num_pages": 4, "store": STORE, **parts}))
 
 
 def test_a_store_in_host_memory_brings_its_own_index():

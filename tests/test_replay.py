@@ -1,15 +1,14 @@
-"""Replaying traces: worked by hand; that the reuse found in one pass says the same is in test_reuse."""
+"""Replaying traces: worked by hand; test_reuse shows that the reuse found in one pass says the same.
 
-from __future__ import annotations
+Its pool is one of those of test_pools.
+"""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from traffic import trace
 
-from minikv import FreeListPool, InvariantError, OutOfPages, RadixCache
+from minikv import RadixCache
 from minikv.traffic import Replay, replay
-from minikv.traffic.replay import GrowingPool, read_capacity
+from minikv.traffic.replay import read_capacity
 
 pytestmark = pytest.mark.core
 
@@ -35,42 +34,6 @@ def test_a_replay_starts_with_an_empty_cache():
     cache.insert([1], [0])
     with pytest.raises(ValueError, match="holds 1 tokens already"):
         replay(trace([1]), cache)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30))
-def test_it_gives_and_takes_the_same_pages_as_a_free_list(acts):
-    growing, plain, held = GrowingPool(8), FreeListPool(8), []
-    for take, count in acts:
-        if take and count > plain.num_free:
-            with pytest.raises(OutOfPages):
-                growing.alloc(count)
-        elif take:
-            pages = plain.alloc(count).tolist()
-            assert growing.alloc(count).tolist() == pages
-            held += pages
-        else:
-            back, held = held[:count], held[count:]
-            plain.free(back)
-            growing.free(back)
-        assert growing.num_free == plain.num_free
-        assert [growing.is_free(page) for page in range(8)] == [plain.is_free(page) for page in range(8)]
-        growing.check()
-
-
-def test_what_cannot_be_freed_is_refused_and_nothing_changes():
-    pool = GrowingPool(4)
-    pool.alloc(2)
-    with pytest.raises(ValueError, match=r"cannot free pages\[1\]: page 2 is already free"):
-        pool.free([1, 2])
-    assert pool.num_free == 2
-
-
-def test_check_finds_a_page_that_was_never_made():
-    pool = GrowingPool(4)
-    pool.free(pool.alloc(2))
-    pool._returned[2] = None
-    with pytest.raises(InvariantError, match="2 of 4 pages were made"):
-        pool.check()
 
 
 READ = {
