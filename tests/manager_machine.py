@@ -14,40 +14,17 @@ It states the twelve rules of a manager, each for every state that it comes to:
     10  a page is taken when the last one is full, and not before; it goes back with a draft
     11  namespaces never share
     12  bad input is refused, and changes nothing
-
-The model is a book of prefixes: which whole pages are cached, and for each running sequence how many of its tokens are
-the cache's, computed, and there at all. Which slots all this lies in, and who goes first when there is no room, the
-model does not predict: the ledger finds one owner for each slot, and the canary reads every slot that anybody may read.
 """
 
-from __future__ import annotations
-
 import sys
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
-from unittest import mock
 
 import pytest
-from hypothesis import reject
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
+from manager_model import PAGES, ManagerBesideModel, Twin
 
-from minikv import (
-    BitmaskPool,
-    CacheManager,
-    Canary,
-    FreeListPool,
-    Ledger,
-    NoCache,
-    OutOfPages,
-    QueuePool,
-    RadixCache,
-)
 from minikv.pools import page_slots
-from minikv.testing.watch import watch
 
-TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
 PROMPTS = st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1), max_size=4))
 NAMESPACES = st.sampled_from([None, None, None, "lora"])
 LIMITS = st.none() | st.integers(0, 40)  # in tokens; `None` is the manager's default, all but the last one
@@ -55,120 +32,11 @@ SPARE = st.sampled_from([0, 0, 0, 2])  # pages that are to remain
 NO_PROMPT = st.sampled_from([[], [-1], "text", 5, [1, None], [1, 2.5]])
 MORE = {"extend": [[4]], "truncate": [1]}  # what these verbs need beside a sequence
 PICK = st.integers(0, 11)
-PAGES = 14
+while_some_run = precondition(lambda self: self.twins)
 
 
-@dataclass
-class Twin:
-    """What the model knows of a running sequence; `row` is in pages, all else in tokens."""
-
-    tokens: list[int]
-    namespace: Any
-    shared: int
-    computed: int
-    row: int
-
-
-def do_nothing(*_):
-    pass
-
-
-UNWATCHED = SimpleNamespace(check=do_nothing, write=do_nothing, read=do_nothing, sweep=do_nothing, callers=())
-
-
-class ManagerAgainstModel(RuleBasedStateMachine):
-    """`twins` has what the model knows of the running sequences, `over` those to which nothing more may happen.
-
-    Unwatched, it is as an engine runs it: only what follows a lock is inserted, and the lock of a checkpoint moves on.
-    """
-
-    manager_type = CacheManager
-    compares = True  # whether a difference from the model is a failure, or only the end of the story
-
-    @initialize(
-        page_size=st.sampled_from([1, 2, 16]),
-        policy=st.sampled_from(["lru", "lru", "fifo", "slru", None]),
-        evict_by=st.sampled_from(["node", "page"]),
-        pool=st.sampled_from([FreeListPool, FreeListPool, BitmaskPool, QueuePool]),
-        table_limit=st.sampled_from([2**24, 8]),
-        is_watched=st.booleans(),
-    )
-    def begin(self, page_size, policy, evict_by, pool, table_limit, is_watched):
-        """Without a policy there is no cache."""
-        cache = RadixCache(page_size, policy, evict_by) if policy else NoCache(page_size)
-        with mock.patch("minikv.manager.fit._TABLE_LIMIT", table_limit):
-            self.manager = self.manager_type(PAGES, page_size, cache, pool(PAGES))
-        self.size, self.is_cached = page_size, policy is not None
-        self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> the page
-        self.twins, self.over = {}, []
-        watch(cache, ["evict"], self.hear_of_eviction)
-        self.ledger = self.canary = UNWATCHED
-        if is_watched:
-            self.ledger = Ledger(self.manager.pool, cache, page_size, sequences=self.manager.owned)
-            self.canary = Canary(cache, writes=False)
-
-    # -- the model ----------------------------------------------------------------------------------------------------
-
-    def tokens_of(self, prompt):
-        """A prompt leaves the trunk somewhere; with large pages each letter is half a page of tokens."""
-        cut, tail = prompt
-        return [letter for letter in TRUNK[:cut] + tail for _ in range(max(1, self.size // 2))] + tail
-
-    def keys(self, tokens, namespace, end):
-        return [(namespace, tuple(tokens[:at])) for at in range(self.size, end + 1, self.size)]
-
-    def compare(self, found, expected):
-        """If something is wrong in the books, the audit says so first."""
-        if found != expected:
-            self.manager.check()
-            if not self.compares:
-                reject()
-        assert found == expected
-
-    def cached(self, tokens, namespace):
-        """How many of `tokens` are cached."""
-        found = 0
-        for key in self.keys(tokens, namespace, len(tokens)):
-            if key not in self.pages_kept:
-                break
-            found = len(key[1])
-        return found
-
-    def protected(self, *more):
-        twins = [*self.twins.values(), *more]
-        return {key for twin in twins for key in self.keys(twin.tokens, twin.namespace, twin.shared)}
-
-    @property
-    def free(self):
-        own = sum(twin.row - twin.shared // self.size for twin in self.twins.values())
-        return PAGES - own - len(self.pages_kept)
-
-    def room(self, act, pages, *more):
-        """`act`, for which `pages` are needed: it must work exactly if there is room, or say why there is none.
-
-        All counts are in pages (mini-sglang#80: one side counted tokens, the other pages).
-        """
-        free, evictable = self.free, len(self.pages_kept) - len(self.protected(*more))
-        refused = None
-        try:
-            done = act()
-        except OutOfPages as error:
-            done, refused = None, (error.needed, error.free, error.evictable)
-        self.compare(refused, None if pages <= free + evictable else (pages, free, evictable))
-        return done
-
-    def hear_of_eviction(self, call):
-        gone = set(call.result.tolist()) if call.error is None else set()
-        self.pages_kept = {key: page for key, page in self.pages_kept.items() if page not in gone}
-
-    def publish(self, sequence, act):
-        """`act` publishes what is computed: the pages that are new are cached where the sequence had them."""
-        twin, row = self.twins[sequence.number], sequence.pages.tolist()
-        end = twin.computed // self.size * self.size if self.is_cached else 0
-        act()
-        for key in self.keys(twin.tokens, twin.namespace, end):
-            self.pages_kept.setdefault(key, row[len(key[1]) // self.size - 1])
-        twin.shared = end
+class ManagerAgainstModel(ManagerBesideModel):
+    """Every rule does the same to both."""
 
     # -- the rules ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +80,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         with pytest.raises((TypeError, ValueError), match="tokens"):
             self.manager.start(tokens)
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK, count=st.integers(0, 40))
     def compute(self, pick, count):
         """A forward step: attention reads all that was computed before, and writes what it computes."""
@@ -238,7 +106,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         for pick in range(len(self.twins)):
             self.checkpoint(pick)
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK, more=st.lists(st.integers(0, 1), max_size=5))
     def extend(self, pick, more):
         sequence, twin = self.running(pick)
@@ -246,7 +114,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         if self.room(lambda: self.manager.extend(sequence, more) or True, pages):
             twin.tokens, twin.row = [*twin.tokens, *more], twin.row + pages
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK, less=st.integers(-1, 6))
     def truncate(self, pick, less):
         """A draft was wrong: its tokens go, computed or not, but nothing that the cache has."""
@@ -260,7 +128,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         twin.tokens, twin.computed = twin.tokens[:length], min(twin.computed, length)
         twin.row = -(-length // self.size)
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK, guess=st.lists(st.integers(0, 1), min_size=1, max_size=5), less=st.integers(1, 5))
     def draft(self, pick, guess, less):
         """As an engine guesses: what comes in the place of wrong tokens is still to be computed."""
@@ -269,20 +137,20 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         self.truncate(pick, less)
         self.extend(pick, [7])
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK)
     def checkpoint(self, pick):
         sequence, _ = self.running(pick)
         self.publish(sequence, lambda: self.manager.checkpoint(sequence))
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK)
     def finish(self, pick):
         sequence, _ = self.running(pick)
         self.publish(sequence, lambda: self.manager.finish(sequence))
         self.end(sequence)
 
-    @precondition(lambda self: self.twins)
+    @while_some_run
     @rule(pick=PICK)
     def abort(self, pick):
         sequence, _ = self.running(pick)
@@ -304,14 +172,6 @@ class ManagerAgainstModel(RuleBasedStateMachine):
         assert len(sequence.slots) == len(sequence.next_chunk(1)[1]) == 0
 
     # -- what must always be true -------------------------------------------------------------------------------------
-
-    def running(self, pick):
-        sequence = self.manager.sequences[pick % len(self.manager.sequences)]
-        return sequence, self.twins[sequence.number]
-
-    def read(self, sequence, twin):
-        read = twin.tokens[: twin.computed], sequence.slots[: twin.computed]
-        self.canary.read(*read, twin.namespace)
 
     @invariant()
     def all_agree(self):

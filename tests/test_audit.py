@@ -1,7 +1,5 @@
 """The audits of managers: each way to lose a page, to own it twice, or to lock it wrongly."""
 
-from __future__ import annotations
-
 from array import array
 from unittest import mock
 
@@ -12,8 +10,6 @@ from minikv import CacheManager, FreeListPool, InvariantError, RadixCache, Tiere
 from minikv.engine import engine_world
 
 pytestmark = pytest.mark.core
-
-OWN = engine_world()
 
 
 def desk(manager):
@@ -60,30 +56,22 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("mistake", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
-def test_a_mistake_is_named(mistake, said):
-    manager, sequence = desk(CacheManager(6, 2))
-    manager.check()
-    mistake(manager, sequence)
-    with pytest.raises(InvariantError, match=said):
-        manager.check()
+OF_THE_LEARNERS = [
+    (lambda m, s: s.row.pop(), "page 2 has no owner: it is lost"),
+    (lambda m, s: m.pool.free([2]), "page 2 has two owners: the pool and request 2"),
+    (free_what_the_learner_reads, "request 2 reads page 0 from the cache, but the pool has it"),
+    (lambda m, s: m.cache.insert([7, 7], [2]), "page 2 has two owners: the cache and request 2"),
+    (lambda m, s: m.cache.lock(s.handle), "page 0 has 2 locks and 1 reader"),
+    (lambda m, s: m.cache.unlock(s.handle), "page 0 has 0 locks and 1 reader"),
+    (becomes(handle=None), "request 2 shares 2 tokens, but it has no lock"),
+    (becomes(shared=3), "request 2 shares 3 tokens, but its lock covers 2"),
+]
+MANAGERS = {CacheManager: MISTAKES, engine_world()["CacheManager"]: OF_THE_LEARNERS}
 
 
-@pytest.mark.parametrize(
-    ("mistake", "said"),
-    [
-        (lambda m, s: s.row.pop(), "page 2 has no owner: it is lost"),
-        (lambda m, s: m.pool.free([2]), "page 2 has two owners: the pool and request 2"),
-        (free_what_the_learner_reads, "request 2 reads page 0 from the cache, but the pool has it"),
-        (lambda m, s: m.cache.insert([7, 7], [2]), "page 2 has two owners: the cache and request 2"),
-        (lambda m, s: m.cache.lock(s.handle), "page 0 has 2 locks and 1 reader"),
-        (lambda m, s: m.cache.unlock(s.handle), "page 0 has 0 locks and 1 reader"),
-        (becomes(handle=None), "request 2 shares 2 tokens, but it has no lock"),
-        (becomes(shared=3), "request 2 shares 3 tokens, but its lock covers 2"),
-    ],
-)
-def test_the_learners_audit_names_it_too(mistake, said):
-    manager, sequence = desk(OWN["CacheManager"](6, 2))
+@pytest.mark.parametrize(("make", "mistake", "said"), [(make, *row) for make in MANAGERS for row in MANAGERS[make]])
+def test_a_mistake_is_named_by_our_audit_and_by_the_learners(make, mistake, said):
+    manager, sequence = desk(make(6, 2))
     manager.check()
     mistake(manager, sequence)
     with pytest.raises(InvariantError, match=said):

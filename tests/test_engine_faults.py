@@ -1,7 +1,5 @@
 """Steps of an engine that fail anywhere, over every index: no token changes, nobody waits for ever, nothing is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import signal

@@ -3,8 +3,6 @@
 That no token changes, whatever moves and whenever it fails, `test_engine_oracle` and `test_engine_faults` say.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,172 +1,17 @@
-"""Ctrl-C at any line of the bookkeeping: what was begun is done first, so nothing is lost and nothing is had twice."""
+"""An act is done before Ctrl-C is heard, and one at a time."""
 
-from __future__ import annotations
-
-import contextlib
 import copy
 import signal
-import sys
-import threading
 from unittest import mock
 
 import pytest
-from indexes import MANAGERS
-from nightly import NIGHTLY, by_day
-from test_engine import PROMPTS, assert_nothing_left, engine_of
-from test_manager import assert_all_can_be_had, busy_day
-from test_scheduler import run_step, submitted
+from test_manager_faults import busy_day
+from test_threads import in_threads
 
-from minikv import CacheManager, CopyOnWrite, OutOfPages, Scheduler
+from minikv import CacheManager, OutOfPages
 from minikv.interrupts import Exclusive, begin_act, end_act, exclusive, uninterrupted
 
 pytestmark = pytest.mark.core
-
-
-def some_of(lines, begin, stride):
-    """The lines at which to press: all by night, and by day one of each `stride`, which is a prime."""
-    return range(begin, len(lines) + 1, 1 if NIGHTLY else stride)
-
-
-@contextlib.contextmanager
-def ctrl_c_at_line(n, *parts):
-    """Press Ctrl-C before the n-th line that is run in files whose path has one of `parts`; yields the lines so far."""
-    lines = []
-
-    def at_line(frame, event, argument):
-        if event == "line":
-            lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-            if len(lines) == n:
-                signal.raise_signal(signal.SIGINT)
-        return at_line
-
-    def at_call(frame, event, argument):
-        return at_line if any(part in frame.f_code.co_filename for part in parts) else None
-
-    before = sys.gettrace()
-    sys.settrace(at_call)
-    try:
-        yield lines
-    finally:
-        sys.settrace(before)
-
-
-BOOKKEEPING = "minikv/manager/", "minikv/serving/scheduler", "minikv/prefix/radix", "minikv/pools/free_list"
-EVERY_INDEX = "minikv/manager/", "minikv/prefix/", "minikv/pools/"
-
-
-@pytest.mark.parametrize("page_size", [1, 2])
-@pytest.mark.parametrize("kind", MANAGERS)
-def test_the_manager_survives_ctrl_c_at_any_line(kind, page_size):
-    for _ in range(2):  # what is imported in the first one is not run again
-        manager = MANAGERS[kind](page_size)
-        with ctrl_c_at_line(0, *EVERY_INDEX) as lines:
-            busy_day(manager)
-    assert len(lines) > 1000
-    for n in some_of(lines, page_size, 61):
-        manager = MANAGERS[kind](page_size)
-        with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *EVERY_INDEX):
-            busy_day(manager)
-        assert_all_can_be_had(manager)
-
-
-SHARING = "minikv/copy_on_write/", "minikv/pools/free_list"
-
-
-def share(cache):
-    """Every verb of copy on write, in an order in which pages are shared, copied and given back."""
-    cache.attach("a", [1, 2, 3, 4, 5], "ABCDE")
-    cache.fork("a", "b")
-    cache.append("b", [6, 7], "FG")
-    cache.write("a", 1, [9], "Z")
-    cache.draft("b", [8, 8], "HH")
-    cache.settle("b", 1)
-    cache.attach("a", [1, 2, 3, 4, 7], "ABCDE")
-    cache.truncate("b", 3)
-    cache.detach("a")
-
-
-@pytest.mark.parametrize("page_size", [1, 2])
-def test_shared_pages_survive_ctrl_c_at_any_line(page_size):
-    with ctrl_c_at_line(0, *SHARING) as lines:
-        share(CopyOnWrite(24, page_size))
-    assert len(lines) > 200
-    for n in some_of(lines, page_size, 7):
-        cache = CopyOnWrite(24, page_size)
-        with contextlib.suppress(KeyboardInterrupt), ctrl_c_at_line(n, *SHARING):
-            share(cache)
-        cache.check()
-        for name in cache.names():
-            assert len(cache.get(name)) == len(cache.tokens(name))
-            cache.detach(name)
-        assert (cache.stats()["free_pages"], cache.stats()["prefix_map_size"]) == (24, 0)
-
-
-@pytest.mark.parametrize("verb", by_day(["generate", "stream"], "generate".__eq__))
-def test_an_engine_survives_it_too(verb):
-    """Its requests are aborted on the way out, and the next generation is as if nothing had been."""
-
-    def run(engine):
-        return list(getattr(engine, verb)(PROMPTS, 3))
-
-    expected = [result.tokens for result in engine_of().generate(PROMPTS, 3)]
-    engine = engine_of(14, token_budget=6, max_running=3)
-    with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
-        run(engine)
-    assert len(lines) > 2000
-    for n in [*some_of(lines[:60], 1, 7), *some_of(lines, 60, 211)]:  # submitting first
-        engine = engine_of(14, token_budget=6, max_running=3)
-        with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
-            run(engine)
-        assert_nothing_left(engine)
-        assert engine.scheduler.running == engine.scheduler.waiting == []
-        assert [result.tokens for result in engine.generate(PROMPTS, 3)] == expected
-
-
-def test_a_scheduler_that_is_stepped_by_hand_survives_it():
-    """After an interrupt it plans again; in the end every request has what it asked for, but the one that left."""
-
-    def day(scheduler, leaver):
-        while scheduler.waiting or scheduler.running:
-            assert scheduler.step < 50, "somebody waits for ever"
-            if not leaver.is_over and leaver.output:
-                scheduler.abort(leaver)
-            run_step(scheduler)
-
-    def begin():
-        scheduler = Scheduler(CacheManager(12), token_budget=4, max_running=2)
-        return scheduler, submitted(scheduler, [1, 2, 3, 4], [1, 2, 9], [5, 6], new=3)
-
-    scheduler, requests = begin()
-    with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
-        day(scheduler, requests[1])
-    for n in some_of(lines, 1, 101):
-        scheduler, requests = begin()
-        with contextlib.suppress(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
-            day(scheduler, requests[1])
-        day(scheduler, requests[1])
-        assert [(len(request.output), request.reason) for request in requests] == [
-            (3, "length"), (1, "aborted"), (3, "length")
-        ]  # fmt: skip
-        scheduler.manager.check()
-        assert not scheduler.manager.sequences
-
-
-def test_a_request_that_was_started_is_aborted_before_anybody_has_its_name():
-    manager = CacheManager(8)
-    start = manager.start
-
-    def interrupted(*args, **kwargs):
-        sequence = start(*args, **kwargs)
-        press()
-        return sequence
-
-    manager.start = interrupted
-    with pytest.raises(KeyboardInterrupt), manager.request([1, 2, 3]):
-        raise AssertionError("it never begins")
-    assert (manager.sequences, manager.pool.num_free) == ([], 8)
-
-
-# -- the decorator ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -186,12 +31,6 @@ def interrupts(act):
     with pytest.raises(KeyboardInterrupt) as interrupted:
         act()
     return interrupted.value
-
-
-def in_another_thread(act):
-    thread = threading.Thread(target=act)
-    thread.start()
-    thread.join()
 
 
 nothing = uninterrupted(lambda: None)
@@ -281,9 +120,24 @@ def test_where_ctrl_c_does_not_come_to_python_nothing_changes(handler):
 
 def test_another_thread_changes_no_handler_and_holds_nothing_back():
     seen = []
-    in_another_thread(uninterrupted(lambda: seen.append(signal.getsignal(signal.SIGINT))))
+    in_threads(uninterrupted(lambda: seen.append(signal.getsignal(signal.SIGINT))))
     assert seen == [signal.default_int_handler]
-    interrupts(lambda: in_another_thread(uninterrupted(press)))  # it comes to the main thread, which does nothing whole
+    interrupts(lambda: in_threads(uninterrupted(press)))  # it comes to the main thread, which does nothing whole
+
+
+def test_a_request_that_was_started_is_aborted_before_anybody_has_its_name():
+    manager = CacheManager(8)
+    start = manager.start
+
+    def interrupted(*args, **kwargs):
+        sequence = start(*args, **kwargs)
+        press()
+        return sequence
+
+    manager.start = interrupted
+    with pytest.raises(KeyboardInterrupt), manager.request([1, 2, 3]):
+        raise AssertionError("it never begins")
+    assert (manager.sequences, manager.pool.num_free) == ([], 8)
 
 
 # -- one act at a time ------------------------------------------------------------------------------------------------
@@ -305,7 +159,7 @@ class Counter(Exclusive):
 def has_its_lock(thing):
     """Whether another thread would have to wait for `thing` now."""
     got = []
-    in_another_thread(lambda: got.append(thing._lock.acquire(blocking=False)))
+    in_threads(lambda: got.append(thing._lock.acquire(blocking=False)))
     return not got[0]
 
 

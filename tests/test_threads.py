@@ -1,39 +1,21 @@
 """Threads: any of them may call a cache manager, and only its lock makes that so."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import pydoc
 import sys
 import threading
 import time
+from unittest import mock
 
 import pytest
+from test_engine import answers, assert_nothing_left, engine_of, warm
 
 from minikv import CacheManager, InvariantError, LockError, OutOfPages, RadixCache
 
 pytestmark = pytest.mark.core
 
 ROUNDS = 60  # lives of a request, in each thread
-
-
-class NoLock(contextlib.nullcontext):
-    """What a manager asks of a lock, and nothing is locked."""
-
-    def acquire(self):
-        """At once, whoever else is in it."""
-
-    def release(self):
-        """Nobody waits."""
-
-
-class WithoutLock(CacheManager):
-    """A manager whose lock does nothing."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._lock = NoLock()
 
 
 @contextlib.contextmanager
@@ -142,7 +124,8 @@ def test_an_act_that_comes_in_the_middle_of_another_waits(act):
 @pytest.mark.parametrize("act", [two_start, two_extend, two_checkpoint], ids=lambda act: act.__name__)
 def test_without_the_lock_it_does_harm(act):
     """The other is let through to its end, so this does not hang on luck."""
-    manager = WithoutLock(16)
+    manager = CacheManager(16)
+    manager._lock = mock.MagicMock()  # which is taken at once, whoever else is in it
     with pytest.raises((IndexError, InvariantError, LockError, ValueError)):  # noqa: PT012 - the act fails, or the audit finds it
         (other,) = act(manager, patience=60)
         other.join()
@@ -211,3 +194,34 @@ def test_a_manager_may_be_looked_at_while_others_work():
     with switching_all_the_time():
         errors = in_threads(look, churn)
     assert not errors
+
+
+# -- an engine ---------------------------------------------------------------------------------------------------------
+
+THREADS = TURNS = 4
+
+
+def prompts_of(thread, round):
+    """Prompts that share a prefix within a thread and across threads."""
+    return [[1, 2, 3, thread, round], [1, 2, 3, thread], [thread, round, 5, 5, 5, 5]]
+
+
+def work(engine, thread, found, begin):
+    """Generate, submit and abort on an engine that others use too; `found` gets the answers."""
+    begin.wait()
+    for round in range(TURNS):
+        aborted = engine.submit([7, 7, thread, round], 3)
+        with contextlib.suppress(ValueError):  # another thread may have stepped it to its end
+            engine.abort(aborted)
+        found[thread, round] = answers(engine, prompts_of(thread, round), warm(4, thread))
+
+
+def test_several_threads_may_use_one_engine():
+    """The canary reads what it wrote, the manager's books agree, and each answer is what it is alone."""
+    engine, found, begin = engine_of(40, token_budget=8, max_running=3), {}, threading.Barrier(THREADS)
+    with switching_all_the_time():
+        assert not in_threads(*[lambda n=n: work(engine, n, found, begin) for n in range(THREADS)])
+    assert_nothing_left(engine)
+    assert len(found) == THREADS * TURNS
+    for (thread, round), heard in found.items():
+        assert heard == answers(engine_of(200), prompts_of(thread, round), warm(4, thread))

@@ -1,10 +1,9 @@
 """A model with windowed layers: what each token sees, two stores, and the same tokens with and without the cache."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from llamas import everywhere, llama
+from refusals import said
 
 from minikv import CacheManager, Chunk, Engine, Llama, NoCache, Scheduler, WindowedManager, WindowedPool, asset
 from minikv.serving.windowed_llama import WindowedStore, windowed_llama
@@ -55,19 +54,18 @@ def test_a_window_page_that_is_read_and_gone_is_an_error():
     assert pool.alloc(3).tolist() == [0, 1, 2]
     model.forward([Chunk([1, 2, 3, 4, 5], 0, range(5))], store)
     pool.free_window([1])
-    with pytest.raises(ValueError, match=r"^slots\[0\] is 2: page 1 has no window page$"):
-        model.forward([Chunk([6], 5, range(6))], store)
+    says = said(model.forward, [Chunk([6], 5, range(6))], store)
+    assert says == "ValueError: slots[0] is 2: page 1 has no window page"
 
 
 def test_another_store_is_refused():
-    with pytest.raises(ValueError, match=r"^store is None: a model with windowed layers needs a WindowedStore"):
-        windowed_llama(llama(), window=4).forward([Chunk([1], 0, [0])], None)
+    model = windowed_llama(llama(), window=4)
+    assert "store is None: a model with windowed layers" in said(model.forward, [Chunk([1], 0, [0])], None)
 
 
 @pytest.mark.parametrize("windowed", [[], [0, 1], [2], [-1]])
 def test_layers_that_are_not_there_are_refused(windowed):
-    with pytest.raises(ValueError, match=r"^windowed is "):
-        fresh(llama(), windowed)
+    assert "ValueError: windowed is " in said(fresh, llama(), windowed)
 
 
 TURNS = b"Where does the evicted page go, ", b" and who reads it next? Tell me in one line", b" or two."
