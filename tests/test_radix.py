@@ -1,7 +1,5 @@
 """What is the radix tree's own: its nodes, its order and its cost, beyond the contract."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from array import array
@@ -10,9 +8,9 @@ import pytest
 from digits import edges, put
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import said
 
-from minikv import InvariantError, LockError, RadixCache, SlidingWindowCache, pack
-from minikv.prefix.base_index import way_to
+from minikv import InvariantError, RadixCache, SlidingWindowCache, pack
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.radix import EVICT_BY
 
@@ -34,17 +32,8 @@ def test_nodes_come_parents_first_with_ids_in_the_order_of_their_making_and_shor
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "error"),
-    [
-        ("page_size", 0, ValueError),
-        ("page_size", True, TypeError),
-        ("evict_by", "token", ValueError),
-    ],
-)
-def test_a_wrong_setting_is_named(name, wrong, error):
-    with pytest.raises(error, match=f"{name} is {wrong!r}"):
-        RadixCache(**{name: wrong})
+def test_a_wrong_way_to_evict_is_named():
+    assert said(RadixCache, evict_by="token") == "ValueError: evict_by is 'token': expected one of node, page"
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
@@ -99,26 +88,6 @@ def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
     assert cache.match_prefix(range(length)).pages.tolist() == list(range(length - 4999))
 
 
-def test_a_tree_that_has_lived_long_has_hardly_more_nodes_than_one_built_afresh():
-    """Each request leaves a hot head at a random place. Without joins three times as many nodes would be left."""
-    pick, old, new = random.Random(1), RadixCache(), RadixCache()
-    for number in range(1500):
-        head = range(400 * pick.randrange(3), 1200)[: pick.randrange(1, 400)]
-        prompt = [*head, *range(2000 + 50 * number, 2000 + 50 * number + pick.randrange(1, 40))]
-        match = old.acquire(prompt)
-        old.evict(max(0, old.total_size + len(prompt) - match.length - 4000))
-        old.insert(prompt, range(500 * number, 500 * number + len(prompt)), start=match)
-        old.unlock(match)
-    leaves = (node for node in old.nodes() if not node.children)
-    for leaf in sorted(leaves, key=lambda leaf: leaf.last_used):
-        path = way_to(leaf)[::-1]
-        new.insert(*([x for node in path for x in getattr(node, what)] for what in ("tokens", "pages")))
-    old.check()
-    new.check()
-    assert old.total_size == new.total_size
-    assert len(old.nodes()) <= 1.1 * len(new.nodes())
-
-
 # -- joins -------------------------------------------------------------------------------------------------------------
 
 
@@ -142,37 +111,6 @@ def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_g
     assert gone == (tail[::-1] if evict_by == "page" else tail)
     assert cache.match_prefix(range(length)).length == length - len(gone)
     cache.check()
-
-
-def test_handles_that_were_joined_again_and_again_are_locked_and_given_back_where_they_ended():
-    cache, prompt = RadixCache(), b"123456789"
-    handles = [put(cache, prompt[:end]) for end in range(1, 10)]
-    cache.match_prefix(prompt)
-    assert edges(cache) == [prompt]
-    for handle in handles:
-        cache.lock(handle)
-    cache.check()
-    assert [node.ref_count for node in cache.nodes()] == list(range(9, 0, -1))
-    for handle in handles:
-        cache.unlock(handle)
-    cache.match_prefix(prompt)
-    cache.check()
-    assert (edges(cache), cache.evictable_size) == ([prompt], 9)
-
-
-def test_publishing_a_running_sequence_again_and_again_leaves_a_short_path():
-    """Each checkpoint starts from the last one's handle, so no insert walks over what was published before."""
-    cache = RadixCache()
-    held = cache.acquire([])
-    for length in range(1, 100):
-        done = cache.insert(range(length), range(length), start=held)
-        cache.lock(done)
-        cache.unlock(held)
-        held = done
-    cache.check()
-    assert len(cache.nodes()) <= 3
-    cache.unlock(held)
-    assert sorted(cache.evict(99).tolist()) == list(range(99))
 
 
 def test_an_insert_raises_the_priority_before_it_joins():
@@ -205,22 +143,7 @@ def test_a_handle_is_the_same_before_and_after_its_lock(made):
     cache.check()
     assert before == [getattr(first, field.name) for field in dataclasses.fields(first)]
     assert cache.protected_size == 0
-    with pytest.raises(LockError, match="its end was evicted"):
-        cache.lock(second)
-
-
-# -- namespaces --------------------------------------------------------------------------------------------------------
-
-
-def test_an_evicted_namespace_leaves_nothing_behind():
-    cache = RadixCache()
-    for number in range(100):
-        cache.match_prefix([1], namespace=-1 - number)
-        cache.insert([1], [number], namespace=number)
-    assert len(cache.roots) == 101
-    cache.evict(100)
-    assert list(cache.roots) == [None]
-    cache.check()
+    assert said(cache.lock, second).endswith("its end was evicted")
 
 
 def test_an_empty_handle_of_a_namespace_that_went_away_still_starts_an_insert():
@@ -332,6 +255,6 @@ def test_what_follows_a_lock_is_cached_as_if_all_had_been_given_and_the_lock_may
 
 def test_nothing_is_cached_after_a_handle_that_is_not_locked():
     cache = RadixCache()
-    with pytest.raises(LockError, match=r"cannot insert after the handle of length 0 .*: it holds no lock"):
-        cache.insert_after(cache.match_prefix(b"1"), bytes(4), bytes(4))
+    says = said(cache.insert_after, cache.match_prefix(b"1"), bytes(4), bytes(4))
+    assert says == "LockError: cannot insert after the handle of length 0 (node 0): it holds no lock"
     assert cache.total_size == 0

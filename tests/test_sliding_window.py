@@ -1,12 +1,14 @@
-"""The sliding-window index, rule by rule: what a match needs, what a lock holds, what goes first, what comes back."""
+"""The sliding-window index: its edges and tombstones, and what it refuses.
 
-from __future__ import annotations
+What a match needs, what a lock holds, what goes first and what comes back, the model of test_window_machine says.
+"""
 
 import pytest
 from digits import put
+from refusals import said
 from window_pool import WindowLedger
 
-from minikv import CacheManager, LockError, SlidingWindowCache
+from minikv import CacheManager, SlidingWindowCache
 
 pytestmark = pytest.mark.core
 
@@ -28,34 +30,14 @@ def two_turns(**options):
     return cache
 
 
-def live_before_a_tombstone():
-    """A prompt of three, and one that goes on from it, of which the last two tokens alone have a window."""
+# -- match ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_match_falls_back_to_the_last_place_before_a_tombstone_and_does_not_join_what_is_live_to_it():
     cache = SlidingWindowCache(window=2)
     put(cache, b"123")
     put(cache, b"1234567", window_start=5)
     assert tombstones(cache) == ["123", "..67"]
-    return cache
-
-
-# -- match ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_match_ends_only_where_the_last_window_is_there():
-    cache = two_turns()
-    lengths = [cache.match_prefix(b"12345555", limit=end).length for end in range(9)]
-    assert lengths == [0, 0, 0, 0, 0, 0, 6, 7, 8]
-    cache.check()
-
-
-def test_a_path_shorter_than_the_window_is_valid_as_long_as_nothing_of_it_has_gone():
-    """P13: the counter begins at infinity, at the root; a tombstone sets it to zero."""
-    cache = SlidingWindowCache(window=100)
-    put(cache, b"123")
-    assert cache.match_prefix(b"129").length == 2
-
-
-def test_a_match_falls_back_to_the_last_place_before_a_tombstone_and_does_not_join_what_is_live_to_it():
-    cache = live_before_a_tombstone()
     assert cache.match_prefix(b"1234569").length == 3
     assert cache.match_prefix(b"1234567").length == 7
     assert tombstones(cache) == ["123", "..67"]
@@ -109,16 +91,6 @@ def test_a_tombstone_comes_back_to_life_with_the_duplicates_window():
     cache.check()
 
 
-def test_a_tombstone_after_the_start_comes_back_to_life_page_by_page():
-    cache = SlidingWindowCache(page_size=2, window=2)
-    put(cache, b"12")
-    put(cache, b"12345678", window_start=6)
-    assert tombstones(cache) == ["12", "....78"]
-    put(cache, b"123456", plus=900_000, start=cache.acquire(b"12"))
-    assert tombstones(cache) == ["12", "3456", "78"]
-    cache.check()
-
-
 def test_pages_of_the_tree_that_come_back_to_it_heal_nothing():
     cache = two_turns()
     put(cache, b"12347")
@@ -152,28 +124,12 @@ def test_a_lock_holds_the_whole_path_and_only_the_last_window():
     cache.check()
 
 
-def test_unlock_gives_back_what_that_lock_took_whatever_happened_since():
-    cache = SlidingWindowCache(window=3)
-    whole = put(cache, b"123456")
-    cache.lock(whole)
-    part = cache.acquire(b"1234")
-    cache.evict(0, window_tokens=100)
-    put(cache, b"12349")
-    assert tombstones(cache) == [".234", "56", "9"]
-    cache.unlock(part)
-    assert (cache.window_protected_size, cache.window_evictable_size) == (3, 3)
-    cache.unlock(whole)
-    assert (cache.window_protected_size, cache.window_evictable_size) == (0, 6)
-    cache.check()
-
-
 def test_a_lock_on_a_place_without_a_window_is_refused_and_changes_nothing():
     cache = SlidingWindowCache(window=2)
     early = put(cache, b"1234")
     put(cache, b"12345678")
     cache.evict(0, window_tokens=4)
-    with pytest.raises(LockError, match=r"^cannot lock the handle of length 4: the window before its end is gone$"):
-        cache.lock(early)
+    assert said(cache.lock, early) == "LockError: cannot lock the handle of length 4: the window before its end is gone"
     assert cache.protected_size == cache.window_protected_size == 0
     cache.check()
 
@@ -189,24 +145,6 @@ def test_windows_go_from_the_beginning_of_a_path_and_a_leaf_keeps_its_last_one()
         assert tombstones(cache) == [expected]
     assert cache.evict(0, window_tokens=1).tolist() == [1, 12, 123, 1234, 12345]
     assert cache.total_size == 0
-
-
-def test_all_windows_of_a_head_that_branches_may_go():
-    """All that no lock needs: the last window before an end is kept only where one path goes on."""
-    cache = SlidingWindowCache(window=4)
-    for prompt in (b"1234567", b"1234589"):
-        cache.lock(put(cache, prompt))
-    assert cache.evict(0, window_tokens=9).tolist() == []
-    assert tombstones(cache) == ["...45", "67", "89"]
-    cache.check()
-
-
-def test_a_trim_that_would_leave_a_tombstone_takes_all_of_it():
-    cache = SlidingWindowCache(window=2, evict_by="page")
-    put(cache, b"1234", window_start=2)
-    assert cache.evict(1).tolist() == [1234]
-    assert cache.evict(1).tolist() == [123, 12, 1]
-    cache.check()
 
 
 class Failing(WindowLedger):
@@ -233,16 +171,14 @@ def test_where_the_pool_fails_what_went_before_comes_back_and_nothing_is_lost():
     pool.alloc([1, 2, 22, 222])
     assert cache.evict(0, window_tokens=6).tolist() == [1, 11]
     cache.check()
-    with pytest.raises(OSError, match="no pool"):
-        cache.evict(0, window_tokens=6)
+    assert "OSError: no pool" in said(cache.evict, 0, window_tokens=6)
     assert cache.window_evictable_size == 4
     cache.check()
 
 
 def test_where_the_pool_cannot_move_a_window_nothing_is_inserted():
     cache = two_turns(pool=Failing(0))
-    with pytest.raises(OSError, match="no pool"):
-        put(cache, b"123477", plus=900_000)
+    assert "OSError: no pool" in said(put, cache, b"123477", plus=900_000)
     assert (cache.total_size, tombstones(cache)) == (12, ["....", "5555", "6666"])
     cache.check()
 
@@ -259,25 +195,22 @@ def test_a_page_keeps_its_name_through_splits_and_no_other_has_it():
     assert len({*upper, *lower, *other}) == 4
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "words"),
-    [
-        ({"window_start": -1}, ValueError, "window_start is -1: the first token that has a window"),
-        ({"window_start": True}, TypeError, "window_start is True"),
-        ({"window_start": 1, "priority": -1}, ValueError, "priority is -1"),
-    ],
-)
-def test_an_insert_with_a_wrong_offset_changes_nothing(wrong, error, words):
-    with pytest.raises(ValueError, match=r"^window is 0: windowed layers read at least 1 token before the next"):
-        SlidingWindowCache(window=0)
+WRONG = [
+    ("insert", b"123", [5], {"window_start": 1}, "ValueError: 1 pages for 3 tokens"),
+    ("insert", b"1", [1], {"window_start": -1}, "ValueError: window_start is -1: the first token that has a window"),
+    ("insert", b"1", [1], {"window_start": True}, "TypeError: window_start is True"),
+    ("insert", b"1", [1], {"window_start": 1, "priority": -1}, "ValueError: priority is -1"),
+    ("evict", 2, {"window_tokens": -1}, "ValueError: window_tokens is -1: evict frees 0 windows or more"),
+]
+
+
+@pytest.mark.parametrize("row", WRONG, ids=str)
+def test_what_is_wrong_is_named_and_changes_nothing(row):
+    """That a window is at least 1 is in test_arguments."""
+    verb, *arguments, named, words = row
     cache = SlidingWindowCache(window=2)
-    put(cache, b"12")
-    with pytest.raises(error, match=f"^{words}"):
-        put(cache, b"123", **wrong)
-    with pytest.raises(ValueError, match=r"^1 pages for 3 tokens"):
-        cache.insert(b"123", [5], window_start=1)
-    with pytest.raises(ValueError, match=r"^window_tokens is -1: evict frees 0 windows or more"):
-        cache.evict(2, window_tokens=-1)
+    put(cache, b"23")
+    assert said(getattr(cache, verb), *arguments, **named).startswith(words)
     assert cache.total_size == 2
     cache.check()
 

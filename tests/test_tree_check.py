@@ -1,7 +1,5 @@
 """The audit of an index finds whatever is spoiled in it, and says what: one small tree, and a row for each fact."""
 
-from __future__ import annotations
-
 import pytest
 from digits import put
 
