@@ -1,7 +1,5 @@
 """Tiny models for tests: random configs as a `config.json` says them, and a store that keeps them honest."""
 
-from __future__ import annotations
-
 import random
 
 import torch

@@ -1,7 +1,7 @@
 """The table `minikv/model_types.json`: how each type of model lays out its layers, and what its class takes by default.
 
 The rules in it are written by hand, after the configuration classes of transformers; the defaults are read from them.
-`python tests/model_types.py` reads them again and writes the table; test_layers compares it with the transformers that
+`python tests/model_types.py` reads them again and writes the table; test_layers_oracle compares it with the one that
 is installed. For a new type, write a row with its rules, empty `defaults` and `also`, and run the program. A row has
 
     layers      rules that say where full attention is, and the kind of the `other` layers; `n` and `at` are numbers, or

@@ -1,9 +1,6 @@
 """Attention in parts: who shares which slots, and that parts joined give what the whole would."""
 
-from __future__ import annotations
-
 import random
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -123,18 +120,6 @@ def test_logits_are_those_of_each_sequence_alone_however_slots_are_shared(kind, 
         asked = [chunk._replace(num_logits=wanted(chunk.tokens)) for chunk in chunks]
         expected = torch.cat([one[-chunk.num_logits :] for one, chunk in zip(alone, asked)])
         assert (model.forward(asked, store) - expected).abs().max() < close
-
-
-@pytest.mark.parametrize("cuts", [[0, 512, 900], [0, 1, 2, 300, 899, 900]])
-@pytest.mark.parametrize("wanted", [everywhere, list])
-def test_a_long_prompt_in_chunks_gives_the_logits_of_one_chunk(cuts, wanted):
-    """Asked for the ends only, it leaves as many keys and values to the next chunk."""
-    model, tokens = MODELS["GQA", torch.float32], [slot * 5 % 23 for slot in range(900)]
-    expected = model.forward(everywhere([Chunk(tokens, 0, range(900))]), store_for(model, SLOTS))
-    store = store_for(model, SLOTS)
-    got = [model.forward(wanted([Chunk(tokens[a:b], a, range(b))]), store) for a, b in pairwise(cuts)]
-    ends = slice(None) if wanted is everywhere else [end - 1 for end in cuts[1:]]
-    assert (torch.cat(got) - expected[ends]).abs().max() < 1e-4
 
 
 def test_no_tensor_of_width_times_length_is_made():

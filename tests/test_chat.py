@@ -1,7 +1,5 @@
 """The chat: what a turn sends, what the cache serves of it, and that Ctrl-C stops an answer and nothing else."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -38,20 +36,6 @@ def said(chat, question, new=20):
 
 def questions(chat):
     return [turn.question for turn in chat.turns]
-
-
-def test_two_chats_on_one_engine_hear_all_of_their_answers():
-    """Each step computes for both, whoever asks for it."""
-    asked, model = ("What is a page?", "And a slot?"), CanaryModel(128)
-    chats = [chat_with(model) for _ in asked]
-    chats[1]._engine = chats[0]._engine
-    answers, heard = [chat.ask(question, 8) for chat, question in zip(chats, asked)], ["", ""]
-    for _ in range(9):
-        heard = [text + next(answer, "") for text, answer in zip(heard, answers)]
-    assert [*map(next, answers, "  ")] == [" ", " "]
-    assert heard == [said(chat_with(model), question, 8) for question in asked]
-    assert heard == [chat.turns[0].text for chat in chats]
-    assert_nothing_leaked(chats[0]._engine.manager)
 
 
 # -- what a turn sends --------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """How a conversation is written: plain lines, the same way each time, for every model."""
 
-from __future__ import annotations
-
 import pytest
 
 from minikv.serving.chat_format import PlainFormat, Turn

@@ -1,11 +1,7 @@
 """What the layers of published models keep, to the byte; what is not known is refused by name."""
 
-from __future__ import annotations
-
-import itertools
 import json
 
-import model_types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,20 +201,6 @@ def test_what_is_not_known_is_refused_by_name(name):
     assert "minikv does not know" in says
 
 
-COULD_MATTER = {
-    "sliding_window_pattern": 6, "sliding_window": 1024, "index_topk": 2048, "num_kv_shared_layers": 15,
-    "hybrid_override_pattern": "M-M*", "compress_ratios": [4], "memory_tokens": 8, "local_attention": 128,
-    "recurrent_width": 5, "my_cache_layout": "x", "per_layer_config": {"0": {"head_dim": 512}},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("field", COULD_MATTER)
-def test_a_field_that_its_type_has_not_and_that_could_matter_is_refused(field):
-    says = said(LAYERS, config("llama-3.1-8b", **{field: COULD_MATTER[field]}))
-    assert says.startswith(f"ValueError: {field} in the config is ")
-    assert says.endswith(": minikv does not know what llama keeps then")
-
-
 LLAMA = config("llama-3.1-8b")
 # A model or its type, a field, and what is said of it after its value. None of these is known to transformers: they
 # would raise there, or be another model.
@@ -244,17 +226,21 @@ NONSENSE = [
     ("gemma3n_text", "num_kv_shared_layers", 35, "it has 35 layers"),
     ("glm_moe_dsa", "indexer_types", ["full"], "expected one for each of 78 layers"),
     ("glm_moe_dsa", "indexer_types", [], "expected one for each of 78 layers"),
-]
+    *((LLAMA, field, value, "minikv does not know what llama keeps then") for field, value in {
+        "sliding_window_pattern": 6, "sliding_window": 1024, "index_topk": 2048, "num_kv_shared_layers": 15,
+        "hybrid_override_pattern": "M-M*", "compress_ratios": [4], "memory_tokens": 8, "local_attention": 128,
+        "recurrent_width": 5, "my_cache_layout": "x", "per_layer_config": {"0": {"head_dim": 512}},
+    }.items()),  # fields that a type has not
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "field", "value", "words"), NONSENSE)
-def test_a_value_that_makes_no_sense_is_named(source, field, value, words):
+def test_a_value_that_makes_no_sense_or_could_matter_is_named(source, field, value, words):
     says = said(LAYERS, {"model_type": source, field: value} if isinstance(source, str) else source | {field: value})
     assert says.startswith(f"ValueError: {field} in the config is {value!r}")
     assert says.endswith(f": {words}")
 
 
-NO_STATE = "the config has a layer with a state, which its model_type does not have"
 MISMATCHED = [
     (LLAMA, {"model_type": None}, "the config has no model_type: "),
     (LLAMA, {"head_dim": None, "hidden_size": None}, "the config has no hidden_size, which its model_type needs"),
@@ -262,7 +248,7 @@ MISMATCHED = [
     (LLAMA, {"layer_types": ["window_attention"] * 32}, "layer_types in the config has 'window_attention'"),
     (LLAMA, {"layer_types": [7] * 32}, "layer_types in the config has 7: minikv does not know such layers"),
     (LLAMA, {"layer_types": ["full_attention"] * 5}, "layer_types in the config is for 5 layers, num_hidden_layers"),
-    (LLAMA, {"layer_types": ["linear_attention"] * 32}, NO_STATE),
+    (LLAMA, {"layer_types": ["linear_attention"] * 32}, "the config has a layer with a state, which its model"),
     (LLAMA, {"layer_types": ["sliding_attention"] * 32}, "the config has no sliding_window"),
     (LLAMA, {"kv_cache_quant_algo": "NVFP4"}, "kv_cache_quant_algo of the config is 'NVFP4': only the size"),
     (GEMMA_4, {"per_layer_config": {"0": {"sliding_window": 7}}}, "sliding_window in the config is 7: minikv does"),
@@ -312,66 +298,3 @@ def test_whatever_a_config_says_it_is_counted_or_refused_in_one_line(name, data)
     assert says.startswith("ValueError: ") or not says
     assert "\n" not in says
     assert len(says) < 300
-
-
-# -- against transformers, by night: its import takes seconds ---------------------------------------------------------
-
-WAYS = [  # fields that rules read, changed
-    {}, {"num_hidden_layers": 19}, {"sliding_window_pattern": 3}, {"full_attention_interval": 3},
-    {"no_rope_layer_interval": 3}, {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 2},
-    {"attn_layer_period": 5, "attn_layer_offset": 2}, {"attn_layer_indices": [2, 5]}, {"full_attn_idxs": [0, 3]},
-    {"sliding_window": 64}, {"sliding_window": None},
-]  # fmt: skip
-
-
-@pytest.mark.nightly
-def test_the_table_is_what_transformers_says():
-    pytest.importorskip("transformers")
-    assert json.loads(json.dumps(model_types.table()))["types"] == model_types.WRITTEN["types"]
-
-
-# which transformers has not, or whose own class lays its layers out otherwise
-APART = {*model_types.ALIKE, "kimi_linear", "mimo_v2_flash", "nemotron_h", "lfm2_moe"}
-BREAKS = ("qwen2_moe", "use_sliding_window"), ("smollm3", "use_sliding_window")  # there it does not work
-
-
-@pytest.mark.nightly
-def test_layers_are_of_the_kinds_that_transformers_gives_them():
-    transformers = pytest.importorskip("transformers")
-    compared = 0
-    for name, fields in itertools.product(sorted(model_types.WRITTEN["types"].keys() - APART), WAYS):
-        known = model_types.class_of(name).keys() | {*model_types.row(name)["also"]}
-        if not fields.keys() <= known or any((name, field) in BREAKS for field in fields):
-            continue
-        try:
-            theirs = transformers.CONFIG_MAPPING[name](**fields)
-        except Exception:  # it refuses these fields itself
-            continue
-        kinds = getattr(theirs, "layer_types", None)
-        if kinds is None:
-            window = getattr(theirs, "sliding_window", None)
-            kinds = ["sliding_attention" if window else "full_attention"] * theirs.num_hidden_layers
-        count = len(kinds) - (getattr(theirs, "num_kv_shared_layers", 0) or 0)
-        assert list(model_of({"model_type": name, **fields}).kinds) == kinds[:count], (name, fields)
-        compared += 1
-    assert compared > 150
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("diff", [False, True])
-@pytest.mark.parametrize(
-    ("class_name", "fields", "each"),
-    [
-        ("MambaConfig", {}, 1536 * (16 * 4 + 3 * 2)),
-        (
-            "Mamba2Config",
-            {"num_heads": 24, "n_groups": 1, "state_size": 128},
-            24 * 64 * 128 * 4 + 3 * (1536 + 2 * 128) * 2,
-        ),
-    ],
-)
-def test_mamba_is_counted_as_transformers_writes_it(class_name, fields, each, diff):
-    """130M: 1,536 channels of 16 sums; or 24 heads of 64 x 128, and a convolution over x, and B and C of one group."""
-    made = getattr(pytest.importorskip("transformers"), class_name)(hidden_size=768, num_hidden_layers=24, **fields)
-    layers = LAYERS(json.loads(made.to_json_string(use_diff=diff)))
-    assert (layers.bytes_per_token, layers.bytes_per_sequence) == (0, 24 * each)

@@ -1,7 +1,5 @@
 """The engine that the learner builds: with our pieces it serves as the package's does."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -24,6 +22,10 @@ from minikv.measure.textbook import TextbookCache
 from minikv.prefix.eviction import LeastRecentlyUsed
 
 torch = pytest.importorskip("torch")
+
+from minikv import Chunk, KVStore, asset  # noqa: E402
+from minikv.serving.llama import Llama  # noqa: E402
+
 OWN = engine_world(2, 3, 4, 5, 7, 8)
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=6)
 
@@ -103,9 +105,6 @@ def test_it_evicts_as_the_textbook_and_the_package_do(steps):
 
 def test_a_model_attends_through_it_run_by_run_and_says_the_same(monkeypatch):
     """Pages 0 and 1 are one run of slots, and a slice of the store."""
-    from minikv import KVStore, asset
-    from minikv.serving.llama import Llama
-
     model, runs_read, gather = Llama.from_folder(asset("model")), [], OWN["gather"]
     monkeypatch.setitem(OWN, "gather", lambda rows, runs, room: runs_read.append(runs) or gather(rows, runs, room))
     own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
@@ -121,9 +120,6 @@ def test_a_model_attends_through_it_run_by_run_and_says_the_same(monkeypatch):
 @given(st.permutations(range(24)), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), min_size=1, max_size=3))
 def test_its_attention_gives_the_packages_logits_through_any_slots(slots, sizes):
     """Chunks of several sequences in one step, each behind a past of its own, in float64."""
-    from minikv import Chunk, KVStore, asset
-    from minikv.serving.llama import Llama
-
     model = Llama.from_folder(asset("model"), dtype=torch.float64)
     own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
     found = []

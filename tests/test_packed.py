@@ -1,7 +1,5 @@
 """Packed linear layers: the same numbers as plain ones, few numbers of rows, and never those of weights of before."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from llamas import llama, store_for

@@ -1,7 +1,5 @@
 """The small model: the script that trained it runs, and what it shipped knows what it was taught."""
 
-from __future__ import annotations
-
 import json
 import random
 

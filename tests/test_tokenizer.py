@@ -1,7 +1,5 @@
 """Tokenizers: text there and back, and never half a character on the way."""
 
-from __future__ import annotations
-
 import json
 import sys
 

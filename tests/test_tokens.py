@@ -1,7 +1,5 @@
 """Packing tokens, unpacking them, and finding where two keys part."""
 
-from __future__ import annotations
-
 from array import array
 from collections import deque
 
