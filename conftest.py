@@ -29,7 +29,7 @@ LONGEST = (
     "test_notebooks.py", "test_conformance.py", "08_serving_engine.ipynb", "13_policies_and_traces.ipynb",
     "14_tiers.ipynb",
     "test_broken_traces.py", "test_chapters_accessible.py", "test_reports_browser.py",
-    "test_cli.py", "test_drafts.py", "test_machine.py", "test_manager.py", "test_real_traffic.py",
+    "test_cli.py", "test_drafts_oracle.py", "test_machine.py", "test_manager.py", "test_real_traffic.py",
     "test_playground.py", "test_extras.py", "test_house.py", "test_small_model.py", "test_sweep.py",
     "test_exercises.py", "test_window_machine.py", "test_hash_blocks.py", "test_old_files.py", "test_setup.py",
 )  # fmt: skip

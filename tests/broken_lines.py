@@ -1,11 +1,17 @@
-"""Broken lines made of a sound one, and what is said of them."""
-
-from __future__ import annotations
+"""Sound lines of each format, broken ones made of them, and what is said of those."""
 
 import json
 
 from minikv.traffic import TraceError, open_traffic
 
+SOUND = {
+    "mooncake": {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], "session": "a"},
+    "written": {"timestamp": 3, "input_length": 130, "output_length": 20, "block_size": 64, "unit": "bytes",
+                "timed": False, "hash_ids": [0, 1]},
+    "bailian": {"chat_id": 7, "parent_chat_id": -1, "timestamp": 1.5, "input_length": 40, "output_length": 20,
+                "type": "text", "turn": 1, "hash_ids": [0, 1]},
+    "agents": {"id": "a", "block_size": 64, "requests": [[0.0, 130, 9, 0, [[0, 2]], 1.5], [5, 200, 9, 1, [[7, 2]]]]},
+}  # fmt: skip
 NASTY = [
     None, True, False, 0, -1, 1, 1.5, -0.0, 1e300, 2**31, 2**32, 2**53 + 1, 2**63, 2**64, 10**400, "", "x", "1", "\0",
     "\ud800", "x" * 100_000, [], [[]], [None], [True], [-1], [2**32], [1.5], ["a"], [[0, 2**32]], [[0, 1, 2]], {},

@@ -1,7 +1,5 @@
 """Faults for tests of what writes files: an act before any line of files.py, a system call that fails."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """`assets/chatting.py`: what it counts is right, what it compares is the same, and it says so (no test times it)."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

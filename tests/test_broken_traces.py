@@ -1,14 +1,12 @@
 """Broken, huge and hostile traces: each of many lines is a request, or one bounded line says why not."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
 import random
 
 import pytest
-from broken_lines import broken, outcome, with_value, write
+from broken_lines import SOUND, broken, outcome, with_value, write
 from hypothesis import given
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -23,17 +21,12 @@ from minikv.traffic.trace_file import LONGEST_LINE, located
 
 pytestmark = pytest.mark.core
 
-SOUND = {
-    "mooncake": {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], "session": "a"},
-    "written": {"timestamp": 3, "input_length": 130, "output_length": 20, "block_size": 64, "unit": "bytes",
-                "timed": False, "hash_ids": [0, 1]},
-    "bailian": {"chat_id": 7, "parent_chat_id": -1, "timestamp": 1.5, "input_length": 40, "output_length": 20,
-                "type": "text", "turn": 1, "hash_ids": [0, 1]},
-    "agents": {"id": "a", "block_size": 64, "requests": [[0.0, 130, 9, 0, [[1, 2]], 1.5], [5, 200, 9, 1, [[7, 2]]]]},
-}  # fmt: skip
-
-
-READERS = {"mooncake": read_trace, "bailian": read_bailian, "agents": lambda *source: list(AgentSessions(*source))}
+READERS = {
+    "mooncake": read_trace,
+    "written": read_trace,
+    "bailian": read_bailian,
+    "agents": lambda *source: list(AgentSessions(*source)),
+}
 HUGE, WHOLE, ID = 2**53 + 1, "expected a whole number from 0 to 2**53", "a block id is an integer in [0, 2**32)"
 NAMED = {  # of each format, the place of a value in the sound line, what is said of wrong ones, and some of those
     "mooncake": [
@@ -43,6 +36,11 @@ NAMED = {  # of each format, the place of a value in the sound line, what is sai
         ("hash_ids", "hash_ids is {}: expected a list of block ids", "abc", "x" * 10**6),
         ("hash_ids/1", f"hash_ids[1] is {{}}: {ID}", True, -5, 2**32),
         ("session", "the name of the conversation is {}: expected a string of", [1], True, HUGE, "x" * 201),
+    ],
+    "written": [  # what the first line says of blocks and times is said by all
+        ("block_size", "block_size is {}: the first line says 64", 16, None),
+        ("unit", "unit is {}: the first line says 'bytes'", "tokens", None),
+        ("timed", "timed is {}: the first line says False", True, None),
     ],
     "bailian": [
         ("chat_id", f"chat_id is {{}}: {WHOLE}", -5, None),

@@ -1,7 +1,5 @@
 """The options of `minikv replay`: several capacities, tables for programs, a picture, and how a trace is read."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import gzip
@@ -11,11 +9,11 @@ import re
 import sys
 
 import pytest
+from test_cli import ended, written
 from tqdm import tqdm
 
-from minikv import RadixCache, cli, pack
-from minikv.traffic import TraceRequest, open_traffic, replay
-from minikv.traffic.mooncake import write_trace
+from minikv import RadixCache, cli
+from minikv.traffic import open_traffic, replay
 
 pytestmark = pytest.mark.core
 
@@ -25,12 +23,6 @@ PROMPTS = [[1, 2, 3], [1, 2, 4], [5, 6], [1, 2, 3], [7], [5, 6], [1, 2, 3, 8]]
 @pytest.fixture
 def trace(tmp_path):
     return written(tmp_path / "day.jsonl", PROMPTS)
-
-
-def written(path, prompts):
-    requests = [TraceRequest(at, 512 * len(ids), 1, pack(ids)) for at, ids in enumerate(prompts)]
-    path.write_bytes(b"".join(write_trace(requests, 512, "tokens")))
-    return str(path)
 
 
 def said(capsys, *command):
@@ -145,6 +137,5 @@ def test_a_picture_without_resvg_is_one_line(trace, monkeypatch, capsys):
     (["--csv", "--json"], "not allowed with"),
 ])  # fmt: skip
 def test_what_is_no_option_is_a_usage_error(options, reason, trace, capsys):
-    with pytest.raises(SystemExit, match=r"^2$"):
-        cli.main(["replay", trace, *options])
+    assert ended("replay", trace, *options) == 2
     assert reason in capsys.readouterr().err.splitlines()[-1]

@@ -1,7 +1,5 @@
 """The chat of chapter 00: the same answers with and without the cache, live or stored."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

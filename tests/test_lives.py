@@ -1,7 +1,5 @@
 """The lives of a request in a race: all contenders hit the same tokens, and nothing leaks."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 

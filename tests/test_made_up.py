@@ -1,7 +1,5 @@
 """The parts of made-up traffic: what prompts share, when they come, and that nothing grows without bound."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

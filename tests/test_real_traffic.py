@@ -1,7 +1,5 @@
 """The real traffic of chapter 13: how it was cut, and what it shows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -3,8 +3,6 @@
 Brute force finds as much as the clairvoyant on tiny traces; that no policy finds more is in test_real_traffic.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

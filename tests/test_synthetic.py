@@ -1,12 +1,10 @@
 """Made-up traffic: five shapes, deterministic, by name wherever a trace is read."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest
 
-from minikv import RadixCache, cli
+from minikv import RadixCache
 from minikv.traffic import open_traffic, replay
 from minikv.traffic.synthetic import SHAPES, synthetic
 
@@ -105,13 +103,3 @@ def test_what_is_no_such_traffic_is_one_bounded_line(path):
     with pytest.raises(ValueError, match=UNKNOWN[path]) as caught:
         synthetic(f"synthetic:{path}")
     assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize(("path", "reason"), [
-    ("chat?turn=2", "synthetic:chat has no parameter 'turn'"),
-    ("agents?tools=1048576&result=1048576&calls=1048576", "a made-up prompt has "),  # they grow without bound
-])  # fmt: skip
-def test_the_command_says_so_in_one_line(path, reason, capsys):
-    assert cli.main(["replay", f"synthetic:{path}"]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.splitlines()[-1].startswith(f"minikv: {reason}")) == ("", True)

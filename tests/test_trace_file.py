@@ -1,14 +1,12 @@
 """The lines of a trace: of a file, packed or not, of standard input, cut off or without end."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys
 
 import pytest
 
-from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
+from minikv.traffic.trace_file import TraceError, open_trace
 
 pytestmark = pytest.mark.core
 
@@ -23,13 +21,6 @@ def test_a_packed_file_is_told_by_its_content_and_not_by_its_name(pack, name, tm
     with open_trace(name) as file:
         assert list(file) == [b"one\n", b"two"]
         assert file.name == ("standard input" if name == "-" else name)
-
-
-def test_a_line_without_end_comes_in_pieces_though_it_was_packed_into_few_bytes(tmp_path):
-    path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(b"{" * (3 * LONGEST_LINE), compresslevel=1, mtime=0))
-    with open_trace(str(path)) as file:
-        assert len(next(iter(file))) == LONGEST_LINE + 1
 
 
 PACKED = gzip.compress(b"one\n" * 1000 + bytes(range(256)), mtime=0)

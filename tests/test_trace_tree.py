@@ -1,7 +1,5 @@
 """The tree of a trace's prompts: where prompts part and end, and what a node says."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 

@@ -1,21 +1,18 @@
 """One way to read traffic: the format is recognised from the first line, said, and the same for every command."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from types import SimpleNamespace
 
 import pytest
+from broken_lines import SOUND
 
 from minikv.tokens import pack
 from minikv.traffic import TraceError, TraceRequest, Traffic, open_traffic
 
 pytestmark = pytest.mark.core
 
-MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
-BAILIAN = {"chat_id": 7, "parent_chat_id": -1, **MOONCAKE}
-AGENTS = {"block_size": 64, "requests": [[0, 130, 9, 0, [[0, 2]]], [5, 200, 9, 1, [[7, 2]]]]}
+MOONCAKE, WRITTEN, BAILIAN, AGENTS, *_ = SOUND.values()
 
 
 @pytest.fixture
@@ -29,11 +26,10 @@ def written(tmp_path):
     return write
 
 
-BYTES = {**MOONCAKE, "block_size": 64, "unit": "bytes"}
 SAID = [
     (MOONCAKE, {}, "mooncake, blocks of 512 tokens (as the number of ids says)"),
     (MOONCAKE, {"block_size": 32}, "mooncake, blocks of 32 tokens (as --block-size says)"),
-    (BYTES, {}, "mooncake, blocks of 64 bytes (as the trace says)"),
+    (WRITTEN, {}, "mooncake, blocks of 64 bytes (as the trace says)"),
     (BAILIAN, {}, "bailian, blocks of 16 tokens (as Bailian has them)"),
     (BAILIAN, {"block_size": 32}, "bailian, blocks of 32 tokens (as --block-size says)"),
     (AGENTS, {}, "agents, blocks of 64 tokens (1 session, 2 requests; the sessions begin evenly over 8 h)"),
@@ -65,8 +61,8 @@ def test_a_tokenizer_is_refused_for_what_has_blocks_already(written):
 
 
 def test_a_trace_is_timed_unless_it_says_otherwise(written):
-    for more, timed in (({}, True), ({"timed": False}, False)):
-        with open_traffic(written({**MOONCAKE, **more})) as traffic:
+    for entry, timed in ((MOONCAKE, True), (WRITTEN, False)):
+        with open_traffic(written(entry)) as traffic:
             assert traffic.timed is timed
 
 

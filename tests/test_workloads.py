@@ -1,7 +1,5 @@
 """The workloads of the bench: the same tokens on every machine, and a trace written out as tokens."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

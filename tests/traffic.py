@@ -1,7 +1,5 @@
 """Small random traces, and cuts of three real ones."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

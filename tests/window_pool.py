@@ -1,7 +1,5 @@
 """A pool of windows for tests: which pages have a window now, and every call that could not be right."""
 
-from __future__ import annotations
-
 
 class WindowLedger:
     """Keeps the set of full pages that have a window; to free one that is not there, or give one twice, is an error."""
