@@ -64,21 +64,6 @@ def test_replay_says_the_same_to_programs_and_to_people(trace, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "hits"),
-    [("--evict-by node", 0), ("--evict-by page", 3), ("--evict-by page --page-size 2", 2)],
-)
-def test_eviction_options_reach_the_cache_and_a_trace_may_come_from_standard_input(
-    options, hits, tmp_path, monkeypatch, capsys
-):
-    """Of [1 2 3 4], by node all four go to make room for one; by page only one, by pages of two, two."""
-    path = written(tmp_path / "t.jsonl", [[1, 2, 3, 4], [9], [1, 2, 3, 4]])
-    with open(path, encoding="utf-8") as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert ended("replay", "-", "--capacity", 4, "--json", *options.split()) == 0
-    assert json.loads(capsys.readouterr().out)["hits"] == hits
-
-
-@pytest.mark.parametrize(
     ("content", "says"),
     [
         (b'{"timestamp": 1', ", line 1: the line is not JSON: "),

@@ -38,7 +38,7 @@ def test_with_one_capacity_json_is_an_object_and_with_several_a_list(trace, caps
     assert one == some[0]
 
 
-@pytest.mark.parametrize(("page_size", "evict_by"), [(2, "node"), (2, "page"), (1, "page")])
+@pytest.mark.parametrize(("page_size", "evict_by"), [(1, "node"), (2, "page"), (1, "page")])
 def test_several_capacities_find_what_each_finds_alone(page_size, evict_by, trace, capsys):
     how = ["--page-size", page_size, "--evict-by", evict_by]
     rows = csv.DictReader(said(capsys, "replay", trace, "--capacity", "3,2,6", "--csv", *how).out.splitlines())
