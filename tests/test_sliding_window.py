@@ -79,18 +79,6 @@ def test_what_comes_in_without_a_window_is_a_tombstone_from_the_start():
     cache.check()
 
 
-def test_a_tombstone_comes_back_to_life_with_the_duplicates_window():
-    """The head is computed again, its first token out of the window already; its windows move to the tree's pages."""
-    pool = WindowLedger()
-    cache = two_turns(pool=pool)
-    pool.alloc([90_012, 90_123, 91_234])
-    done = put(cache, b"1234", plus=90_000, window_start=1)
-    assert (done.prefix_length, tombstones(cache)) == (4, [".234", "5555", "6666"])
-    assert pool.live == {12, 123, 1234}
-    assert cache.match_prefix(b"1234").pages.tolist() == [1, 12, 123, 1234]
-    cache.check()
-
-
 def test_pages_of_the_tree_that_come_back_to_it_heal_nothing():
     cache = two_turns()
     put(cache, b"12347")
