@@ -1,6 +1,6 @@
 # Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
 #   PYTHON=python3.12   the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt)
-#   EVERY=20            `make mutants` with one mutant of each 20; PART=pools, prefix/radix or tools/why, those alone
+#   EVERY=20            `make mutants` with one mutant of each 20; PART="pools tools/why", those alone
 #   make gpu            on a machine with an NVIDIA GPU: what waits for one
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   UV=                 pip installs, where uv would: it is used when it is there, and does the same in less time
@@ -64,7 +64,7 @@ unit: $(DEV)
 notebooks: $(DEV)
 	$(PYTEST) --nbval notebooks
 
-# Hours: each of some 16,000 small mistakes should make a test fail.
+# Hours: each of some 20,000 small mistakes should make a test fail.
 mutants: $(DEV)
 	PYTHONHASHSEED=0 $(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
 

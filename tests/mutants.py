@@ -243,20 +243,20 @@ class Trial:
         return asked(judge)
 
 
-def belongs(name: str, part: str) -> bool:
-    """Whether `part` is this file, or a folder that it is in; the empty part is all of them."""
-    return not part or name == part or name.startswith(f"{part}/")
+def belongs(name: str, *parts: str) -> bool:
+    """Whether one of `parts` is this file, or a folder that it is in."""
+    return f"{name}/".startswith(tuple(f"{part}/" for part in parts))
 
 
-def trials(every: int, part: str) -> Iterator[list[Trial]]:
-    """For each file that belongs to `part`, one of each `every` mutants of all files."""
+def trials(every: int, *parts: str) -> Iterator[list[Trial]]:
+    """For each file that belongs to `parts`, or all without any, one of each `every` mutants of all files."""
     number = 0
     for name in names():
         tree = ast.parse(source_of(name).read_text("utf-8"))
         all_here = [Trial(name, tree, mutant) for mutant in mutants_of(tree)]
         chosen = all_here[-number % every :: every]
         number += len(all_here)
-        if chosen and belongs(name, part):
+        if chosen and (belongs(name, *parts) or not parts):
             yield chosen
 
 
@@ -298,14 +298,14 @@ def count(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Would the tests notice a mistake?")
-    parser.add_argument("part", nargs="?", default="", type=known_part, help="a package or a file: pools, prefix/radix")
+    parser.add_argument("parts", nargs="*", type=known_part, help="packages or files: pools, prefix/radix")
     parser.add_argument("--every", type=count, default=1, metavar="N", help="one of each N mutants, always the same")
     parser.add_argument("--jobs", type=count, default=1, help="mutants at a time")
     options = parser.parse_args(arguments)
     prepare()
     limits: dict[str, int] = {}
     scores: dict[str, list[bool]] = {}
-    for chosen in trials(options.every, options.part):
+    for chosen in trials(options.every, *options.parts):
         name = chosen[0].name
         limits |= {judge: limit_of(judge) for judge in judges_of(name) if judge not in limits}
         decide(chosen, limits, options.jobs)
@@ -317,7 +317,7 @@ def main(arguments: list[str] | None = None) -> int:
                 place = source_of(name).relative_to(ROOT).as_posix()
                 print(f"  {place}:{trial.mutant.line}: {trial.mutant}", flush=True)
     if not scores:
-        parser.error(f"none of each {options.every} mutants is in {options.part}: nothing was tried")
+        parser.error(f"none of each {options.every} mutants is in {' '.join(options.parts)}: nothing was tried")
     return 0 if report(scores) else 1
 
 

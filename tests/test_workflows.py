@@ -14,6 +14,7 @@ import sys
 import pytest
 import yaml
 from house import TESTS, imported
+from mutants import packages
 from project import PROJECT, ROOT, TOOLS, text_of
 from test_facts import GUIDE, MAKEFILE, START, bounds_of, required
 
@@ -156,17 +157,14 @@ def test_the_core_is_tested_alone_and_then_with_the_tools():
 
 def test_the_night_tries_every_mutant_and_what_waits_for_it():
     jobs = WORKFLOWS["nightly"]["jobs"]
+    parts = " ".join(jobs["mutants"]["strategy"]["matrix"]["part"])
+    assert sorted(parts.split()) == packages()
     *filling, last = runs("nightly", "sweeps")
-    assert (runs("nightly", "mutants"), last) == (["make mutants JOBS=4"], "make unit JOBS=4")
+    assert [*runs("nightly", "mutants"), last] == ['make mutants JOBS=4 PART="${{ matrix.part }}"', "make unit JOBS=4"]
     guide = " ".join(GUIDE.replace("\\\n", "").split())
-    assert [command in guide for command in filling] == [
-        True,
-        True,
-    ]  # what tests/test_pyodide.py needs
-    assert jobs["sweeps"]["env"] == {
-        "HYPOTHESIS_PROFILE": "nightly",
-        "MINIKV_PYODIDE": "/tmp/pyodide",
-    }
+    assert len(filling) == 2
+    assert all(command in guide for command in filling)  # what tests/test_pyodide.py needs
+    assert jobs["sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
 
 
 # -- what a core install can run --------------------------------------------------------------------------------------
