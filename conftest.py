@@ -1,6 +1,5 @@
 """For every test, doctest and notebook alike: nobody's own record of solved exercises is read or written."""
 
-import ast
 import gc
 import os
 import signal
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser import chromium, lab  # noqa: F401 - fixtures: imported here, they are made once for all modules
+from core import is_core
 from cpu_clock import Clock
 from profiles import skip_what_waits
 
@@ -36,7 +36,6 @@ LONGEST = (
 
 
 HERE = Path(__file__).parent
-NOT_CORE = {"copy_on_write", "course", "engine", "measure", "serving", "store"}  # their examples need an extra
 NBVAL = "nbval_sanitize_with"
 
 
@@ -47,27 +46,16 @@ def pytest_configure(config):
         setattr(config.option, NBVAL, str(HERE / "tests" / "nbval_sanitize.cfg"))
 
 
-def is_core(path):
-    """Whether a core install runs this file: most of the package, and the test files that say `pytest.mark.core`."""
-    if HERE / "minikv" in path.parents:
-        return path.relative_to(HERE).parts[1] not in NOT_CORE
-    if HERE / "tools" / "minikv_tools" in path.parents:
-        return path.name != "workers.py"
-    tree = ast.parse(path.read_text("utf-8") if path.name.startswith("test_") else "")
-    marks = [node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)]
-    return any("pytest.mark.core" in ast.unparse(mark) for mark in marks)
-
-
 def pytest_ignore_collect(collection_path, config):
     """With `-m core`, no other file is even imported: the others need what a core install lacks."""
     is_other = config.option.markexpr == "core" and collection_path.is_file() and not is_core(collection_path)
     return True if is_other else None
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """What waits is skipped, and the longest go first: a process takes a whole file at a time."""
-    for item in items:
-        if isinstance(item, pytest.DoctestItem) and is_core(item.path):
+    if config.option.markexpr == "core":
+        for item in items:
             item.add_marker("core")
     skip_what_waits(items)
     places = {name: place for place, name in enumerate(LONGEST)}

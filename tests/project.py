@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,6 +17,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text("utf-8"))
+
+
+def python(*words: object, cwd: Path | None = None, **settings: str) -> Any:
+    """Run Python in a process of its own, with these `settings` in its environment: its status, and what it says."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **settings},
+    )
 
 
 def text_of(path: str) -> str:

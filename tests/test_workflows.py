@@ -5,17 +5,14 @@ Nothing of it was run by this test, and no address is needed: what wants one is 
 
 from __future__ import annotations
 
-import ast
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
-from house import TESTS, imported
+from core import NEED_MORE, is_core
+from house import TESTS, named
 from mutants import packages
-from project import PROJECT, ROOT, TOOLS, text_of
+from project import PROJECT, ROOT, TOOLS, python, text_of
 from test_facts import GUIDE, MAKEFILE, START, bounds_of, required
 
 GITHUB = ROOT / ".github"
@@ -83,9 +80,8 @@ def test_only_what_wants_an_address_waits_for_one_and_fails_nothing_until_then()
     assert failing == ["steps.address.outputs.repository != ''"]
     readers = [(name, step["run"]) for name, step in STEPS if step.get("id") == "address"]
     assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release", "site")]
-    said = subprocess.run([sys.executable, ROOT / ".ci" / "address.py"], capture_output=True, text=True, check=True)
     settings = PROJECT["tool"]["minikv"]
-    assert said.stdout == f"repository={settings['repository']}\ntag={settings['tag']}\n"
+    assert python(ROOT / ".ci" / "address.py").stdout == f"repository={settings['repository']}\ntag={settings['tag']}\n"
 
 
 def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_that_they_need():
@@ -169,56 +165,6 @@ def test_the_night_tries_every_mutant_and_what_waits_for_it():
 
 # -- what a core install can run --------------------------------------------------------------------------------------
 
-# Test files that import the core alone and still wait for more, or say nothing about a Python.
-NEED_MORE = {
-    "test_cli.py": "the commands of every extra",
-    "test_english.py": "the text of the repository",
-    "test_extras.py": "what each extra brings",
-    "test_house.py": "the whole repository",
-    "test_lab.py": "JupyterLab",
-    "test_mutants.py": "the whole repository",
-    "test_reports_browser.py": "a browser",
-    "test_setup.py": "make",
-    "test_sweep.py": "joblib",
-    "test_tools_extras.py": "what each extra brings",
-    "test_tools_wheel.py": "Hatchling",
-}
-CORE = re.compile(r"^pytestmark = .*pytest\.mark\.core\b", re.M)
-MARKED = {path for path in TESTS if CORE.search(path.read_text("utf-8"))}
-NOT_CORE = ast.literal_eval(re.search(r"^NOT_CORE = (\{.*\})", text_of("conftest.py"), re.M)[1])
-THERE = sys.stdlib_module_names | {
-    "numpy",
-    "tqdm",
-    "hypothesis",
-    "pytest",
-    "tomli",
-    "conftest",
-    "minikv_tools",
-}
-HELPERS = {path.stem: path for path in TESTS}
-
-
-def needs_more(path, read=()):
-    """Whether a test imports what is not of the core: an extra, a folder that needs one, or a script."""
-    for name in filter(None, imported(ast.parse(path.read_text("utf-8")))):
-        first, _, rest = name.partition(".")
-        helper = HELPERS.get(first)
-        if helper:
-            more = helper not in read and needs_more(helper, (*read, path))
-        elif first == "minikv":
-            more = rest.split(".")[0] in NOT_CORE
-        else:
-            more = first not in THERE or name == "minikv_tools.sweep.workers"
-        if more:
-            return True
-    return False
-
-
-def test_a_test_that_imports_only_the_core_runs_with_a_core_install():
-    unmarked = [path for path in TESTS if path.name.startswith("test_") and path not in MARKED]
-    assert {path.name for path in unmarked if not needs_more(path)} == set(NEED_MORE)
-
-
 MISSING = """
 import sys
 options, blocked = sys.argv[1:-1], sys.argv[-1].split()
@@ -236,21 +182,19 @@ sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
     ],
 )
 def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(project, folder, example):
-    """Neither the extras nor what comes with them, nor what only POSIX has; and each file that has the mark, whole."""
+    """Neither the extras nor what comes with them, nor what only POSIX has."""
     lacks = {*bounds_of(required("dev")), "joblib", "IPython", "resource", "traitlets", "yaml"}
     lacks -= {*bounds_of(required("testing")), "pytest", "tomli"}
     lacks |= {"minikv_tools"} if folder == "tests" else set()
     (command,) = [run for run in runs("test", "core") if run.endswith(f"-m core {project}")]
-    done = subprocess.run(
-        [sys.executable, "-c", MISSING, *command.split()[3:], " ".join(lacks).replace("-", "_")],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = python("-c", MISSING, *command.split()[3:], " ".join(lacks).replace("-", "_"), cwd=ROOT,
+                  PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONPATH=str(ROOT))  # fmt: skip
     assert (done.returncode, "deselected" in done.stdout) == (0, False), done.stdout[-2000:] + done.stderr[-2000:]
     found = {*re.findall(r"^[\w/]+\.py(?=::)", done.stdout, re.M)}
-    marked = {path.relative_to(ROOT).as_posix() for path in MARKED}
-    assert {path for path in found | marked if path.startswith(f"{folder}/")} == found & marked
+    core = {named(path) for path in TESTS if is_core(path) and path.parent == ROOT / folder}
+    assert {name for name in found if name.startswith(f"{folder}/")} == core
     assert example in found
+    assert {path.name for path in TESTS} >= NEED_MORE
 
 
 # -- forms ------------------------------------------------------------------------------------------------------------
