@@ -12,8 +12,8 @@ import sys
 import threading
 
 import pytest
-from chapters import ROOT
 from faults import at_line, fails
+from project import ROOT, python
 from refusals import said
 
 from minikv import files
@@ -36,11 +36,6 @@ def path(tmp_path):
 
 def content_of(path):
     return path.read_text("utf-8") if path.exists() else None
-
-
-def run(code, *arguments):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 # -- replace and append -----------------------------------------------------------------------------------------------
@@ -131,7 +126,7 @@ assert max(map(len, left)) == 1
 
 @posix
 def test_kill_9_at_any_line_leaves_the_old_or_the_new_content_and_at_most_a_temporary_file(path):
-    done = run(KILLED.format(tests=str(ROOT / "tests"), path=str(path), old=OLD, new=NEW))
+    done = python("-c", KILLED.format(tests=str(ROOT / "tests"), path=str(path), old=OLD, new=NEW))
     assert done.stderr == ""
     killed, *left = done.stdout.split()
     assert int(killed) > 20
@@ -160,7 +155,7 @@ except OSError as error:
     ],
 )
 def test_a_write_that_the_system_stops_half_way_leaves_the_old_content(act, words, path):
-    assert run(LIMITED, act, path).stdout == f"{words}: {str(path)!r}\n"
+    assert python("-c", LIMITED, act, path).stdout == f"{words}: {str(path)!r}\n"
     assert content_of(path) == OLD
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
-import subprocess
-import sys
 
 import mutants
 import pytest
 from mutate import mutants_of
-from project import ROOT
+from project import ROOT, python
 
 pytestmark = pytest.mark.nightly  # it tests the tests
 
@@ -68,28 +66,17 @@ def test_a_sample_is_one_of_each_n_of_all_and_a_part_a_whole_file_or_folder(monk
         found = [trial for here in mutants.trials(*options) for trial in here]
         return [f"{trial.name}:{trial.mutant.line}: {trial.mutant}" for trial in found]
 
-    sample = names(1, "")[::7]
-    assert names(7, "") == sample
+    sample = names(1)[::7]
+    assert names(7) == names(7, "pools", "tools", "store") == sample
     for part in ("pools", "tools", "tools/why/texts"):
         assert names(7, part) == [name for name in sample if name.startswith(part)] != []
-    for part in ("pool", "tools/why/text"):
-        assert names(7, part) == []
-
-
-def test_a_file_of_the_tools_is_a_module_of_theirs_with_judges_of_theirs():
-    name = "tools/why/__init__"
-    assert mutants.module_of(name) == "minikv_tools.why"
-    first, second, *_ = mutants.judges_of(name)
-    assert (first, second) == (
-        "tools/minikv_tools/why/__init__.py",
-        "tools/tests/test_why_caches.py",
-    )
+    assert names(7, "pool", "tools/why/text") == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("pre", "'pre' is neither a file nor a package of break_even, cli, copy_on_write, "),
+        ("pre", "'pre' is neither a file nor a package of "),
         ("prefix/radix.py", "'prefix/radix.py' is neither a file nor a package"),
         ("--every=0", "argument --every: '0' is not a whole number of at least 1"),
         ("--jobs=two", "argument --jobs: 'two' is not a whole number of at least 1"),
@@ -133,25 +120,12 @@ sys.exit(mutants.main(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Makes that package with a test, and runs some of its mutants; returns the exit status and what was said."""
-
-    def run(test, every):
-        for folder in ("minikv/pools", "tests"):
-            (tmp_path / folder).mkdir(parents=True)
-        for package in ("minikv", "minikv/pools"):
-            (tmp_path / package / "__init__.py").touch()
-        (tmp_path / "minikv" / "pools" / "last.py").write_text(SOURCE, "utf-8")
-        (tmp_path / "tests" / "test_last.py").write_text(test, "utf-8")
-        (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --doctest-modules\npythonpath = .\n", "utf-8")
-        code = RUN.format(tests=str(ROOT / "tests"), root=str(tmp_path))
-        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        done = subprocess.run([sys.executable, "-c", code, f"--every={every}", "--jobs=2"], env=environment,
-                              capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
-
-    return run
+FILES = {
+    "minikv/__init__.py": "",
+    "minikv/pools/__init__.py": "",
+    "minikv/pools/last.py": SOURCE,
+    "pytest.ini": "[pytest]\naddopts = --doctest-modules\npythonpath = .\n",
+}
 
 
 @forks
@@ -166,7 +140,11 @@ def run(tmp_path):
         (WRONG, 5, 1, ["tests/test_last.py fails without a mutant"]),  # which proves nothing
     ],
 )  # fmt: skip
-def test_a_run_names_the_survivors_and_fails_below_the_floor(test, every, status, said, run):
-    done = run(test, every)
-    assert done[0] == status
-    assert done[1].splitlines()[-len(said) :] == said
+def test_a_run_names_the_survivors_and_fails_below_the_floor(test, every, status, said, tmp_path):
+    for name, text in {**FILES, "tests/test_last.py": test}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    code = RUN.format(tests=str(ROOT / "tests"), root=str(tmp_path))
+    done = python("-c", code, f"--every={every}", "--jobs=2", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    assert done.returncode == status
+    assert (done.stdout + done.stderr).splitlines()[-len(said) :] == said

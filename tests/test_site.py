@@ -6,13 +6,11 @@ import html
 import itertools
 import os
 import re
-import subprocess
-import sys
 from urllib.parse import unquote
 
 import pytest
-from chapters import ROOT
 from nightly import NIGHTLY, by_day
+from project import ROOT, python
 
 pytest.importorskip("sphinx")
 EXECUTED = [] if NIGHTLY else ["03"]  # of the others, the outputs that are stored
@@ -23,11 +21,10 @@ CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 def site(tmp_path_factory):
     """The folder that `make site` builds."""
     folder = tmp_path_factory.mktemp("site")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")])}
-    pages = [sys.executable, "notebooks/site/pages.py", str(folder / "pages"), *EXECUTED]
-    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    for command in (pages, [*sphinx, "-d", str(folder / "doctrees"), str(folder / "pages"), str(folder / "site")]):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    pages = ["notebooks/site/pages.py", folder / "pages", *EXECUTED]
+    sphinx = ["-m", "sphinx", *["-q", "-W", "--keep-going", "-b", "html", "-d"], folder / "doctrees"]
+    for command in (pages, [*sphinx, folder / "pages", folder / "site"]):
+        done = python(*command, cwd=ROOT, PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "tools")]))
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 

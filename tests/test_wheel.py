@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import itertools
 import json
-import os
 import re
+import runpy
 import subprocess
-import sys
 import zipfile
 from types import SimpleNamespace
 
 import pytest
-from project import ROOT
+from project import ROOT, python
 
 from minikv.course import shipped
 from minikv.course.shipped import RECORD, sources_hash
@@ -25,8 +24,8 @@ def wheel(tmp_path_factory):
     """A wheel of this checkout, unpacked: what pip puts into a fresh environment."""
     pytest.importorskip("hatchling")
     made, unpacked = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    done = python("-m", "hatchling", "build", "-t", "wheel", "-d", made, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
     (path,) = made.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         archive.extractall(unpacked)
@@ -67,20 +66,15 @@ def test_the_wheel_brings_the_command_and_nothing_of_the_tools(wheel):
 
 def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
     pytest.importorskip("hatchling")
-    spec = importlib.util.spec_from_file_location("course_wheel", ROOT / "assets" / "wheel.py")
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    hooks = runpy.run_path(str(ROOT / "assets" / "wheel.py"))["Course"]
     assets = [f"assets/{name}" for name in (".DS_Store", "b.txt", ".old/c.txt", "readme/d.gif", "make.py")]
     for name in [*assets, "notebooks/src/01.py", "notebooks/01.ipynb", "notebooks/Untitled.ipynb"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(notebook("x", "y"), "utf-8")
     hook, built = SimpleNamespace(root=str(tmp_path)), {"force_include": {}}
-    hooks.Course.initialize(hook, "standard", built)
-    assert list(built["force_include"].values()) == [
-        "minikv/assets/b.txt",
-        "minikv/notebooks/01.ipynb",
-    ]
-    hooks.Course.finalize(hook, "standard", built, "")
+    hooks.initialize(hook, "standard", built)
+    assert list(built["force_include"].values()) == ["minikv/assets/b.txt", "minikv/notebooks/01.ipynb"]
+    hooks.finalize(hook, "standard", built, "")
 
 
 @pytest.fixture
@@ -88,14 +82,8 @@ def lab(wheel, tmp_path):
     """`minikv lab` of an installed package, in a folder: its status, and what it says on both streams."""
 
     def lab(*words, folder=tmp_path):
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(wheel.parent),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        command = [sys.executable, "-m", "minikv", "lab", *words]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
-                              check=False)  # fmt: skip
+        settings = {"PYTHONPATH": str(wheel.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = python("-m", "minikv", "lab", *words, cwd=folder, **settings)
         return done.returncode, done.stdout, done.stderr
 
     return lab
@@ -234,10 +222,10 @@ def test_a_disk_that_fails_at_any_write_loses_nothing_and_what_was_saved_before_
     course.ship("second {}", "01.ipynb", "02.ipynb", "03.ipynb")
     write, said, failures = shipped.replace, [], 0
     for failing in range(7):
-        left = iter([True] * failing)
+        writes = itertools.count()
 
-        def once(path, data, left=left):
-            if not next(left, False):
+        def once(path, data, writes=writes, failing=failing):
+            if next(writes) >= failing:
                 raise OSError(28, "No space left on device", str(path))
             write(path, data)
 
@@ -260,24 +248,26 @@ def test_a_disk_that_fails_at_any_write_loses_nothing_and_what_was_saved_before_
 
 
 @pytest.mark.parametrize(
-    ("name", "act", "later"),
+    ("name", "target", "later"),
     [
-        ("01.ipynb", lambda path: path.mkdir(), 0), ("01-0.1.0.ipynb", lambda path: path.mkdir(), 1),
-        ("01.ipynb", lambda path: path.symlink_to("nowhere/01.ipynb"), 0),
-        ("01.ipynb", lambda path: path.symlink_to("01.ipynb"), 0),
+        ("01.ipynb", None, 0),
+        ("01-0.1.0.ipynb", None, 1),
+        ("01.ipynb", "nowhere/01.ipynb", 0),
+        ("01.ipynb", "01.ipynb", 0),
     ],
-    ids=["a folder", "a folder beside it", "a dangling link", "a looping link"],
-)  # fmt: skip
-def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(course, name, act, later):
+)
+def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(course, name, target, later):
+    """A folder has its name, or a link that leads nowhere or to itself."""
     course.write(notebook(MINE))
-    (course.home / name).unlink(missing_ok=True)
-    act(course.home / name)
+    path = course.home / name
+    path.unlink(missing_ok=True)
+    path.symlink_to(target) if target else path.mkdir()
     course.ship(SECOND, "01.ipynb", "02.ipynb", "03.ipynb")
     (line,) = course.renew()
     assert re.fullmatch(r"01\.ipynb was not updated: .*\.ipynb'", line)
     assert name in line
     there = course.contents()
     assert there["02.ipynb"] == there["03.ipynb"] == notebook(SECOND)
-    (course.home / name).rmdir() if (course.home / name).is_dir() else (course.home / name).unlink()
+    path.unlink() if target else path.rmdir()
     assert len(course.renew()) == later
     assert course.contents()[name] == notebook(SECOND)
