@@ -10,6 +10,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,14 +63,6 @@ def used(path: Path) -> list[tuple[str, str]]:
     return [(name, part) for name, part in parts if part != part_of(path)]
 
 
-def arrows() -> dict[str, set[str]]:
-    """For each part of the package, the other parts that it imports."""
-    found: dict[str, set[str]] = {part_of(path): set() for path in INNER}
-    for path in INNER:
-        found[part_of(path)] |= {part for _, part in used(path)}
-    return found
-
-
 # -- how large it is --------------------------------------------------------------------------------------------------
 
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -80,34 +73,21 @@ DATA = {".txt", ".toml", ".json", ".css", ".js"}
 def code_tokens(source: str) -> int:
     """How many tokens of code a file has: no comments and docstrings, a string as 1 for each 40 characters.
 
-    Tokens and not lines, so that packing lines saves nothing.
+    Tokens and not lines, so that packing lines saves nothing. Python 3.12 splits an f-string into its parts, so each is
+    counted as if it were of bytes.
     """
-    documented, count, opened, rows = docstrings(source), 0, [], source.splitlines(keepends=True)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in LAYOUT or (token.type == tokenize.STRING and token.start in documented):
-            continue
-        if token.type == getattr(tokenize, "FSTRING_START", -1):  # Python 3.12 splits an f-string into its parts
-            opened.append(token.start)
-        elif token.type == getattr(tokenize, "FSTRING_END", -1):
-            start = opened.pop()
-            count += 0 if opened else 1 + length(rows, start, token.end) // 40
-        elif not opened:
-            count += 1 + (len(token.string) // 40 if token.type == tokenize.STRING else 0)
-    return count
+    documented = {(text.lineno, text.col_offset) for text in docstrings(ast.parse(source))}
+    whole = re.sub(r"""\b(r?)f(?=["'])""", r"\1b", source)
+    tokens = tokenize.generate_tokens(io.StringIO(whole).readline)
+    code = [token for token in tokens if token.type not in LAYOUT and token.start not in documented]
+    return sum(1 + (len(token.string) // 40 if token.type == tokenize.STRING else 0) for token in code)
 
 
-def docstrings(source: str) -> set[tuple[int, int]]:
-    """Where the docstrings of a file begin."""
+def docstrings(tree: ast.AST) -> list[ast.stmt]:
+    """The docstrings of a file."""
     scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, scopes)]
-    texts = [node.body[0] for node in nodes if ast.get_docstring(node, clean=False) is not None]
-    return {(text.lineno, text.col_offset) for text in texts}
-
-
-def length(rows: list[str], begin: tuple[int, int], end: tuple[int, int]) -> int:
-    """How many characters lie between two places of a file."""
-    between = "".join(rows[begin[0] - 1 : end[0]])
-    return len(between) - begin[1] - (len(rows[end[0] - 1]) - end[1])
+    nodes = [node for node in ast.walk(tree) if isinstance(node, scopes)]
+    return [node.body[0] for node in nodes if ast.get_docstring(node, clean=False) is not None]
 
 
 # The rooms of the house, and the folders or files of each. The files at the root are the foundations.
@@ -140,19 +120,17 @@ def room_of(place: Path) -> str:
 
 
 def room_for(path: Path) -> str:
-    """The room of a file of the package, or of the tools."""
-    return "tools" if NEXT_DOOR in path.parents else room_of(path.relative_to(HOME))
+    """The room of a file of the package; the assets and the tools are a room each."""
+    first, *rest = path.relative_to(ROOT).parts
+    return room_of(Path(*rest)) if first == "minikv" else first
 
 
 def tokens_by_room() -> dict[str, int]:
-    """The tokens of code in each room of the package, in `assets` and in the tools."""
-    found = {**dict.fromkeys(ROOMS, 0), "assets": 0, "tools": 0}
-    for path in FILES:
-        found[room_of(path.relative_to(HOME))] += code_tokens(path.read_text("utf-8"))
-    for path in sorted((ROOT / "assets").rglob("*.py")):
-        found["assets"] += code_tokens(path.read_text("utf-8"))
-    for path in sorted((ROOT / "tools").rglob("*.py")):
-        found["tools"] += 0 if "tests" in path.relative_to(ROOT).parts else code_tokens(path.read_text("utf-8"))
+    """The tokens of code in each room."""
+    beside = [path for folder in ("assets", "tools") for path in (ROOT / folder).rglob("*.py")]
+    found: Counter[str] = Counter()
+    for path in [*FILES, *(path for path in beside if "tests" not in path.relative_to(ROOT).parts)]:
+        found[room_for(path)] += code_tokens(path.read_text("utf-8"))
     return found
 
 
@@ -172,22 +150,14 @@ BEGIN, END = "<!-- python tests/house.py draws this -->\n", "<!-- end of the dra
 
 def drawing() -> str:
     """The folders, the lowest at the bottom, and their imports: those that others imply are left out."""
-    folders = {part for floor in FLOORS for part in floor if (HOME / part).is_dir()}
-    found = {part: others & folders for part, others in arrows().items() if part in folders}
-    rows = ["```mermaid", "flowchart TD"]
-    rows += [f'  {part}["{part}: {about(part)}"]' for floor in reversed(FLOORS) for part in floor if part in found]
-    rows += [f"  {part} --> {other}" for part in sorted(found) for other in sorted(needed(part, found))]
-    return "\n".join([*rows, "```\n"])
-
-
-def needed(part: str, found: dict[str, set[str]]) -> set[str]:
-    """The folders that a folder imports, without those that it reaches through another one."""
-    return found[part] - {deep for other in found[part] for deep in reached(other, found)}
-
-
-def reached(part: str, found: dict[str, set[str]]) -> set[str]:
-    """All folders below one."""
-    return found[part] | {deep for other in found[part] for deep in reached(other, found)}
+    boxes, lines, reached = list[str](), list[str](), dict[str, set[str]]()
+    for part in (part for part in FLOOR if (HOME / part).is_dir()):  # from the ground up
+        below = {other for path in INNER if part_of(path) == part for _, other in used(path) if (HOME / other).is_dir()}
+        implied = {deep for other in below for deep in reached[other]}
+        reached[part] = below | implied
+        boxes.insert(0, f'  {part}["{part}: {about(part)}"]')
+        lines += [f"  {part} --> {other}" for other in below - implied]
+    return "\n".join(["```mermaid", "flowchart TD", *boxes, *sorted(lines), "```\n"])
 
 
 def about(part: str) -> str:

@@ -11,12 +11,11 @@ import re
 import tokenize
 from pathlib import Path
 
-import pytest
-from project import ROOT
+from house import EVERY, named
+from project import ROOT, text_of
+from test_house import PAGES
 
-_, *TABLES = (ROOT / "tests" / "golden" / "english.txt").read_text("utf-8").split("\n\n")
-TABLES = [[line.split(" => ") for line in table.splitlines()[1:]] for table in TABLES]
-PATTERNS, LINES = dict(TABLES[0]), TABLES[1]
+PATTERNS = dict(line.split(" => ") for line in text_of("tests/golden/english.txt").splitlines()[2:])
 FOUND = {pattern: re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE) for pattern in PATTERNS}
 CODE = re.compile(r"\(https?://\S*|`[^`]*`")
 
@@ -40,22 +39,14 @@ def faults(path: Path) -> list[str]:
 
 
 def test_no_file_sounds_translated():
-    places = ["minikv/**/*.py", "minikv/**/*.txt", "minikv/**/*.md", "README.md", ".github/*.md"]
-    places += ["notebooks/s*/*.py", "notebooks/site/*.md", "notebooks/*.py", "tools/**/*.md"]
-    places += ["tools/minikv_tools/**/*.py", "tools/minikv_tools/**/*.txt", "tools/site/*.py"]
-    found = {str(path.relative_to(ROOT)): faults(path) for place in places for path in sorted(ROOT.glob(place))}
+    """The packages, all pages, and the sources of the chapters and of the site."""
+    places = "minikv/**/*.txt", "tools/minikv_tools/**/*.txt", "notebooks/s*/*.py", "notebooks/*.py", "tools/site/*.py"
+    others = [path for place in places for path in ROOT.glob(place)]
+    found = {named(path): faults(path) for path in [*EVERY, *PAGES, *others]}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_a_docstring_of_the_package_says_what_a_thing_does_or_is():
     """It begins with "Return" or "The", say, and never with "What", which no verb follows."""
-    files = *ROOT.glob("minikv/**/*.py"), *ROOT.glob("tools/minikv_tools/**/*.py"), *ROOT.glob("notebooks/*.py")
+    files = *EVERY, *ROOT.glob("notebooks/*.py")
     assert [path.name for path in files if re.search(r'^\s*"""What ', path.read_text("utf-8"), re.MULTILINE)] == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("line", "verdict"), LINES)
-def test_the_patterns_find_words_and_leave_others_alone(line, verdict, tmp_path):
-    file = tmp_path / "line.md"
-    file.write_text(line, "utf-8")
-    assert bool(faults(file)) == (verdict == "found")
