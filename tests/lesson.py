@@ -70,6 +70,7 @@ def learner(folder, chapter=7):
         yield Notebook(folder, chapter)
 
 
+@functools.cache
 def stored(folder):
     """The sections of the files in a folder of the tests."""
     files = sorted((ROOT / "tests" / folder).glob("*.txt"))

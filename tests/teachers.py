@@ -19,14 +19,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nbformat
-from lesson import learner
+from lesson import learner, stored
 from project import ROOT, tomllib
 
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
 from minikv.course.pieces.record import RIGHT, WRONG, remember
 from minikv.course.pieces.stored import WrongAnswer, wrong_answers, wrong_answers_to
-from minikv.engine import sections
 
 GUIDE = ROOT / "notebooks" / "site" / "teachers.md"
 BLOCK = re.compile(r"(<!-- ([a-z ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
@@ -37,8 +36,7 @@ BLOCK = re.compile(r"(<!-- ([a-z ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
 
 def other_right(id: str, which: int = 0) -> str:
     """An answer to a piece that passes, and is not the printed one."""
-    text = (ROOT / "tests" / "right" / f"{int(id.split('.')[0]):02d}.txt").read_text("utf-8")
-    return [section.text for section in sections(text) if section.id == id][which]
+    return [section.text for section in stored("right") if section.id == id][which]
 
 
 def stored_wrong(id: str, mistake: str) -> WrongAnswer:
@@ -52,20 +50,21 @@ def without_head(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# "))
 
 
+def answers(right: Mapping[str, int], wrong: Mapping[str, str] | None) -> dict[str, str]:
+    """Right answers by id, each the `which`th stored one, and then wrong ones by their mistakes."""
+    bare = {id: without_head(stored_wrong(id, mistake).section.text) for id, mistake in (wrong or {}).items()}
+    return {id: other_right(id, which) for id, which in right.items()} | bare
+
+
 def handed_in(right: Mapping[str, int], wrong: Mapping[str, str] | None = None) -> str:
-    """A student's file: right answers by id, each the `which`th stored one, and wrong ones by their mistakes."""
-    kept = {id: other_right(id, which) for id, which in right.items()}
-    for id, mistake in (wrong or {}).items():
-        kept[id] = without_head(stored_wrong(id, mistake).section.text)
-    return assembled({piece: kept[piece] for piece in sorted(kept, key=lambda id: [*map(int, id.split("."))])})
+    """A student's file with these answers."""
+    return assembled(answers(right, wrong))
 
 
 def tried(right: Mapping[str, int], wrong: Mapping[str, str]) -> str:
-    """The file that `check` writes for a student who gives these answers in notebooks, the wrong ones last."""
-    answers = {id: other_right(id, which) for id, which in right.items()}
-    answers |= {id: without_head(stored_wrong(id, mistake).section.text) for id, mistake in wrong.items()}
+    """The file that `check` writes for a student who gives these answers in notebooks."""
     with tempfile.TemporaryDirectory() as folder, learner(Path(folder)) as notebook:
-        for id, text in answers.items():
+        for id, text in answers(right, wrong).items():
             notebook.answer(id, text)
         return notebook.text
 

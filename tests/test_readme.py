@@ -10,6 +10,7 @@ import re
 import pytest
 from nightly import NIGHTLY
 from project import ROOT, text_of
+from teachers import times
 from test_extras import COMMANDS, SERVING, run
 from test_extras import COURSE as PACKAGES
 
@@ -96,32 +97,18 @@ def test_the_race_shows_what_is_computed_today_frame_by_frame(monkeypatch):
 
 
 def test_the_race_ends_where_both_have_computed_all_that_chapter_00_counts():
-    """The numbers of its last frame are those of the README, and the chat's own by its stored turns."""
+    """The numbers of its last frame are those of the README."""
     from pictures import LAST, PACE, race
 
-    runs = json.loads(text_of("assets/live_chat.json"))
-    totals = {name: sum(turn["computed"] for turn in runs[name]) for name in ("with a cache", "without a cache")}
-    assert totals == {"with a cache": 298, "without a cache": LAST}
     assert race(LAST).text.splitlines()[:2] == [
         "without a cache  223#  332#  481#  1,036 tokens computed",
         "with a cache     223#  298m  34#   440m  41#  298 tokens computed",
     ]
+    assert race(2 * LAST).text == race(LAST).text, "no token is left to compute"
     assert LAST % PACE == 0, "its last frame is the end"
     (alternative,) = re.findall(r"!\[(.*?)\]\(assets/readme/chat.gif\)", README)
     assert re.search("with a cache, 298 tokens are computed", alternative)
     assert re.search("without a cache, all 1,036 tokens are computed", alternative)
-
-
-def test_in_the_race_a_turn_shows_its_cached_tokens_once_it_has_begun():
-    from pictures import race
-
-    lines = [race(computed).text.splitlines()[1].split(maxsplit=3)[3] for computed in (0, 223, 224, 258)]
-    assert [line.split()[:-3] for line in lines] == [
-        [],
-        ["223#"],
-        ["223#", "298m", "1#"],
-        ["223#", "298m", "34#", "440m", "1#"],
-    ]
 
 
 def test_the_numbers_that_the_pages_name_are_those_of_the_course():
@@ -168,13 +155,10 @@ def test_the_commands_for_your_own_cache_run_as_they_are_shown(tmp_path, monkeyp
 
 
 def test_chapters_are_counted_and_take_as_long_as_is_said():
-    minutes = []
-    for path in sorted((ROOT / "notebooks").glob("[01]*.ipynb")):
-        found = re.search(r"\*\*Read\*\* (\d+) minutes(?:, \*\*build\*\* (\d+))?", path.read_text("utf-8"))
-        minutes.append(sum(int(part or 0) for part in found.groups()))
-    assert len(minutes) == 15
+    first, *others = map(sum, times().values())
+    assert len(others) == 14
     assert "In fifteen notebooks" in README
     assert "fifteen chapters" in INDEX
     assert "Chapter 00 takes half an hour, each of the others one to two hours" in README
-    assert minutes[0] in (25, 30)
-    assert all(60 <= length <= 125 for length in minutes[1:]), minutes
+    assert first in (25, 30)
+    assert all(60 <= length <= 125 for length in others), others
