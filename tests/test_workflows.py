@@ -19,21 +19,17 @@ GITHUB = ROOT / ".github"
 FILES = sorted((GITHUB / "workflows").glob("*.yml"))
 TEXTS = {path.stem: path.read_text("utf-8") for path in FILES}
 WORKFLOWS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
-STEPS = [(name, step) for name, workflow in WORKFLOWS.items()
-         for job in workflow["jobs"].values() for step in job.get("steps", [])]  # fmt: skip
-RUN = [(name, step["run"]) for name, step in STEPS if "run" in step]
+JOBS = {f"{name}/{job}": found for name, workflow in WORKFLOWS.items() for job, found in workflow["jobs"].items()}
+STEPS = [(name, step) for name, job in JOBS.items() for step in job.get("steps", [])]
+COMMANDS = "\n".join(step.get("run", "") for _, step in STEPS)
+UPLOADS = [(name, step["with"]) for name, step in STEPS if "upload-" in step.get("uses", "")]
+UPLOADED = {kept.get("name", name): kept["path"] for name, kept in UPLOADS}
 OUR_ADDRESS = "needs.build.outputs.repository == format('https://github.com/{0}', github.repository)"
 
 
-def runs(workflow, job):
+def runs(job):
     """The commands of a job."""
-    return [step["run"] for step in WORKFLOWS[workflow]["jobs"][job]["steps"] if "run" in step]
-
-
-def uploads(workflow):
-    """Where each thing is that a workflow keeps, by its name."""
-    found = [step["with"] for name, step in STEPS if name == workflow and "upload-" in step.get("uses", "")]
-    return {each.get("name"): each["path"] for each in found}
+    return [step["run"] for name, step in STEPS if name == job and "run" in step]
 
 
 def triggers(workflow):
@@ -50,24 +46,23 @@ def test_every_action_is_pinned_by_its_commit_with_the_tag_beside_it_and_newer_o
 
 def test_a_workflow_makes_targets_that_are_there_and_lists_no_files():
     """A list of files rots: nothing notices what is missing in it."""
-    made = {target for _, run in RUN for target in re.findall(r"^make ([\w-]+)", run, re.M)}
+    made = {*re.findall(r"^make ([\w-]+)", COMMANDS, re.M)}
     assert {"test", "site", "links", "dist", "wheel"} <= made <= {*re.findall(r"^([\w-]+):", MAKEFILE, re.M)}
-    assert not [run for _, run in RUN if re.search(r"\b(?:tests|minikv)/", run)]
+    assert not re.search(r"\b(?:tests|minikv)/", COMMANDS)
 
 
 MORE = {
-    ("site", "deploy"): {"pages": "write", "id-token": "write"},
-    ("release", "publish"): {"id-token": "write"},
-    ("release", "publish-tools"): {"id-token": "write"},
+    "site/deploy": {"pages": "write", "id-token": "write"},
+    "release/publish": {"id-token": "write"},
+    "release/publish-tools": {"id-token": "write"},
 }
 
 
 def test_a_workflow_may_read_and_a_job_more_only_where_it_must():
-    for name, workflow in WORKFLOWS.items():
-        assert workflow["permissions"] == {"contents": "read"}, name
-        for job_name, job in workflow["jobs"].items():
-            assert job.get("permissions") == MORE.get((name, job_name)), f"{name}: {job_name}"
-            assert "uses" in job or job["timeout-minutes"] <= 350, f"{name}: {job_name}"
+    assert all(workflow["permissions"] == {"contents": "read"} for workflow in WORKFLOWS.values())
+    for name, job in JOBS.items():
+        assert job.get("permissions") == MORE.get(name), name
+        assert "uses" in job or job["timeout-minutes"] <= 350, name
     assert "secrets." not in "".join(TEXTS.values())
 
 
@@ -75,11 +70,11 @@ def test_a_workflow_may_read_and_a_job_more_only_where_it_must():
 
 
 def test_only_what_wants_an_address_waits_for_one_and_fails_nothing_until_then():
-    assert all(OUR_ADDRESS in WORKFLOWS[name]["jobs"][job]["if"] for name, job in MORE)
+    assert all(OUR_ADDRESS in JOBS[name]["if"] for name in MORE)
     failing = [step["if"].split(" && ")[0] for _, step in STEPS if "exit 1" in step.get("run", "")]
     assert failing == ["steps.address.outputs.repository != ''"]
     readers = [(name, step["run"]) for name, step in STEPS if step.get("id") == "address"]
-    assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release", "site")]
+    assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release/build", "site/build")]
     settings = PROJECT["tool"]["minikv"]
     assert python(ROOT / ".ci" / "address.py").stdout == f"repository={settings['repository']}\ntag={settings['tag']}\n"
 
@@ -87,32 +82,25 @@ def test_only_what_wants_an_address_waits_for_one_and_fails_nothing_until_then()
 def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_that_they_need():
     assert triggers("release") == {"push": {"tags": ["v*"]}}
     assert "workflow_call" in triggers("test")
-    jobs, kept = WORKFLOWS["release"]["jobs"], uploads("release")
-    assert jobs["tests"] == {"uses": "./.github/workflows/test.yml"}
-    assert {name: job.get("needs") for name, job in jobs.items()} == {
+    assert JOBS["release/tests"] == {"uses": "./.github/workflows/test.yml"}
+    assert {name: job.get("needs") for name, job in WORKFLOWS["release"]["jobs"].items()} == {
         "tests": None, "build": "tests", "publish": "build", "publish-tools": ["build", "publish"],
     }  # fmt: skip
-    assert "make dist" in runs("release", "build")
+    assert "make dist" in runs("release/build")
     assert "twine check --strict dist/*" in MAKEFILE
-    for job, project, environment in (
-        ("publish", PROJECT, "pypi"),
-        ("publish-tools", TOOLS, "pypi-tools"),
-    ):
-        name, (take, give) = project["project"]["name"], jobs[job]["steps"]
-        assert jobs[job]["environment"] == {
-            "name": environment,
-            "url": f"https://pypi.org/project/{name}/",
-        }
-        assert kept.pop(take["with"]["name"]) == f"dist/{name.replace('-', '_')}-*"
-        assert take["with"]["path"] == "dist"
-        assert give["with"] == {"attestations": True}  # and no password
-    assert not kept
+    for of, project in (("", PROJECT), ("-tools", TOOLS)):
+        name, job = project["project"]["name"], JOBS[f"release/publish{of}"]
+        assert job["environment"] == {"name": f"pypi{of}", "url": f"https://pypi.org/project/{name}/"}
+        take, give = (step["with"] for step in job["steps"])
+        assert take["path"] == "dist"
+        assert UPLOADED[take["name"]] == f"dist/{name.replace('-', '_')}-*"
+        assert give == {"attestations": True}  # and no password
 
 
 def test_the_site_is_uploaded_from_where_make_writes_it_and_dead_links_elsewhere_fail_nothing():
-    assert [*uploads("site").values()] == [re.search(r"sphinx .*-W .*-b html .* (\S+)$", MAKEFILE, re.M)[1]]
+    assert UPLOADED["site/build"] == re.search(r"sphinx .*-W .*-b html .* (\S+)$", MAKEFILE, re.M)[1]
     assert "schedule" in triggers("links")
-    (look,) = [step for name, step in STEPS if name == "links" and step.get("run") == "make links"]
+    (look,) = [step for _, step in STEPS if step.get("run") == "make links"]
     assert look["continue-on-error"] is True
     assert re.search(r"^\t-.*-b linkcheck", MAKEFILE, re.M)  # make goes on after a status that is not 0
 
@@ -126,16 +114,14 @@ def test_a_tag_runs_the_tests_once():
 
 
 def test_a_push_is_tested_on_three_systems_and_every_python_that_is_promised():
-    jobs = WORKFLOWS["test"]["jobs"]
-    assert (jobs["make"]["strategy"]["matrix"]["os"], runs("test", "make")) == (
-        ["ubuntu-latest", "macos-latest"], ["make test"],
-    )  # fmt: skip
-    assert jobs["windows"]["runs-on"] == "windows-latest"
+    assert JOBS["test/make"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest"]
+    assert runs("test/make") == ["make test"]
+    assert JOBS["test/windows"]["runs-on"] == "windows-latest"
     tested = {*re.findall(r"'(3\.\d+)'", str(WORKFLOWS["test"]))}
     classifiers = "\n".join(PROJECT["project"]["classifiers"])
     assert tested == {*re.findall(r"Python :: (3\..*)", classifiers)}
     first = PROJECT["project"]["requires-python"].removeprefix(">=")
-    assert first in jobs["core"]["strategy"]["matrix"]["python"]
+    assert first in JOBS["test/core"]["strategy"]["matrix"]["python"]
 
 
 def test_windows_is_set_up_in_the_workflow_as_the_page_says():
@@ -148,19 +134,18 @@ def test_windows_is_set_up_in_the_workflow_as_the_page_says():
 def test_the_core_is_tested_alone_and_then_with_the_tools():
     wanted = ["python -m pip install .", "python -m pytest -q -m core minikv tests",
               "python -m pip install ./tools", "python -m pytest -q -m core tools"]  # fmt: skip
-    assert [run for run in runs("test", "core") if run in wanted or "-m pytest" in run] == wanted
+    assert [run for run in runs("test/core") if run in wanted or "-m pytest" in run] == wanted
 
 
 def test_the_night_tries_every_mutant_and_what_waits_for_it():
-    jobs = WORKFLOWS["nightly"]["jobs"]
-    parts = " ".join(jobs["mutants"]["strategy"]["matrix"]["part"])
+    parts = " ".join(JOBS["nightly/mutants"]["strategy"]["matrix"]["part"])
     assert sorted(parts.split()) == packages()
-    *filling, last = runs("nightly", "sweeps")
-    assert [*runs("nightly", "mutants"), last] == ['make mutants JOBS=4 PART="${{ matrix.part }}"', "make unit JOBS=4"]
+    *filling, last = runs("nightly/sweeps")
+    assert [*runs("nightly/mutants"), last] == ['make mutants JOBS=4 PART="${{ matrix.part }}"', "make unit JOBS=4"]
     guide = " ".join(GUIDE.replace("\\\n", "").split())
     assert len(filling) == 2
     assert all(command in guide for command in filling)  # what tests/test_pyodide.py needs
-    assert jobs["sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
+    assert JOBS["nightly/sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
 
 
 # -- what a core install can run --------------------------------------------------------------------------------------
@@ -186,7 +171,7 @@ def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks(proje
     lacks = {*bounds_of(required("dev")), "joblib", "IPython", "resource", "traitlets", "yaml"}
     lacks -= {*bounds_of(required("testing")), "pytest", "tomli"}
     lacks |= {"minikv_tools"} if folder == "tests" else set()
-    (command,) = [run for run in runs("test", "core") if run.endswith(f"-m core {project}")]
+    (command,) = [run for run in runs("test/core") if run.endswith(f"-m core {project}")]
     done = python("-c", MISSING, *command.split()[3:], " ".join(lacks).replace("-", "_"), cwd=ROOT,
                   PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONPATH=str(ROOT))  # fmt: skip
     assert (done.returncode, "deselected" in done.stdout) == (0, False), done.stdout[-2000:] + done.stderr[-2000:]
