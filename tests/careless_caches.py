@@ -1,7 +1,5 @@
 """Careless prefix caches, one for each rule: what each gets wrong has been seen in a real engine, or nearly so."""
 
-from __future__ import annotations
-
 import random
 
 from plain_cache import PlainCache

@@ -3,8 +3,6 @@
 So 124 is the page of the 4 that follows 12: a test names its pages, and what `evict` returns says which prefixes went.
 """
 
-from __future__ import annotations
-
 
 def put(cache, *prompts, plus=0, **options):
     """Insert `prompts` one after the other and return the last insertion; `plus` makes other pages of the same."""

@@ -1,7 +1,5 @@
 """Films of what learners make: their engine, and trees and pools with ways of their own."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

@@ -5,8 +5,6 @@ follows. `python tests/golden_text.py tests/test_film_words.py` runs a test file
 sees into its golden file.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A learner at work: cells that run one after the other, and answers that are given to `check`."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """A museum of bugs: laws, and for each law our own and a re-creation of an engine that breaks it."""
 
-from __future__ import annotations
-
 import pytest
 
 

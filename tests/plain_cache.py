@@ -4,8 +4,6 @@ It knows nothing of the package but its words and its errors. A match or an inse
 lists, and one page goes after the other. It splits nothing and joins nothing.
 """
 
-from __future__ import annotations
-
 from minikv import InvariantError, LockError, pack
 from minikv.prefix.contract import require_hashable, require_limit
 from minikv.tokens import integers

@@ -1,7 +1,5 @@
 """The naive cache under every policy: what goes first, and what keeps pages apart."""
 
-from __future__ import annotations
-
 from minikv.testing.model import NaiveCache
 
 # Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.

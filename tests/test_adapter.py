@@ -1,7 +1,5 @@
 """The base class for an engine's cache: it adds no fault of its own, and hides none of the engine's."""
 
-from __future__ import annotations
-
 import ast
 import re
 
@@ -13,8 +11,6 @@ from minikv import RadixCache
 from minikv.testing import Adapter
 from minikv.testing.rules import HOLDS, NOT_CLAIMED
 from minikv.testing.verify import verify
-
-pytestmark = pytest.mark.core
 
 
 class Adapted(Adapter):

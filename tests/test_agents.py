@@ -1,7 +1,5 @@
 """Sessions of agents: merged by time, with ids of their own, and line by broken line."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 from minikv.tokens import common_prefix
 from minikv.traffic import TraceError
 from minikv.traffic.agents import AgentSessions
-
-pytestmark = pytest.mark.core
 
 
 def session(*requests):

@@ -1,7 +1,5 @@
 """The words of `check`, whatever is in an answer: those of tests/answers say which."""
 
-from __future__ import annotations
-
 import re
 import sys
 

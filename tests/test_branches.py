@@ -1,13 +1,9 @@
 """The picture of sequences that share pages: the same in words and in lines, for ours and for the learner's."""
 
-from __future__ import annotations
-
 import pytest
 
 from minikv import CopyOnWrite, draw
 from minikv.engine import engine_world
-
-pytestmark = pytest.mark.core
 
 HOW = "a  0[A B]×2  1[C .]\nb  0[A B]×2  2[C D?]  3[E? .]\n×2 two sequences have it · ? a draft"
 

@@ -1,7 +1,5 @@
 """The chapters as a learner opens them: JupyterLab in a browser, everything run, the player used, nothing leaving."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from browser import Page

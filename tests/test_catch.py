@@ -1,7 +1,5 @@
 """`catch`: a learner's test is tried on the package's version and on the stored wrong answers."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """The sweep of `changes` over all printed solutions: a few changes by day, all of them at night."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """What a chapter shows can be read by everybody: axe on its text and its outputs, on a light page and on a dark one."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from browser import Page, serious_findings

@@ -1,7 +1,5 @@
 """A chart: where its points stand, its words, and that nothing leaves the picture."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 
@@ -9,8 +7,6 @@ import pytest
 
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.palette import LINES
-
-pytestmark = pytest.mark.core
 
 LINE = r'd="([^"]*)"[^>]*class="line"'
 SPACE = "{http://www.w3.org/2000/svg}"

@@ -1,7 +1,5 @@
 """Google Colab, as far as its own package is a part of it: the learner's file is saved and brought back."""
 
-from __future__ import annotations
-
 import sys
 import types
 

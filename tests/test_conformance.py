@@ -1,7 +1,5 @@
 """The conformance kit: what keeps the rules passes, whatever it is made of, and each rule is found broken."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 
@@ -18,8 +16,6 @@ from minikv.testing.scenarios import scenario_of
 from minikv.testing.search import find_breach
 from minikv.testing.verify import verify
 from minikv.tokens import PackedTokens
-
-pytestmark = pytest.mark.core
 
 FEW = 40  # scenarios of Hypothesis: what finds the mistakes below without being picked for them
 

@@ -4,8 +4,6 @@ What the fifteen rules ask of anybody's index are the scenarios of `minikv.testi
 the words of our errors, our types, our nodes, and namespaces of any kind.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import deque
 
@@ -15,8 +13,6 @@ from indexes import SUBJECTS, every_index, every_shipped_index
 
 from minikv import InvariantError, LockError, RadixCache
 from minikv.testing.verify import examine_class
-
-pytestmark = pytest.mark.core
 
 
 def sizes(cache):

@@ -1,7 +1,5 @@
 """The clock of a test run: sums per file, the slowest first, and the CPU time of children."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -9,8 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 from cpu_clock import Clock, cpu_seconds
-
-pytestmark = pytest.mark.core
 
 
 def test_the_slowest_ten_files_are_shown_with_the_sums_of_their_reports():

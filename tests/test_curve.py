@@ -1,7 +1,5 @@
 """The curve of small traffic by hand, and of real requests against replays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from nightly import NIGHTLY
@@ -13,8 +11,6 @@ from minikv.traffic import TraceRequest, replay
 from minikv.traffic.curve import HitCurve, curve_sizes
 from minikv.traffic.reuse import Tails
 from minikv.traffic.trace_tree import TraceTree
-
-pytestmark = pytest.mark.core
 
 
 def curve_of(*prompts, **more):

@@ -1,7 +1,5 @@
 """The content of `designs.json`, and the program that measures it: every index on the same requests."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """The doctor names what is missing, raises no false alarm, and says which extra to install."""
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -10,8 +8,6 @@ from project import EXTRAS, PROJECT
 
 from minikv import cli
 from minikv.cli import doctor
-
-pytestmark = pytest.mark.core
 
 COURSE, SERVING = doctor.EXTRAS["course"], doctor.EXTRAS["serving"]
 

@@ -1,7 +1,5 @@
 """The files of the engine are plain modules: each can be imported alone, and none changes another."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess
@@ -9,11 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-import pytest
-
 import minikv.engine
-
-pytestmark = pytest.mark.core
 
 FILES = sorted(path.stem for path in Path(minikv.engine.__file__).parent.glob("ch*.py"))
 TENSORS = {"ch08_serving"}  # the only file that imports torch

@@ -1,7 +1,5 @@
 """Statements about real engines: each has a line, each line a pinned link, and a check finds what is gone."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,14 +1,10 @@
 """Errors: what they say is one bounded line, however large the numbers and broken the objects in it."""
 
-from __future__ import annotations
-
 import pytest
 from refusals import said
 
 from minikv import OutOfPages
 from minikv.errors import bounded, brief, one_line, whole_number
-
-pytestmark = pytest.mark.core
 
 TOO_LONG = 10**5000  # Python refuses to print it
 BITS = "an integer of 16610 bits"

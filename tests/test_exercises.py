@@ -1,7 +1,5 @@
 """Exercises and bug hunts: the printed solutions pass, and the references do what the package does."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """What works with the core alone, what each name needs, and what is not imported before it is used."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The scripts of `assets`: each says what it does when it is asked, and keeps its figures where it is told."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """Files survive faults at every step of a write, and other processes beside it; and only one module writes files."""
 
-from __future__ import annotations
-
 import ast
 import errno
 import os

@@ -3,8 +3,6 @@
 What films say is in `test_film_words.py`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

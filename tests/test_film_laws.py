@@ -1,7 +1,5 @@
 """Laws of films: nobody notices the recording, and every frame agrees with itself."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given, settings

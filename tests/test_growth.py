@@ -1,7 +1,5 @@
 """What `growth.json` holds, and the program that measures it: a long run, costs that could grow, and memory."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import json
@@ -15,8 +13,6 @@ from hypothesis import strategies as st
 from memory import memory_per_token, pauses
 
 from minikv import RadixCache, asset
-
-pytestmark = pytest.mark.core
 
 SHIPPED = json.loads(asset("growth.json").read_text("utf-8"))
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=10)

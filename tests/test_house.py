@@ -1,7 +1,5 @@
 """The house: who may import whom, how large its rooms are, and what its names and READMEs promise."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

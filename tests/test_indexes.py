@@ -1,7 +1,5 @@
 """The table of indexes: each name makes an empty index, which replays a trace as the radix tree does while all fits."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -10,8 +8,6 @@ from minikv import RadixCache, cli, pack
 from minikv.prefix import BY_POLICY, INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
 from minikv.traffic import TraceRequest, replay
-
-pytestmark = pytest.mark.core
 
 LINE = {"timestamp": 0, "input_length": 900, "output_length": 20}
 OTHERS = [name for name in INDEXES if name not in BY_POLICY]

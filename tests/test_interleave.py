@@ -1,15 +1,11 @@
 """The interleaving explorer: every order once, fewest interruptions first, and the first one that breaks."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
 
 from minikv import CacheManager
 from minikv.testing.interleave import NAMES, Exploration, explore
-
-pytestmark = pytest.mark.core
 
 
 def program(*steps):

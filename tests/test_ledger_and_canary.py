@@ -1,7 +1,5 @@
 """The ledger and the canary: each planted mistake is found at the operation that makes it, and explained."""
 
-from __future__ import annotations
-
 from array import array
 
 import numpy as np
@@ -10,8 +8,6 @@ import pytest
 from minikv import BitmaskPool, CacheManager, FreeListPool, OutOfPages, QueuePool, RadixCache
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.ledger import Ledger, LedgerError
-
-pytestmark = pytest.mark.core
 
 
 class Trusting:

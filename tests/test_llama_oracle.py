@@ -4,8 +4,6 @@ Whatever way the tokens take through it: all at once, one by one, in chunks, man
 their slots lie.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

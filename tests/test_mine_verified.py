@@ -1,7 +1,5 @@
 """The learner's file, made of the printed solutions: one file that is not long, and breaks no rule that it claims."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

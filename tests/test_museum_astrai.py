@@ -3,8 +3,6 @@
 The numbers are those under which the bugs were found. The trie of A12 is our `TokenTrie`: see chapter 09.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from museum import law_by_law
@@ -14,8 +12,6 @@ from minikv.engine import classes_for, engine_world
 from minikv.engine.ch04_05_cache import evict, in_order, link, unlink
 from minikv.engine.ch09_10_rows_and_blocks import take_row, trie_find, trie_insert
 from minikv.testing.attempt import TimeLimit, TooLong
-
-pytestmark = pytest.mark.core
 
 
 def rows_with(**pieces):

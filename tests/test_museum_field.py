@@ -3,8 +3,6 @@
 Those that hashed blocks had are in test_museum_hash.py. Which bug has which test is told by seed_field.toml.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

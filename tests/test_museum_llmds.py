@@ -3,8 +3,6 @@
 The numbers are those under which the bugs were found; L10 is none. The pool's are L7 and L8.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 The numbers are those under which the bugs were found; N21 is none, and stands in test_seed_bugs.py.
 """
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -16,8 +14,6 @@ from test_manager_mutants import NoLock, RoomBeforeLock
 from minikv import CacheManager, FreeListPool, OutOfPages, PageTable, RadixCache, common_prefix, pack
 from minikv.prefix.radix import _unlocked
 from minikv.sizing import kv_heads_per_rank
-
-pytestmark = pytest.mark.core
 
 
 def lines_of(act):

@@ -3,16 +3,12 @@
 The numbers are those under which the bugs were found. P7 is the pool's.
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import pytest
 
 from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, WindowedPool
 from minikv.prefix.windows import Windows
-
-pytestmark = pytest.mark.core
 
 
 def the_new_branch_hangs_where_the_prompts_part(make):

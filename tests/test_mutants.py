@@ -1,7 +1,5 @@
 """The mutation run itself: what it changes, what it leaves alone, who judges, and when it fails."""
 
-from __future__ import annotations
-
 import ast
 import os
 

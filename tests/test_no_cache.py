@@ -1,12 +1,8 @@
 """The null cache: every verb and every refusal of the contract, and nothing kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from minikv import InvariantError, LockError, NoCache
-
-pytestmark = pytest.mark.core
 
 
 def test_nothing_is_ever_found_or_evicted():

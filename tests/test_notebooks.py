@@ -1,7 +1,5 @@
 """The rules of a chapter: its form, its size, its outputs, its sources, and its bare code against the package's."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

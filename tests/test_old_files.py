@@ -1,7 +1,5 @@
 """A learner's files of a course whose pieces had other numbers are set aside, and nothing in them counts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The oracle can fail: one mistake in each place that it is about, and the same workloads find it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from chats import Tally, workload

@@ -1,7 +1,5 @@
 """The meaning of a question: the taught question that shares its words, or nothing."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -12,8 +10,6 @@ from nightly import NIGHTLY
 
 from minikv import asset
 from minikv.serving.phrasebook import COMMON, TAUGHT, Phrasebook, stems
-
-pytestmark = pytest.mark.core
 
 CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))
 PHRASEBOOK = Phrasebook.read(asset("model/corpus.json"))

@@ -1,7 +1,5 @@
 """A picture, alone or in a player: its image, its text, its looks, and every way to make it."""
 
-from __future__ import annotations
-
 import base64
 import importlib
 import io

@@ -1,7 +1,5 @@
 """The stored answers: each wrong one is caught with its hint, and each right one passes."""
 
-from __future__ import annotations
-
 import os
 import re
 import zlib

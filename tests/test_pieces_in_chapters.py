@@ -1,7 +1,5 @@
 """The pieces as their chapters show them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The core of the playground: random acts, and everything that can be typed."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from xml.etree import ElementTree
 

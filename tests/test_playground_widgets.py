@@ -1,7 +1,5 @@
 """The playground's widgets: its player, its scenes and designs, and what a notebook stores."""
 
-from __future__ import annotations
-
 import base64
 import re
 from html import unescape

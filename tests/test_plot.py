@@ -1,7 +1,5 @@
 """A plot says in its text twin what its lines show."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree
 

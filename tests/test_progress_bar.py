@@ -1,14 +1,10 @@
 """Progress: a bar on a terminal, a line now and then elsewhere, always with the total where it is known."""
 
-from __future__ import annotations
-
 import io
 
 import pytest
 
 from minikv.progress_bar import Progress
-
-pytestmark = pytest.mark.core
 
 
 class Terminal(io.StringIO):

@@ -4,8 +4,6 @@ Nothing is downloaded: MINIKV_PYODIDE names a folder with what is needed, and CO
 chapter runs in a browser yet, because PyPI has no numpy for Pyodide: in_pyodide.py has an empty one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

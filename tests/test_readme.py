@@ -1,7 +1,5 @@
 """What the README and the site say and show is so today: pictures, numbers, an answer and its hint."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A reel keeps of each step only what changed, and gives every picture back as it was."""
 
-from __future__ import annotations
-
 import json
 import random
 

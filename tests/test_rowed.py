@@ -3,8 +3,6 @@
 A row's tokens represent its keys and values, so a wrong key or value is a wrong token.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -13,8 +11,6 @@ from minikv import OutOfPages, draw
 from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
 from minikv.engine import classes_for, engine_world
 from minikv.engine.ch04_05_cache import recount
-
-pytestmark = pytest.mark.core
 
 RowTrie = engine_world(*classes_for(9))["RowTrie"]
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)

@@ -1,7 +1,5 @@
 """The scoreboard: it counts what a conversation takes of an engine, and leaves the engine as it was."""
 
-from __future__ import annotations
-
 import pytest
 from lesson import Notebook
 
@@ -9,8 +7,6 @@ from minikv import CacheManager, CanaryModel, Engine, RadixCache
 from minikv.course.pieces import begin
 from minikv.course.pieces.scoreboard import scoreboard
 from minikv.engine import engine_world
-
-pytestmark = pytest.mark.core
 
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 9, 9, 9, 9, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]
 

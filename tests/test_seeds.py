@@ -5,8 +5,6 @@ this project, with a `note` where that differs, or `why_not`. A name is `module:
 project and, behind `::`, a test in it. Two tables are of bugs: each has a test that fails on a re-creation of it.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from pathlib import Path
@@ -15,8 +13,6 @@ import pytest
 from project import ROOT, tomllib
 
 from minikv import FreeListPool, RadixCache
-
-pytestmark = pytest.mark.core
 
 TABLES = {
     path.stem.removeprefix("seed_"): tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("tests/seed_*.toml")

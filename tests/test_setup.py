@@ -1,7 +1,5 @@
 """`make lab` and `make test` fetch what this machine needs: which PyTorch, from where, and what they say first."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The site works from the file system: every link, every film, search, light and dark, on a screen and on a phone."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import os

@@ -3,8 +3,6 @@
 Only the cells of `check`, `mine`, `progress`, `hint` and the scoreboard may say something else.
 """
 
-from __future__ import annotations
-
 import os
 import re
 

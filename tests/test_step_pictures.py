@@ -1,7 +1,5 @@
 """The pictures of a step: whatever an answer returns is drawn, or not, and never stops the judging."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -12,8 +12,6 @@ from two_tiers import CHAT, SESSIONS, Frames, arrivals, served, sessions_in
 from minikv import CacheManager, PackedTokens, TieredCache
 from minikv.prefix.tiered import WRITES
 
-pytestmark = pytest.mark.core
-
 
 class Written(NamedTuple):
     """In pages: the hits on the device, those in host memory, and what was copied there."""

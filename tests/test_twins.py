@@ -1,7 +1,5 @@
 """What is in the engine and again in the package, faster: each names the other, and both are there."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
@@ -15,8 +13,6 @@ from minikv.manager import CacheManager
 from minikv.pools import BitmaskPool, FreeListPool, QueuePool, WindowedPool
 from minikv.prefix import PrefixCache, RadixCache
 from minikv.serving.managers import Manager, TruncatingManager
-
-pytestmark = pytest.mark.core
 
 HOME = Path(minikv.__file__).parent
 FAST = [

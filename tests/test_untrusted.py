@@ -1,7 +1,5 @@
 """The gate: what a file from outside may not be, and that each refusal is one short line."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -18,8 +16,6 @@ from minikv.untrusted import (
     refused,
     token_ids,
 )
-
-pytestmark = pytest.mark.core
 
 
 def said(call, *arguments):

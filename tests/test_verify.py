@@ -1,7 +1,5 @@
 """The command `minikv verify`: what it prints, its exit status, and that no class can bring it down."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -21,8 +19,6 @@ from minikv.testing import apart
 from minikv.testing import verify as judge
 from minikv.testing.playing import RULE_OF
 from minikv.testing.rules import SIZES
-
-pytestmark = pytest.mark.core
 
 RIGHT = "from minikv import RadixCache\nclass Mine(RadixCache):\n    pass\n"
 WRONG = RIGHT.replace("pass", "def reset(self):\n        self._clear()")

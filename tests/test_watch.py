@@ -1,7 +1,5 @@
 """Watching from outside: every call is told, nothing is left behind."""
 
-from __future__ import annotations
-
 import copy
 import threading
 
@@ -9,8 +7,6 @@ import pytest
 
 from minikv import FreeListPool, OutOfPages, RadixCache
 from minikv.testing.watch import watch
-
-pytestmark = pytest.mark.core
 
 VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
 

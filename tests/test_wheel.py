@@ -1,7 +1,5 @@
 """The course comes with the package: what the wheel carries, and how `minikv lab` copies it for a learner."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,16 +1,11 @@
 """An answer at the edge of a terminal: lines break between words, however the text was cut into pieces."""
 
-from __future__ import annotations
-
 import textwrap
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minikv.cli.chat import WordWrap
-
-pytestmark = pytest.mark.core
 
 WIDTH = st.integers(1, 30)
 TEXT = st.text("ab  \t\n", max_size=80)

@@ -3,8 +3,6 @@
 Nothing of it was run by this test, and no address is needed: what wants one is skipped while there is none.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -5,8 +5,6 @@ never older than those after it. What the device lacks is loaded from host memor
 lacks is written through to it. Whatever is read must be the page that is asked for.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -4,8 +4,6 @@ The request has the model "m", a system prompt, a question, and, where the form 
 its result. Read in November 2026.
 """
 
-from __future__ import annotations
-
 import json
 
 SYSTEM, QUESTION, RESULT = "Be brief.", "Weather in Paris?", "rainy, 57°F"

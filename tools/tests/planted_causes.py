@@ -3,8 +3,6 @@
 It is written without the package: the hit rate is that of an unlimited cache by bytes, from prefixes cut every 16.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import random

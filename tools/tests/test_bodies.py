@@ -1,7 +1,5 @@
 """Request bodies as prompts: every shape of body, the order of its pieces, and what is not in the prompt at all."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -11,8 +9,6 @@ import pytest
 from minikv.untrusted import parse_json
 from minikv_tools.bodies import is_body, read_body
 from minikv_tools.logs import conversation_of, time_of
-
-pytestmark = pytest.mark.core
 
 
 def user(text):

@@ -1,7 +1,5 @@
 """Broken, huge and hostile logs: each line is a request, or one bounded line says why not."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -17,8 +15,6 @@ from minikv.traffic import TraceError
 from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, open_trace
 from minikv_tools import exports
 from minikv_tools.why.places import read_prompt
-
-pytestmark = pytest.mark.core
 
 SOUND = {
     "chat": {"model": "m", "time": 5, "session_id": "s", "usage": {"completion_tokens": 3}, "tools": [{"name": "t"}],

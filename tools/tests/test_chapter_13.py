@@ -1,7 +1,5 @@
 """What chapter 13 prints of the agents' traffic is what `minikv plan` finds."""
 
-from __future__ import annotations
-
 import json
 
 from chapters import printed

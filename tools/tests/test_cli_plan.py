@@ -1,7 +1,5 @@
 """`minikv plan` as a user meets it: its tables and files, its refusals, and that killed work goes on."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -13,8 +11,6 @@ import pytest
 from traffic import CUTS
 
 from minikv import asset, cli
-
-pytestmark = pytest.mark.core
 
 MOONCAKE = str(CUTS / "mooncake.jsonl")
 LLAMA = ["--model", "llama-3.1-8b", "--memory", "60GiB"]

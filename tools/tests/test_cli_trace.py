@@ -1,7 +1,5 @@
 """The command `minikv trace`: what it writes reads back with the same hits, and says nothing of the contents."""
 
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -13,8 +11,6 @@ from minikv import RadixCache, asset, cli, pack
 from minikv.traffic import TraceRequest, open_traffic, read_trace, replay
 from minikv.traffic.mooncake import write_trace
 from minikv_tools.logs import anonymous
-
-pytestmark = pytest.mark.core
 
 MODEL = str(asset("model"))
 ENTRIES = [

@@ -1,7 +1,5 @@
 """What people log: the same request in every form is the same prompt, and anything else is refused by its fields."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -35,8 +33,6 @@ from minikv_tools.logs import Units, conversation_of, read_log, time_of
 from minikv_tools.usage import read_usage
 from minikv_tools.why.log import survey
 from minikv_tools.why.places import read_prompt
-
-pytestmark = pytest.mark.core
 
 
 @pytest.mark.parametrize("name", FORMS)

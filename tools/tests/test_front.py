@@ -1,7 +1,5 @@
 """What the README and the page of the tools show is so today: a report, a fix, the commands, the fixture."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess
@@ -15,8 +13,6 @@ from test_tools_extras import SWEEP
 from minikv.cli import main
 from minikv.cli.command import COMMANDS as GROUPS
 from minikv_tools import assert_prefix_stable, survey
-
-pytestmark = pytest.mark.core
 
 EXTRAS = TOOLS["project"]["optional-dependencies"]
 README = (ROOT / "tools" / "README.md").read_text("utf-8")

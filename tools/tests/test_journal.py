@@ -1,7 +1,5 @@
 """A journal keeps what is done, whatever ends the work; and it refuses another's."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -10,8 +8,6 @@ import pytest
 
 from minikv.files import locked
 from minikv_tools.journal import JournalError, open_journal
-
-pytestmark = pytest.mark.core
 
 WORK = {"traces": ["day.jsonl"], "capacities": [1000, 2000, 3000]}
 RUNS = [{"capacity": number, "trace": "dä\ny"} for number in range(4)]

@@ -1,7 +1,5 @@
 """Logs as a format of traces: with the tools installed, what reads a trace reads a log."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from importlib.metadata import entry_points
@@ -11,8 +9,6 @@ import pytest
 from minikv import asset
 from minikv.traffic import TraceError, open_traffic
 from minikv_tools import log_format
-
-pytestmark = pytest.mark.core
 
 BODY = {"prompt": "ab" * 100}
 MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}

@@ -1,7 +1,5 @@
 """Logs of requests: blocks of whole prompts, times, conversations, answers, and line by broken line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -10,8 +8,6 @@ from hypothesis import strategies as st
 
 from minikv.traffic import TraceError
 from minikv_tools.logs import BlockIds, Units, answer_tokens, read_log
-
-pytestmark = pytest.mark.core
 
 
 def chat(*contents, **changes):

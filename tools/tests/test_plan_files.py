@@ -1,13 +1,10 @@
 """A plan as JSON, as CSV, as curves and as one page: every point is there, safe whatever the trace is called."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from dataclasses import replace
 
-import pytest
 from traffic import trace
 
 from minikv.traffic.trace_tree import TraceTree
@@ -16,8 +13,6 @@ from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
 from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.plans.planning import make_plan
-
-pytestmark = pytest.mark.core
 
 PLAN = make_plan(
     TraceTree(trace([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0])),

@@ -1,10 +1,7 @@
 """What is said of a plan: numbers as people read them, the points that are shown, and each section."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-import pytest
 from traffic import trace
 
 from minikv.tokens import pack
@@ -15,8 +12,6 @@ from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.plans.planning import make_plan
 from minikv_tools.plans.prefill_cost import PrefillCost
 from minikv_tools.report import text_lines
-
-pytestmark = pytest.mark.core
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
 

@@ -1,7 +1,5 @@
 """A plan for small traffic, every figure of it by hand, and for real requests against replays."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 
@@ -17,8 +15,6 @@ from minikv_tools.journal import open_journal
 from minikv_tools.plans import Lifetime, Terms
 from minikv_tools.plans.planning import knee, make_plan, replay_policies
 from minikv_tools.plans.prefill_cost import PrefillCost
-
-pytestmark = pytest.mark.core
 
 
 def planned(*prompts, conversations=None, **terms):

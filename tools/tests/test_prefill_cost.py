@@ -1,7 +1,5 @@
 """Parameters and FLOPs counted by hand, for each kind of model, and configs that cannot be counted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -10,8 +8,6 @@ from hypothesis import strategies as st
 
 from minikv import asset
 from minikv_tools.plans.prefill_cost import PrefillCost
-
-pytestmark = pytest.mark.core
 
 MIXTRAL = {
     "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,

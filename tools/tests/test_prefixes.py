@@ -1,18 +1,13 @@
 """The prefixes that are worth most, by hand; and that no block is counted twice."""
 
-from __future__ import annotations
-
 import random
 
-import pytest
 from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
 from minikv.traffic.reuse import reuse_in
 from minikv.traffic.trace_tree import TraceTree
 from minikv_tools.plans.prefixes import continued_depths, own_depths, prefixes_worth_most
-
-pytestmark = pytest.mark.core
 
 
 def found(*prompts, **more):

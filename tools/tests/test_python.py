@@ -1,7 +1,5 @@
 """From Python: `explain`, `survey`, `plan` and `replay` take plain things, and return what the commands print."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -15,8 +13,6 @@ from minikv.cli import main
 from minikv_tools import Explanation, LogReport, Plan, explain, plan, survey
 from minikv_tools.plans.plan_files import plan_object
 from minikv_tools.why.places import as_body
-
-pytestmark = pytest.mark.core
 
 
 def body(time):

@@ -1,13 +1,9 @@
 """Memory and numbers as people write and read them; one line for what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from minikv_tools.plans.plan_words import count, gib, hours, percent
 from minikv_tools.plans.tiering import memory_size
-
-pytestmark = pytest.mark.core
 
 
 @pytest.mark.parametrize(

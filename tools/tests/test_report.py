@@ -1,7 +1,5 @@
 """The page of a report: whole, safe whatever it says, and without anything that it would have to load."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 
@@ -9,8 +7,6 @@ import pytest
 
 from minikv.course.pictures.palette import BOTH, LINES
 from minikv_tools.report import EDGE, MARK, ReportPart, document, escape, section_html, text_lines
-
-pytestmark = pytest.mark.core
 
 
 class Tags(HTMLParser):

@@ -1,7 +1,5 @@
 """The HTML reports as a reader opens them: from a file, offline, in light and dark, on wide and narrow screens."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

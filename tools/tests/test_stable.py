@@ -1,7 +1,5 @@
 """A prompt builder is called under two clocks, twice, in other orders, with other hash seeds; and the pytest plugin."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 import os
@@ -22,8 +20,6 @@ from minikv.cli import main
 from minikv_tools import assert_prefix_stable
 from minikv_tools.why import builder_process
 from minikv_tools.why.stable import _reordered
-
-pytestmark = pytest.mark.core
 
 BUILDERS = """
 import itertools, os, random, time, uuid

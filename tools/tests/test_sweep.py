@@ -1,7 +1,5 @@
 """A sweep finds what `replay` finds, wherever it runs; and whatever ends it, what was done is not done again."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -30,8 +30,6 @@ from minikv_tools.plans.planning import make_plan
 from minikv_tools.plans.prefill_cost import PrefillCost
 from minikv_tools.plans.tiering import SPEED, Tier, Tiering, read_tiers
 
-pytestmark = pytest.mark.core
-
 COST = PrefillCost(total=100, active=80, per_pair=4)
 MOONCAKE = str(CUTS / "mooncake.jsonl")
 

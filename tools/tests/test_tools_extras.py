@@ -1,7 +1,5 @@
 """The commands of the tools: without any extra, under both names, and whatever is typed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Where the tools write files."""
 
-from __future__ import annotations
-
 import ast
 
 from house import NEXT_DOOR, TOOLS

@@ -1,7 +1,5 @@
 """What PyPI gets of the tools: a wheel with the package and nothing else, and sources that make the same one."""
 
-from __future__ import annotations
-
 import email
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a prompt is counted in: tokens of a folder's tokenizer, or bytes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +8,6 @@ from minikv import asset, pack
 from minikv.serving.tokenizer import load_tokenizer
 from minikv_tools import logs
 from minikv_tools.logs import Units
-
-pytestmark = pytest.mark.core
 
 texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
 

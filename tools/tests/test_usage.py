@@ -1,14 +1,10 @@
 """The bill of a request: every provider's names and sums, wherever a log keeps them; each form after its source."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv_tools.usage import Usage, attributes_of, read_usage
-
-pytestmark = pytest.mark.core
 
 ANTHROPIC = {"input_tokens": 50, "cache_read_input_tokens": 1800, "cache_creation_input_tokens": 248,
              "output_tokens": 503}  # fmt: skip  # platform.claude.com, prompt caching

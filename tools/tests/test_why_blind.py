@@ -11,7 +11,6 @@ import pytest
 from blind_pairs import agrees, answer, batches
 from nightly import by_day
 
-pytestmark = pytest.mark.core
 REACHED = {"batch_one": 38, "batch_two": 40, "batch_three": 40, "batch_four": 39}
 
 

@@ -1,12 +1,8 @@
 """What each kind of cache reuses: worked by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from minikv_tools.why import reused_by_each
-
-pytestmark = pytest.mark.core
 
 
 def by_hand(*arguments, **options):

@@ -1,7 +1,5 @@
 """What a cause costs, and the hit rate without it, against the log really rewritten with that one cause fixed."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random
@@ -13,8 +11,6 @@ from nightly import by_day
 from planted_causes import CAUSES, hit_rate, planted_causes
 
 from minikv_tools.why.log import survey
-
-pytestmark = pytest.mark.core
 
 
 @functools.lru_cache(3)

@@ -1,7 +1,5 @@
 """`minikv why LOG`: the places that break the prefix, what they lose, and one line about every log that is no log."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gzip
@@ -28,8 +26,6 @@ from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
 from minikv_tools.why.log import survey
 from minikv_tools.why.log_report import tree_html
 from minikv_tools.why.places import as_body
-
-pytestmark = pytest.mark.core
 
 RULES = "You are a careful assistant. " * 20
 

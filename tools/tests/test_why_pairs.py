@@ -1,7 +1,5 @@
 """`minikv why` on pairs of real shapes: the kind of change and the place, and whether nothing changed."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -17,7 +15,6 @@ from minikv_tools.why import explain, explanation_text
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt, text_body
 
-pytestmark = pytest.mark.core
 PAIRS = [*PAIRS, *PROVIDER_PAIRS]
 
 

@@ -1,7 +1,5 @@
 """Where two prompts part: the place in each body, the key in a JSON text, and what is shown of it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -11,8 +9,6 @@ from hypothesis import strategies as st
 from minikv_tools.bodies import read_body
 from minikv_tools.why.places import json_key, shown_after, shown_text, spot_at
 from minikv_tools.why.texts import shared_length
-
-pytestmark = pytest.mark.core
 
 
 def messages(*texts):

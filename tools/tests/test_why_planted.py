@@ -26,7 +26,6 @@ import pytest
 
 from minikv import cli
 
-pytestmark = pytest.mark.core
 BLIND = Path(__file__).with_name("blind")
 USER, SYSTEM = "messages[*] (user), content", "messages[0] (system), content"
 POINTS, SHARE, LARGE = 0.02, 0.1, 0.01  # hit rates; of a share; of all prompts: what no row but these may lose

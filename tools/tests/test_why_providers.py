@@ -1,7 +1,5 @@
 """What the providers' APIs read: their rules by hand, the laws of breakpoints, the bill, and the age of the rules."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 
@@ -20,8 +18,6 @@ from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt
 from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
 from minikv_tools.why.texts import shared_length
-
-pytestmark = pytest.mark.core
 
 
 class Letters:

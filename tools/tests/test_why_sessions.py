@@ -4,8 +4,6 @@ The lines are made up after github.com/skillsynchq/txcript (docs/formats), docs.
 issue 888 and tests of public readers for `compact_boundary` and `token_usage_record`, read in November 2026.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -14,8 +12,6 @@ from hypothesis import strategies as st
 
 from minikv.cli import main
 from minikv_tools.why.sessions import CAUSES, LEAST, SessionReport, read_sessions, session_text
-
-pytestmark = pytest.mark.core
 
 
 def clock(minutes):

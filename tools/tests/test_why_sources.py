@@ -1,7 +1,5 @@
 """The two sides of `minikv why`: files of every kind, lines of logs, and one line about each that is wrong."""
 
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -9,8 +7,6 @@ import pytest
 
 from minikv.cli import main
 from minikv_tools.why.places import read_prompt
-
-pytestmark = pytest.mark.core
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 

@@ -1,7 +1,5 @@
 """Two texts: what kind of change lies between them, and that hostile ones take no time."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -9,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv_tools.why.texts import LONGEST_LOOK, shared_length, text_change, volatile_at
-
-pytestmark = pytest.mark.core
 
 
 @given(st.text("ab", max_size=200), st.text("ab", max_size=200))

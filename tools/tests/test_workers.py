@@ -1,7 +1,5 @@
 """Runs in workers: every backend of this machine, errors of a run and of a worker, and an end before the end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

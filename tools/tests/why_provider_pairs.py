@@ -3,8 +3,6 @@
 Each expected answer follows from the provider's documentation, as `providers.json` names it; the texts are ours.
 """
 
-from __future__ import annotations
-
 from why_pairs import FIRST, RULES, TALK, Pair, answer, result, tool, user
 
 LONG = "The door on the left leads to the cellar. " * 150  # about 1,580 tokens
