@@ -153,15 +153,15 @@ def public(path):
     for node in TREES[path].body:
         match node:
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name) if name[0] != "_":
-                yield name, ast.get_docstring(node) or ""
+                yield name
             case ast.Assign([ast.Name(name)]) if re.fullmatch(r"[A-Z]+[a-z]\w*", name):
-                yield name, "."
+                yield name
 
 
 def test_a_public_name_has_one_meaning():
     homes = defaultdict(list)
     for path in (path for path in EVERY if path not in LEARNERS | MAINS):
-        for name, _ in public(path):
+        for name in public(path):
             homes[name].append(named(path))
     assert not {name: found for name, found in homes.items() if len(found) > 1}
 
@@ -172,61 +172,14 @@ def test_the_name_of_a_file_says_what_is_in_it():
     assert not {"utils", "common", "helpers", "misc"} & set(stems)
 
 
-# Which file reads private names of what, and why.
-FRIENDS = {
-    "manager/audit.py": {"manager", "sequence"},  # which looks into both
-    "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
-    "manager/sequence.py": {"manager"},  # which has memory for its row
-    "manager/windowed.py": {"sequence"},  # which hands in its lock
-    "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
-    "serving/llama.py": {"torch.ops.mkldnn"},  # packed weights
-}
-PROTOCOLS = {
-    "_replace",
-    "_asdict",
-    "_fields",
-    "_repr_mimebundle_",
-}  # underscored, and meant for others all the same
-
-
-def private(name):
-    return name.startswith("_") and not name.startswith("__") and name not in PROTOCOLS
-
-
-def foreign_names(tree):
-    """Where private names of something else are used: the line, whose they are, and the name."""
-    own, found = set(), []
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.Name(name, ast.Store()):
-                own.add(name)
-            case ast.Attribute(ast.Name("self"), name, ast.Store()):
-                own.add(name)
-            case ast.ImportFrom(module, names):
-                found += [(node.lineno, module, alias.name) for alias in names]
-            case ast.Attribute(value, name):
-                found.append((node.lineno, ast.unparse(value), name))
-    others = [each for each in found if each[1] not in ("self", "cls")]
-    return [each for each in others if private(each[2]) and each[2] not in own]
-
-
-def test_nothing_private_crosses_a_module():
-    used, strange = {}, []
-    for path in EVERY:
-        name = path.relative_to(NEXT_DOOR if path in TOOLS else HOME).as_posix()
-        for line, whose, what in foreign_names(TREES[path]):
-            strange += [f"{name}:{line} uses {whose}.{what}"] if whose not in FRIENDS.get(name, ()) else []
-            used.setdefault(name, set()).add(whose)
-    assert not strange
-    assert used == FRIENDS  # nothing is listed that is not used
+def test_no_private_name_is_imported():
+    """Ruff finds those that are read of an object, with its rule SLF001."""
+    nodes = [(path, node) for path in EVERY for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom)]
+    names = [(named(path), alias.name) for path, node in nodes for alias in node.names]
+    assert not [(path, name) for path, name in names if re.match("_[^_]", name)]
 
 
 # -- what it says -----------------------------------------------------------------------------------------------------
-
-
-def test_every_public_name_says_in_a_sentence_what_it_is():
-    said = {(named(path), name): text.split("\n\n")[0] for path in EVERY for name, text in public(path)}
-    assert not [place for place, text in said.items() if not re.search(r"[.:;?]$", text)]
 
 
 def test_what_a_learner_meets_is_importable_from_minikv_and_has_a_worked_example():

@@ -224,7 +224,7 @@ class TokenTrie(BaseIndex):
         self._queue.add(free)
 
     def lock(self, handle: Handle) -> None:
-        """Protect every node from the root to `handle` from eviction; locks nest. (vLLM's `touch`.)
+        """Protect every node from the root to `handle` from eviction; locks nest (vLLM's `touch`).
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
