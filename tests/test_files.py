@@ -359,11 +359,8 @@ def writes(call):
 
 
 def test_only_one_module_writes_files():
-    found = set()
-    for source in SOURCES:
-        for node in ast.walk(ast.parse(source.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and writes(node):
-                found.add(str(source.relative_to(ROOT).as_posix()))
+    nodes = [(path, node) for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    found = {path.relative_to(ROOT).as_posix() for path, node in nodes if isinstance(node, ast.Call) and writes(node)}
     assert found == {
         "minikv/files.py",
         "minikv/course/pictures/svg.py",  # into memory alone

@@ -27,22 +27,32 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_it_has_every_chapter_and_every_name_of_both_packages(site):
+@pytest.fixture(scope="module")
+def pages(site):
+    """The text of each page, by its name."""
+    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    return {path.relative_to(site).with_suffix("").as_posix(): path.read_text("utf-8") for path in paths}
+
+
+@pytest.fixture(scope="module")
+def reference(pages):
+    return "".join(text for name, text in pages.items() if name.startswith("reference/"))
+
+
+def test_it_has_every_chapter_and_every_name_of_both_packages(pages, reference):
     import minikv
     import minikv_tools
 
-    assert {f"{name}.html" for name in CHAPTERS} <= {path.name for path in site.glob("*.html")}
-    reference = "".join(path.read_text("utf-8") for path in (site / "reference").glob("*.html"))
+    assert set(CHAPTERS) <= set(pages)
     for package in minikv, minikv_tools:
         names = [f"{package.__name__}.{name}" for name in package.__all__]
         assert [name for name in names if f'id="{name}"' not in reference] == []
 
 
-def test_the_navigation_tells_the_course_and_the_tools_apart(site):
+def test_the_navigation_tells_the_course_and_the_tools_apart(pages):
     """Each page of the tools is below the one entry of the tools, and pages of the course are not."""
-    pages = {name: (site / f"{name}.html").read_text("utf-8") for name in ("index", "tools", "python", "caches")}
-    current = {name: re.findall(r'<li class="nav-item current active">\s*<a[^>]*>\s*(.*?)\s*</a>', text)
-               for name, text in pages.items()}  # fmt: skip
+    item = r'<li class="nav-item current active">\s*<a[^>]*>\s*(.*?)\s*</a>'
+    current = {name: re.findall(item, pages[name]) for name in ("tools", "python", "caches")}
     assert current["tools"] == current["python"] == ["minikv-tools"] * len(current["tools"])
     assert current["tools"]
     assert set(current["caches"]) == {"Your own cache"}
@@ -51,22 +61,20 @@ def test_the_navigation_tells_the_course_and_the_tools_apart(site):
     assert links == [["course", "start", "caches", "teachers"], ["tools", "python"]]
 
 
-def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made(site):
-    pages = [(site / "reference" / path.name).read_text("utf-8") for path in (site / "reference").glob("*.html")]
-    shown = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<article.*?</article>", "".join(pages), re.S))))
+def test_the_reference_says_what_the_code_says_and_nothing_about_how_it_was_made(pages, reference):
+    shown = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<article.*?</article>", reference, re.S))))
     for garbled in ("Alias for field", "<lambda>", "(*args, **kwargs)", "“", "``", "\\*", "\\_", ":py:"):
         assert garbled not in shown
-    indexes = (site / "reference" / "indexes.html").read_text("utf-8")
+    indexes, rules = pages["reference/indexes"], pages["reference/index"]
     assert 'id="minikv.RadixCache.match_prefix"' in indexes  # it comes from a base class
     assert re.search(r'href="#minikv.PrefixCache"[^>]*><code', indexes)  # a name in a docstring leads to its entry
-    rules = (site / "reference" / "index.html").read_text("utf-8")  # one link from the page on caches
-    assert 'href="reference/index.html"><span class="std std-doc">rules' in (site / "caches.html").read_text("utf-8")
+    assert 'href="reference/index.html"><span class="std std-doc">rules' in pages["caches"]
     assert 'href="indexes.html#minikv.PrefixCache"' in rules
     assert "fifteen rules" in rules
 
 
-def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
-    texts = {path: path.read_text("utf-8") for path in site.rglob("*.html") if "_static" not in path.parts}
+def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site, pages):
+    texts = {site / f"{name}.html": text for name, text in pages.items()}
     ids = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}
     dead, loaded = [], []
     for path, text in texts.items():
@@ -83,28 +91,26 @@ def test_every_link_inside_it_leads_somewhere_and_nothing_is_loaded_from_elsewhe
     assert loaded == []
 
 
-def test_a_link_to_any_page_shows_what_it_is(site):
-    for path in [*site.glob("*.html"), *site.glob("reference/*.html")]:
-        page = path.read_text("utf-8")
+def test_a_link_to_any_page_shows_what_it_is(site, pages):
+    for name, page in pages.items():
         found = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page))
-        assert "1,036 tokens" in found["description"], path
+        assert "1,036 tokens" in found["description"], name
         assert found["og:title"].endswith("minikv")
-        assert (path.parent / found["og:image"]).exists(), path
+        assert ((site / name).parent / found["og:image"]).exists(), name
         assert 'rel="icon"' in page
 
 
-def test_a_page_names_its_license_and_no_table_has_nameless_columns_and_all_is_small_enough_to_carry(site):
+def test_a_page_names_its_license_and_no_table_has_nameless_columns_and_all_is_small_enough_to_carry(site, pages):
     nameless = re.compile(r"<th[^>]*>\s*(?:<p>\s*</p>)?\s*</th>")
-    texts = {path.name: path.read_text("utf-8") for path in site.glob("*.html")}
-    assert not [name for name, text in texts.items() if "CC BY 4.0" not in text or nameless.search(text)]
-    run = texts["03_radix_splitting.html"]
+    assert not [name for name, text in pages.items() if "CC BY 4.0" not in text or nameless.search(text)]
+    run = pages["03_radix_splitting"]
     assert ("Press play to step through the film." in run, "Run the cell to step" in run) == (True, False)
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
 
 
-def test_no_level_of_heading_is_skipped(site):
+def test_no_level_of_heading_is_skipped(pages):
     for name in CHAPTERS:
-        levels = [int(level) for level in re.findall(r"<h(\d)>", (site / f"{name}.html").read_text("utf-8"))]
+        levels = [int(level) for level in re.findall(r"<h(\d)>", pages[name])]
         assert levels[0] == 1, name
         assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), name
 
@@ -117,10 +123,10 @@ def parts_of(page):
         yield [" ".join(line.split()) for line in words.splitlines() if line.strip()]
 
 
-def test_the_slides_are_the_parts_of_the_lecture_in_order_with_what_they_ask(site):
+def test_the_slides_are_the_parts_of_the_lecture_in_order_with_what_they_ask(pages):
     import teachers
 
-    page = (site / "slides.html").read_text("utf-8")
+    page = pages["slides"]
     parts = list(parts_of(page))
     assert len(parts) == len(teachers.LECTURE)
     for (minutes, chapter, said), (heading, time, text, *asked) in zip(teachers.LECTURE, parts):
@@ -135,7 +141,7 @@ def test_the_slides_are_the_parts_of_the_lecture_in_order_with_what_they_ask(sit
     assert answers == re.findall(r"\d\.[a-z]", " ".join(said for *_, said in teachers.LECTURE))
     assert page.count("<summary>One way</summary>") == sum(said.count("`") // 2 for *_, said in teachers.LECTURE)
     assert "<details open" not in page
-    assert 'href="slides.html"' in (site / "teachers.html").read_text("utf-8")
+    assert 'href="slides.html"' in pages["teachers"]
 
 
 LOOK = """() => ({

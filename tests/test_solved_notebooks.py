@@ -9,15 +9,15 @@ import re
 import build
 import nbformat
 from chapters import ROOT, WRITTEN, load
+from lesson import stored
 from nightly import NIGHTLY
 
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import find_piece, pieces_of
-from minikv.engine import LAST, sections
+from minikv.engine import LAST
 
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
 STUB = re.compile(r'\A.*?(?=^\w+ = check\("([\d.]+) )', re.DOTALL | re.MULTILINE)
-OTHERS = {path.stem: sections(path.read_text("utf-8")) for path in sorted((ROOT / "tests" / "right").glob("*.txt"))}
 
 
 def answered(tried, folder):
@@ -98,7 +98,7 @@ def variants(chapter):
     if not NIGHTLY:
         return
     yield "half", {piece.id: piece.solution for piece in pieces[::2]}, None
-    others = [section for section in OTHERS.get(f"{chapter:02d}", []) if section.id in printed]
+    others = [section for section in stored("right") if section.id in printed]
     first = {section.id: section.text for section in reversed(others)}
     last = {section.id: section.text for section in others}
     if others:

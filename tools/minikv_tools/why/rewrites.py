@@ -251,7 +251,7 @@ class Rewrites:
         return self.slots.regions(self.items[item])
 
     def fixed(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
-        """The symbols of an item with one cause fixed, with all or none, and the bytes of text of the first 0, 1 and so on."""
+        """The symbols of an item with one cause fixed, all or none, and the bytes of text of each beginning of it."""
         mine = self.causes_of.get(item)
         return self._cached(item, cause if mine and (cause in mine or cause == ALL) else None)
 
