@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ def python(*words: object, cwd: Path | None = None, **settings: str) -> Any:
         cwd=cwd,
         env={**os.environ, **settings},
     )
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files, by their paths in a folder."""
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
 
 
 def text_of(path: str) -> str:

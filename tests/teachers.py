@@ -20,7 +20,7 @@ from pathlib import Path
 
 import nbformat
 from lesson import learner, stored
-from project import ROOT, tomllib
+from project import ROOT, tomllib, write
 
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
@@ -106,9 +106,7 @@ def files_of_a_class() -> dict[str, str]:
 
 def write_class(folder: Path) -> None:
     """Put the files of the class into a folder."""
-    for name, text in files_of_a_class().items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
+    write(folder, files_of_a_class())
 
 
 RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, "2.a": {"question": "?", "said": "4"}}
@@ -248,7 +246,7 @@ def printed() -> dict[str, str]:
         for id, mark in RECORD.items():
             remember(id, mark)
         write_class(Path(folder, "homework"))
-        Path(folder, "my_cache.py").write_text(VERIFIED, "utf-8")
+        write(Path(folder), {"my_cache.py": VERIFIED})
 
         def run(command: str, form: Callable[[str], str] = str) -> str:
             words = [sys.executable, "-m", *command.split(), *["--examples", "0"] * ("verify" in command)]

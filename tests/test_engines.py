@@ -7,7 +7,7 @@ from dataclasses import replace
 import engines
 import pytest
 from chapters import NOTEBOOKS, load, markdown
-from project import ROOT
+from project import ROOT, write
 from refusals import said
 
 from minikv.course.pieces.piece import all_pieces
@@ -114,8 +114,7 @@ def test_a_symbol_that_is_not_where_its_entry_says_is_a_line(
     monkeypatch.setattr(engines, "entries", lambda: [entry])
     assert engines.main([str(tmp_path)]) == 1
     assert capsys.readouterr().out == f"{home.name}: no such folder in {tmp_path}\n"
-    (home / path).parent.mkdir(parents=True)
-    (home / path).write_text(text, "utf-8")
+    write(home, {path: text})
     assert engines.main([str(tmp_path)]) == bool(problem)
     told = f"{home.name}, chapter {first.chapters[0]}: {PATH}: {problem}"
     assert capsys.readouterr().out == f"{told if problem else '1 entries, each where it says'}\n"

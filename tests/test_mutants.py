@@ -6,7 +6,7 @@ import os
 import mutants
 import pytest
 from mutate import mutants_of
-from project import ROOT, python
+from project import ROOT, python, write
 
 pytestmark = pytest.mark.nightly  # it tests the tests
 
@@ -139,9 +139,7 @@ FILES = {
     ],
 )  # fmt: skip
 def test_a_run_names_the_survivors_and_fails_below_the_floor(test, every, status, said, tmp_path):
-    for name, text in {**FILES, "tests/test_last.py": test}.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    write(tmp_path, {**FILES, "tests/test_last.py": test})
     code = RUN.format(tests=str(ROOT / "tests"), root=str(tmp_path))
     done = python("-c", code, f"--every={every}", "--jobs=2", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode == status

@@ -9,7 +9,7 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
-from project import ROOT, python
+from project import ROOT, python, write
 
 from minikv.course import shipped
 from minikv.course.shipped import RECORD, sources_hash
@@ -66,9 +66,8 @@ def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
     pytest.importorskip("hatchling")
     hooks = runpy.run_path(str(ROOT / "assets" / "wheel.py"))["Course"]
     assets = [f"assets/{name}" for name in (".DS_Store", "b.txt", ".old/c.txt", "readme/d.gif", "make.py")]
-    for name in [*assets, "notebooks/src/01.py", "notebooks/01.ipynb", "notebooks/Untitled.ipynb"]:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(notebook("x", "y"), "utf-8")
+    names = [*assets, "notebooks/src/01.py", "notebooks/01.ipynb", "notebooks/Untitled.ipynb"]
+    write(tmp_path, dict.fromkeys(names, notebook("x", "y")))
     hook, built = SimpleNamespace(root=str(tmp_path)), {"force_include": {}}
     hooks.initialize(hook, "standard", built)
     assert list(built["force_include"].values()) == ["minikv/assets/b.txt", "minikv/notebooks/01.ipynb"]
@@ -112,9 +111,7 @@ def test_an_installed_package_brings_the_course_into_an_empty_folder(lab, tmp_pa
     ],
 )  # fmt: skip
 def test_what_stops_the_course_or_one_notebook_is_one_line(words, there, status, said, lab, tmp_path):
-    if there:
-        (tmp_path / there).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / there).write_text("mine", "utf-8")
+    write(tmp_path, {there: "mine"} if there else {})
     ended, where, complaint = lab(*words.split())
     assert (ended, where) == (status, "" if status else f"{tmp_path / 'minikv-course'}\n")
     assert re.fullmatch(said, complaint)
