@@ -102,7 +102,7 @@ BUDGETS = {
     # What checks any of these.
     "testing": 27_240,
     # How answers are judged.
-    "course: pieces": 59_577,
+    "course: pieces": 59_366,
     # How a cache is shown.
     "course: pictures, film, player": 26_914,
     # The playground, the chat and the class report.

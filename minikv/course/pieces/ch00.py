@@ -89,12 +89,12 @@ def _nonsense(prompts: Sequence[Sequence[int]]) -> str | None:
 
 EXERCISES = (
     exercise(
-        "0.1", "shared_by_all", shared_by_all,
+        "0.1", shared_by_all,
         cases=[([],), (_SAME,), ([[12], [13]],), ([[1] * DEEP] * 2,)],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
     ),
     exercise(
-        "0.2", "tokens_computed", tokens_computed,
+        "0.2", tokens_computed,
         cases=[([[1, 2], [1, 2]], 1), ([[2, 2], [1], [1], [2, 2]], 2),
                ([[1, 2], [7], [1, 2, 3]], 2)],
         strategy=st.tuples(_PROMPTS, up_to(3)),

@@ -58,18 +58,18 @@ _MORE = st.fixed_dictionaries({}, optional={"num_key_value_heads": _MAYBE, "head
 
 PIECES = (
     Piece(
-        "1.1", "bytes_per_token",
+        "1.1",
         _named("bytes_per_token", ValueError, "layers kv_heads head_dim tp number_bytes"),
         cases=[(1, 1, 1), (1, 2, _HUGE), (1, _HUGE, 1, 2), (1, _HUGE, 1)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
     ),
     Piece(
-        "1.2", "read_config", one_call("read_config", names="config"),
+        "1.2", one_call("read_config", names="config"),
         cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128)],
         strategy=st.builds(lambda sizes, more: _config(*sizes, **more), st.tuples(*[_SMALL] * 3), _MORE),
     ),
     Piece(
-        "1.3", "pages_that_fit",
+        "1.3",
         _named("pages_that_fit", MemoryError, "memory percent weights activations graphs page_bytes"),
         cases=[(100, 100, 0, 0, 0, 10), (100, 90, 40, 20, 5, 10), (100, 29, 0, 0, 0, 1),
                (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21),
@@ -80,12 +80,12 @@ PIECES = (
         ),
     ),
     Piece(
-        "1.4", "slots_of", one_call("slots_of", ValueError, names="pages page_size num_tokens", words=_a_list),
+        "1.4", one_call("slots_of", ValueError, names="pages page_size num_tokens", words=_a_list),
         cases=[([0], 4, 4)],
         strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), up_to(16)),
     ),
     Piece(
-        "1.5", "kept_bytes", play_kept,
+        "1.5", play_kept,
         cases=[([_full(10)], 3), ([LayerGroup("chunk", 3, 10, 4)], 9)],
         strategy=st.tuples(
             st.lists(st.one_of(st.builds(_full, _SMALL), st.builds(_window, _SMALL, _SMALL), st.builds(_state, _SMALL)),
@@ -137,7 +137,7 @@ def _praise(case: tuple[int, int, int, int]) -> str:
 
 EXERCISES = (
     exercise(
-        "1.6", "best_page_size", best_page_size,
+        "1.6", best_page_size,
         cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3], [1, 2, 3], 0.0),
                ([1, 2, 3, 90], [1, 8], 0.2), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3),
                ([43], [1, 100], 0.57)],

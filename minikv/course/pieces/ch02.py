@@ -185,14 +185,14 @@ def play_take_back(world: World, case: Any) -> Frames:
 
 PIECES = (
     Piece(
-        "2.1", "alloc", play_pool_day,
+        "2.1", play_pool_day,
         cases=[(4, [1]), (4, [2]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (4, [2, [1, 0], 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         cost=Cost("steps for 30 of 1,000 pages", [(1000, [1] * 30)],
                   "take pages off the top of the stack itself: the more pages are free, the longer a copy takes"),
     ),
     Piece(
-        "2.2", "guard", play_guard,
+        "2.2", play_guard,
         cases=[(4, 2, [[0]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), up_to(5), st.lists(_PAGES, min_size=1, max_size=2)),
         cost=Cost("steps for a list of pages",
@@ -200,7 +200,7 @@ PIECES = (
                   "don't search or copy lists: a mark tells what is in use, and a set what you have seen", 5),
     ),
     Piece(
-        "2.3", "free", play_pool_day,
+        "2.3", play_pool_day,
         cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [2, [0], [0]]), (4, [2, [1, 1]]),
                (4, [3, (2, 0)]), (4, [3, _array([0, 1, 2])])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
@@ -208,7 +208,7 @@ PIECES = (
                   "put pages on top of the stack itself: the more pages are free, the longer a copy takes"),
     ),
     Piece(
-        "2.4", "cached_row", play_cached_row,
+        "2.4", play_cached_row,
         cases=[([], ["12"]), (["12", "345"], ["3", "9"]), (["1", "1234", "12"], ["1239"]),
                (["123", "923"], ["9123"]), (["123", "1"], ["123"]), (["12", "123"], ["123"]),
                (["123", "143"], ["143"]), ([["1000", "2000"]], [["1000", "2000"]]),
@@ -218,12 +218,12 @@ PIECES = (
                   "compare token by token: a slice that grows is copied and compared from the start each time"),
     ),
     Piece(
-        "2.5", "respond", answering("respond", lambda _, model: _ExactCache(model.slots), _left_in),
+        "2.5", answering("respond", lambda _, model: _ExactCache(model.slots), _left_in),
         cases=[[("12", "")], [("12", "31")], [("123", "45"), ("1239", ""), ("1", "2")], [("12", "3" * 150)]],
         strategy=ANSWERED,
     ),
     Piece(
-        "2.6", "take_back", play_take_back,
+        "2.6", play_take_back,
         cases=[([2, 0], [(0, 1)]), ([2, 1], [(0, 2)]), ([1, 0], [(5, 0), (0, 1)]),
                ([1] * 257 + [0], [(0, 257)])],
         strategy=st.tuples(
@@ -234,12 +234,12 @@ PIECES = (
 )  # fmt: skip
 
 
-def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+def audit(size: int, free: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """The slots of a pool that are lost, and those that are there more than once; both sorted.
 
     A slot is there once for each time that it is in `free` or in one of the `rows`.
 
-    >>> lost_and_shared(4, free=[3], rows=[[0, 1], [1]])
+    >>> audit(4, free=[3], rows=[[0, 1], [1]])
     ([2], [1])
     """
     times = Counter([*free, *(slot for row in rows for slot in row)])
@@ -255,12 +255,12 @@ def _advice(right: CallsMade) -> str:
 
 EXERCISES = (
     exercise(
-        "2.7", "audit", lost_and_shared,
+        "2.7", audit,
         cases=[(2, [0, 1], [])],
         strategy=st.tuples(st.just(5), _SLOTS, st.lists(_SLOTS, max_size=3)),
     ),
     engine_hunt(
-        "2.8", "careless_occupy", ("2.8", "flips the bit, and asks nothing"),
+        "2.8", "careless_occupy", "2.8 flips the bit, and asks nothing",
         Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
               seen=lambda pool: {"free": pool.num_free}),
         advice=_advice,

@@ -96,7 +96,7 @@ _ASIDE = [[*_PATH[:depth], aside] for depth in _PATH for aside in range(200, 230
 
 PIECES = (
     Piece(
-        "3.1", "common", play_common,
+        "3.1", play_common,
         cases=[("12", "12"), ("12", "123"), ("1923", "1123"), ([700, 800], [700, 900]),
                ([(1, 2), (3, 4)], [(1, 2), (3, 5)]),
                ("1" * DEEP, "1" * DEEP)],
@@ -105,42 +105,42 @@ PIECES = (
                   "compare token by token: a slice that grows is copied and compared from the start each time"),
     ),
     Piece(
-        "3.2", "trie_add", play_trie_add,
+        "3.2", play_trie_add,
         cases=[["1"], ["1" * DEEP]],
         strategy=PROMPTS,
     ),
     Piece(
-        "3.3", "split", play_split,
+        "3.3", play_split,
         cases=[(["12345"], 0, 2), (FORK, 0, 0)],
         strategy=st.tuples(PROMPTS, up_to(9), up_to(9)),
     ),
     Piece(
-        "3.4", "walk", asking("walk"),
+        "3.4", asking("walk"),
         cases=[([], ["1"]), (["12345"], ["129"]), (FORK, ["123789", "12346"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down a long path", [(_ASIDE, [_PATH]), (300, ["1" * 300])],
                   "the dictionary finds the child; compare no more tokens than the child has", 3),
     ),
     Piece(
-        "3.5", "insert", play_insert,
+        "3.5", play_insert,
         cases=[["123"], FORK],
         strategy=PROMPTS,
     ),
     Piece(
-        "3.6", "match", asking("match"),
+        "3.6", asking("match"),
         cases=[(FORK, ["12378"]), (["12", "1234", "123456"], ["1234567"]), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         cost=Cost("steps down 300 nodes", [(300, ["1" * 300])],
                   "add each node's slots to one list: a new list for each node copies all earlier slots again"),
     ),
     Piece(
-        "3.7", "reply", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
+        "3.7", answering("reply", lambda world, _: world["Node"]([], []), seen_of_tree),
         cases=[[("12", "34")], [("12", "")], [("12345", "6"), ("123", "45")],
                [("1", "2"), ("1", "3"), ("12", "4")]],
         strategy=ANSWERED,
     ),
     Piece(
-        "3.8", "pages_of", one_call("pages_of", names="tokens size"),
+        "3.8", one_call("pages_of", names="tokens size"),
         cases=[([1, 2, 3, 4], 2)],
         strategy=st.tuples(st.lists(up_to(300), max_size=9), st.integers(1, 4)),
         cost=Cost("steps for 500 pages", [([*range(1000)], 2)],
@@ -179,12 +179,12 @@ def _advice(right: CallsMade) -> str | None:
 
 EXERCISES = (
     exercise(
-        "3.9", "radix_nodes", radix_nodes,
+        "3.9", radix_nodes,
         cases=[([],)],
         strategy=st.tuples(st.lists(st.lists(up_to(1), max_size=5), max_size=5)),
     ),
     engine_hunt(
-        "3.10", "careless_walk", ("3.4", "splits, and returns the lower part"),
+        "3.10", "careless_walk", "3.4 splits, and returns the lower part",
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
         advice=_advice,

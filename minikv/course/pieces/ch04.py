@@ -155,20 +155,20 @@ _TURN: st.SearchStrategy[Any] = st.one_of(st.text("012", min_size=1, max_size=6)
 
 PIECES = (
     Piece(
-        "4.1", "lock", play_lock,
+        "4.1", play_lock,
         cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]),
                (["12"], ["12", "12"]), (["12"], ["12"], -1), (DEEP, ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, _LOCKED),
     ),
     Piece(
-        "4.2", "unlock", play_unlock,
+        "4.2", play_unlock,
         cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]),
                (FORK, ["12345", "12345"], [0]), (["12"], [], [None]),
                (["12", "123"], ["12"], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
     ),
     Piece(
-        "4.3", "recount", play_recount,
+        "4.3", play_recount,
         cases=[([], []), (FORK, [(1, 2), (2, 1)]), (["12", "123"], [(1, 1), (0, -2)]),
                (["1", "12", "123", "45"], [(1, 1)]), (["12", "123", "45", "456"], [(0, 1)]),
                (DEEP, [])],
@@ -177,31 +177,31 @@ PIECES = (
                   "take nodes off the end of one list: don't build a new list for each node", 5),
     ),
     Piece(
-        "4.4", "split", play_locked_split,
+        "4.4", play_locked_split,
         cases=[(["12345"], ["12345"], 0, 1), (["123"], ["123", "123"], 0, 0), (FORK, ["12345"], 0, 0),
                (["123"], None, 0, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
     ),
     Piece(
-        "4.5", "pages_needed", one_call("pages_needed", names="length found size"),
+        "4.5", one_call("pages_needed", names="length found size"),
         cases=[(3, 0, 1), (2**60 + 1, 0, 2)],
         strategy=st.builds(lambda length, pages, size: (length, min(pages, length // size) * size, size),
                            st.integers(1, 40), _NUMBER, st.integers(1, 5)),
     ),
     Piece(
-        "4.6", "admit", play_admit,
+        "4.6", play_admit,
         cases=[(4, 1, ["123"]), (6, 1, ["136792", 0, "1367845", "22"]),
                (5, 1, ["12", ("123", "B")]), (2, 2, ["11", 0, "00", 0, "2222"]),
                (5, 1, ["12", 0, "34", 0, "567"]), (5, 1, ["12", ("123", "")])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
     ),
     Piece(
-        "4.7", "serve", play_serve,
+        "4.7", play_serve,
         cases=[(6, ["123"]), (5, ["123", 0, "12367"])],
         strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
     ),
     Piece(
-        "4.8", "return_receipt", play_return_receipt,
+        "4.8", play_return_receipt,
         cases=[([1], [0])],
         strategy=st.tuples(st.lists(up_to(2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
     ),
@@ -256,12 +256,12 @@ _LINE = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), _OWN), max_size=5)
 
 EXERCISES = (
     exercise(
-        "4.9", "how_many_fit", how_many_fit,
+        "4.9", how_many_fit,
         cases=[(9, [], [(None, 4)]), (0, [4], [(0, 1)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
     ),
     engine_hunt(
-        "4.10", "careless_unlock", ("4.10", "keeps no receipt, and looks the prompt up again"),
+        "4.10", "careless_unlock", "4.10 keeps no receipt, and looks the prompt up again",
         Calls(lambda world: world["RadixCache"](), ("insert", "acquire", "unlock"),
               seen=lambda cache: {"evictable": cache.evictable_size, "locks": [node.locks for node in cache.nodes()]}),
         advice=_advice, praise=_praise,

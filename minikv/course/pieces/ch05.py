@@ -148,21 +148,21 @@ _LATE = [[*range(number, number + length)] for number in range(0, 500, 5) for le
 
 PIECES = (
     Piece(
-        "5.1", "link", play_link,
+        "5.1", play_link,
         cases=[(0, 1)],
         strategy=st.tuples(up_to(5), st.integers(1, 4)),
         cost=Cost(_STEPS, [(200, 1)],
                   "`ring.older` is the newest node: don't walk around the ring"),
     ),
     Piece(
-        "5.2", "unlink", play_unlink,
+        "5.2", play_unlink,
         cases=[(1, [0])],
         strategy=st.tuples(up_to(5), st.lists(up_to(5), min_size=1, max_size=4)),
         cost=Cost(_STEPS, [(200, [100])],
                   "`node` knows its two neighbors: don't search the ring"),
     ),
     Piece(
-        "5.3", "touch", play_touch,
+        "5.3", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]),
                (["1", "12", "123"], [], [2]), (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
         strategy=st.tuples(_PROMPTS, st.lists(up_to(9), max_size=2),
@@ -171,7 +171,7 @@ PIECES = (
                   "only the nodes from this one up to the root move: don't look at others"),
     ),
     Piece(
-        "5.4", "evict", play_evict,
+        "5.4", play_evict,
         cases=[(1, ["12"], [], [], [1]), (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99]),
                (1, ["1", "12", "3"], [], [0], [2]), (1, DEEP, [], [], [DEEP])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
@@ -181,7 +181,7 @@ PIECES = (
                   "take the oldest node, find it by its first token, and extend one list: don't look at other nodes"),
     ),
     Piece(
-        "5.5", "out_of_order", play_out_of_order,
+        "5.5", play_out_of_order,
         cases=[(["12"], [0]), (_TWINS, [1, 0, 2]), (["1", "12", "123"], [2, 0, 1]),
                (["1", "12", "2", "23"], [0, 2, 1, 3])],
         strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
@@ -189,7 +189,7 @@ PIECES = (
                   "a set finds a node at once: a list has to be searched for each child"),
     ),
     Piece(
-        "5.6", "make_room", play_make_room,
+        "5.6", play_make_room,
         cases=[(4, 1, ["12"], [], [3]), (6, 2, ["1234", "5678"], [], [3, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
                            st.lists(up_to(9), min_size=1, max_size=3)),
@@ -257,13 +257,13 @@ def _advice(right: CallsMade) -> str | None:
 
 EXERCISES = (
     exercise(
-        "5.7", "TwoRings", TwoRings,
+        "5.7", TwoRings,
         cases=["a.", "0."],
         strategy=st.text("abc...", max_size=10),
         play=play_rings,
     ),
     engine_hunt(
-        "5.8", "careless_unlock", ("5.8", "gives a lock back from the root down"),
+        "5.8", "careless_unlock", "5.8 gives a lock back from the root down",
         Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
         advice=_advice,
     ),

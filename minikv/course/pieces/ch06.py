@@ -142,23 +142,23 @@ _LLAMA = (16.06e9, 262144, 400e12)  # FLOPs
 
 PIECES = (
     Piece(
-        "6.1", "runs", play_runs,
+        "6.1", play_runs,
         cases=["4", "4561", [1000, 1001], range(DEEP)],
         strategy=st.text("0123456", max_size=8),
     ),
     Piece(
-        "6.2", "gather", play_gather,
+        "6.2", play_gather,
         cases=[[(4, 3)]],
         strategy=st.lists(st.tuples(up_to(8), st.integers(1, 4)), max_size=4),
     ),
     Piece(
-        "6.3", "boxes", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
+        "6.3", one_call("boxes", names="layout slots num_layers num_slots", words=listed),
         cases=[("page", [0], 1, 3)],
         strategy=st.tuples(st.sampled_from(["page", "layer"]),
                            st.lists(up_to(6), max_size=4, unique=True), st.integers(1, 3), st.just(7)),
     ),
     Piece(
-        "6.4", "load_or_compute", play_load_or_compute,
+        "6.4", play_load_or_compute,
         cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
                (4, 1000, 1000, 1001, 0, 1000, 8), (8000, 131072, 3e9, *_LLAMA),
                (1, 131072, 50e9, *_LLAMA)],
@@ -251,13 +251,13 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
 
 EXERCISES = (
     exercise(
-        "6.5", "moves", moves,
+        "6.5", moves,
         cases=[("0", "1"), ("01", "10"), ("00", "12"), ("0123", "1032")],
         strategy=_MOVES,
         play=play_moves,
     ),
     exercise(
-        "6.6", "copies", copies,
+        "6.6", copies,
         cases=[([], []), ([3], [7]), ([4, 5, 6, 1], [0, 1, 2, 3])],
         strategy=_MOVES,
     ),

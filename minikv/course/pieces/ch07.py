@@ -150,16 +150,16 @@ _CROWD = "".join(f"start {number}, advance 0, finish 0, " for number in range(10
 _LONG, _ROWS = f"start {'1' * 150}", "steps for rows of 150 pages"
 
 PIECES = (
-    Piece("7.1", "checkpoint", play_manager_day, _DAYS, _DAY,
+    Piece("7.1", play_manager_day, _DAYS, _DAY,
           Cost(_ROWS, [
               (300, 1, f"{_LONG}, {_LONG}, advance 0 150, advance 1 150, checkpoint 0, checkpoint 1"),
               (300, 1, f"{_CROWD}start 999, advance 0, checkpoint 0")],
                "a duplicate and the page that stays are at the same index in two rows: don't search", 1.6)),
-    Piece("7.2", "truncate", play_manager_day, _DAYS, _DAY,
+    Piece("7.2", play_manager_day, _DAYS, _DAY,
           Cost(_ROWS, [(150, 1, f"{_LONG}, truncate 0 50")],
                "the pages that go are at the end of the row: two slices are enough, so don't search")),
     Piece(
-        "7.3", "owners", play_owners,
+        "7.3", play_owners,
         cases=[(2, 1, ""), (4, 1, "start 12"), (6, 2, f"{_ANNA}, start 12349"), (8, 2, _TWINS),
                (6, 2, "start 12345, advance 0 3, checkpoint 0"),
                (8, 1, "start 12, start 34, start 5"), (9, 1, _TENANTS),
@@ -213,12 +213,12 @@ def _praise(careless: CallsMade) -> str:
 
 EXERCISES = (
     exercise(
-        "7.4", "orders", orders,
+        "7.4", orders,
         cases=[(1, 0), (0, 2), (1, 1), (2, 1), (2, 2), (0, 0)],
         strategy=st.tuples(up_to(4), up_to(4)),
     ),
     engine_hunt(
-        "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),
+        "7.5", "careless_abort", "7.5 an abort goes by what was found at the start",
         Calls(lambda world: world["CacheManager"](8), ("start", "advance", "checkpoint", "finish", "abort"),
               seen=lambda manager: {"free": manager.pool.num_free}),
         advice=_advice, praise=_praise,

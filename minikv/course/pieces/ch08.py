@@ -174,25 +174,25 @@ _SERVICE = st.tuples(
 
 PIECES = (
     Piece(
-        "8.1", "attention", play_attention,
+        "8.1", play_attention,
         cases=[(1, 0, 1, 4, 1), (1, 2, 1, 4, 1), (2, 0, 1, 4, 1), (2, 2, 1, 4, 1),
                (2, 1, 2, 3, 1), (3, 1, 1, 4, 1), (2, 2, 1, 4, 100_000)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8))),
                            st.sampled_from([1, 1, 1, 100_000])),
     ),
     Piece(
-        "8.2", "repeat_kv", play_repeat_kv,
+        "8.2", play_repeat_kv,
         cases=[(2, 1, 1, 2)],
         strategy=st.tuples(*(st.integers(1, most) for most in (4, 4, 4, 3))),
     ),
     Piece(
-        "8.3", "schedule", play_schedule,
+        "8.3", play_schedule,
         cases=[("", 8), ("5", 3), ("59", 8), ("91", 8), ("1914", 8), ("111", 2), ("291", 0),
                ("05", 8)],
         strategy=st.tuples(st.text("01123456789", max_size=6), up_to(12)),
         cost=Cost("steps for 8 requests", [([100] * 8, 700)], "give each request its tokens at once, not one by one"),
     ),
-    Piece("8.4", "run_step", play_serving, _SERVICES, _SERVICE),
+    Piece("8.4", play_serving, _SERVICES, _SERVICE),
 )  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def _advice(case: _Case) -> str | None:
 
 EXERCISES = (
     exercise(
-        "8.5", "let_in", let_in,
+        "8.5", let_in,
         cases=[([3], 0)],
         strategy=st.tuples(st.lists(up_to(3), max_size=6), up_to(3)),
     ),

@@ -115,23 +115,23 @@ _STEPS = st.lists(st.sampled_from(["name", "free", "take", "back"]), max_size=6)
 
 PIECES = (
     Piece(
-        "9.1", "trie_find", play_trie_find,
+        "9.1", play_trie_find,
         cases=[(["123"], ["123"]), ([[1000, 2000]], [[1000, 2000]])],
         strategy=ASKED,
     ),
     Piece(
-        "9.2", "is_current", play_is_current,
+        "9.2", play_is_current,
         cases=[(1, "name"), (1, "name free take free take"), (1, "free take " * 300 + "name")],
         strategy=st.tuples(up_to(1), _STEPS),
     ),
     Piece(
-        "9.3", "trie_insert", play_trie_insert,
+        "9.3", play_trie_insert,
         cases=["123 0", _FORK, "12 0, 7 0, 123 1", f"{_RECYCLED}, 123 2", f"{_RECYCLED}, 124 2",
                "1" * DEEP + " 0"],
         strategy=_DAY,
     ),
     Piece(
-        "9.4", "take_row", play_take_row,
+        "9.4", play_take_row,
         cases=[("", [], "1"), (_FORK, [0], "1245"), (_FORK, [0, 1, 2], "124"),
                (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"),
                ("1 0, 12 1, 123 2, 7 0", [], "123")],
@@ -170,12 +170,12 @@ _TIMES = st.lists(st.tuples(st.none() | up_to(9), up_to(3)), max_size=6)
 
 EXERCISES = (
     exercise(
-        "9.5", "pick_row", pick_row,
+        "9.5", pick_row,
         cases=[([], [])],
         strategy=_TIMES.map(lambda pairs: ([time for time, _ in pairs], [count for _, count in pairs])),
     ),
     engine_hunt(
-        "9.6", "careless_take_row", ("9.4", "keeps the old version"),
+        "9.6", "careless_take_row", "9.4 keeps the old version",
         Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
               result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
         advice=_advice,

@@ -148,24 +148,24 @@ def play_settle_draft(world: World, day: str) -> Frames:
 
 PIECES = (
     Piece(
-        "11.1", "fork_branch", play_fork_branch,
+        "11.1", play_fork_branch,
         cases=[f"{_THREE}, ask 0"],
         strategy=_day("ask {}", _NUMBER),
     ),
     Piece(
-        "11.2", "drop_pages", play_drop_pages,
+        "11.2", play_drop_pages,
         cases=[f"{_THREE}, ask 0 0", f"{_FORKED}, fork 0, ask 0 0, ask 1 1, ask 2 0"],
         strategy=_day("{}", st.lists(st.builds("ask {} {}".format, _NUMBER, up_to(2)), max_size=3)
                       .map(", ".join)),
     ),
     Piece(
-        "11.3", "own_pages", play_own_pages,
+        "11.3", play_own_pages,
         cases=[f"{_FORKED}, ask 1 1", f"{_FORKED}, ask 0 2", f"{_FORKED}, ask 1 12",
                f"{_FORKED}, ask 1 11", "2, append 0 5, fork 0, ask 1 1"],
         strategy=_day("ask {} {}", _NUMBER, up_to(9)),
     ),
     Piece(
-        "11.4", "settle_draft", play_settle_draft,
+        "11.4", play_settle_draft,
         cases=[f"{_THREE}, ask 0 4 2"],
         strategy=_day("ask {} {} {}", _NUMBER, up_to(5), up_to(5)),
     ),
@@ -232,12 +232,12 @@ def _advice(right: CallsMade) -> str:
 
 EXERCISES = (
     exercise(
-        "11.5", "pages_of_answers", pages_of_answers,
+        "11.5", pages_of_answers,
         cases=[(5, [1], 2), (5, [0], 2)],
         strategy=st.tuples(up_to(9), st.lists(up_to(5), min_size=1, max_size=4), st.integers(1, 4)),
     ),
     engine_hunt(
-        "11.6", "one_of_three", ("11.6", "B forgets one page alone"),
+        "11.6", "one_of_three", "11.6 B forgets one page alone",
         Calls(_Desks, ("attach", "detach")),
         advice=_advice,
     ),

@@ -67,7 +67,7 @@ _BROKEN = ("." + "x" * 59) * 10
 
 PIECES = (
     Piece(
-        "12.1", "valid_length", play_valid_length,
+        "12.1", play_valid_length,
         cases=[("..xxxx", 2), ("." * DEEP, 4)],
         strategy=st.tuples(_LIVE, _WINDOW),
         cost=Cost("steps for a long path", [("x" * DEEP, 4), (_BROKEN, 60), ("." * 500, 4), ("xxxx", 4, 1000)],
@@ -75,17 +75,17 @@ PIECES = (
                   "nothing", 3),
     ),
     Piece(
-        "12.2", "hold", play_hold,
+        "12.2", play_hold,
         cases=[],
         strategy=st.tuples(_WINDOW, _HELD),
     ),
     Piece(
-        "12.3", "spare", play_spare,
+        "12.3", play_spare,
         cases=[([("pxx", True)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
     ),
     Piece(
-        "12.4", "heal", play_heal,
+        "12.4", play_heal,
         cases=[".x"],
         strategy=st.text(".x", max_size=10),
     ),
@@ -151,12 +151,12 @@ def _praise(careless: CallsMade) -> str:
 
 EXERCISES = (
     exercise(
-        "12.5", "windows_to_keep", windows_to_keep,
+        "12.5", windows_to_keep,
         cases=[],
         strategy=st.tuples(st.lists(up_to(20), max_size=5), st.integers(1, 6)),
     ),
     engine_hunt(
-        "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
+        "12.6", "careless_leave", "12.6 looks for the tokens again",
         Calls(_tree, ("serve", "find", "leave", "free_windows"),
               seen=lambda tree: {"tree.pins": tree.pins}, note=lambda tree: dict(tree.pins)),
         advice=_advice, praise=_praise,

@@ -80,26 +80,26 @@ _BLOCKS = "steps for 300 blocks"
 
 PIECES = (
     Piece(
-        "13.1", "reuse_distances", _on_requests("reuse_distances", in_any_order),
+        "13.1", _on_requests("reuse_distances", in_any_order),
         cases=[("ab a",), (f"{_DEEP} 0 {_DEEP}",), (DEEP,), (f"{_DEEP} {'1 ' * 9000}",)],
         strategy=st.tuples(_PROMPTS),
         cost=Cost(_BLOCKS, [(_TWICE,)],
                   "a dictionary finds a mark, and the timeline counts: don't search", 3),
     ),
     Piece(
-        "13.2", "next_uses", _on_requests("next_uses", _rows),
+        "13.2", _on_requests("next_uses", _rows),
         cases=[("a",), (DEEP,)],
         strategy=st.tuples(_PROMPTS),
         cost=Cost(_BLOCKS, [(_TWICE,)], "one pass from the end is enough: don't search the requests", 6),
     ),
     Piece(
-        "13.3", "optimal_hits", _on_requests("optimal_hits"),
+        "13.3", _on_requests("optimal_hits"),
         cases=[("a", 1), ("ab ac a d ab d d ab", 2), (DEEP, 1)],
         strategy=st.tuples(_PROMPTS, st.integers(1, 9)),
         cost=Cost(_BLOCKS, [(_TWICE, 75)], "the heap has the farthest block on top: don't search", 3),
     ),
     Piece(
-        "13.4", "aged_key", play_aged_key,
+        "13.4", play_aged_key,
         cases=[([(1, 5), (1, 9)], 10), ([(3, 100), (5, 95)], 10),
                ([(20, 0), (1, 50), (1, 300)], 50), ([(3, 0), (1, 105)], 100),
                ([(1_000_001, 1_000_005), (1_000_000, 1_000_005), (1000, 1_000_005)], 10)],

@@ -140,29 +140,29 @@ _LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
 
 PIECES = (
     Piece(
-        "14.1", "worth_loading", play_worth_loading,
+        "14.1", play_worth_loading,
         cases=[(1, 0, 1, 1, 2, 0, 1), (1000, 0, *_LLAMA), (1000, 4000, *_LLAMA)],
         strategy=st.tuples(_SMALL, _SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER),
     ),
     Piece(
-        "14.2", "host_victim", play_host_victim,
+        "14.2", play_host_victim,
         cases=[[("a", 0, 1, 0)]],
         strategy=_HELD,
         cost=Cost("steps for 1,000 blocks", [[(chr(number), 0, 1, 0) for number in range(300, 1300)]],
                   "`in_host` has the oldest block first: stop at the first that may leave, and copy nothing", 9),
     ),
     Piece(
-        "14.3", "copy_out", _on_path("copy_out"),
+        "14.3", _on_path("copy_out"),
         cases=[([], "a", _ALL, 0, 0, 1)],
         strategy=st.tuples(_HELD, _PROMPT, st.just(_ALL), _FEW, st.just(0), _FEW),
     ),
     Piece(
-        "14.4", "load_back", _on_path("load_back"),
+        "14.4", _on_path("load_back"),
         cases=[([], "a", 0, _ALL, 1)],
         strategy=st.tuples(_HELD, _PROMPT, _FEW, st.just(_ALL), _FEW),
     ),
     Piece(
-        "14.5", "overlapped", one_call("overlapped", words=_as_float),
+        "14.5", one_call("overlapped", words=_as_float),
         cases=[([2], [3])],
         strategy=_SECONDS,
     ),
@@ -187,12 +187,12 @@ def _advice(right: CallsMade) -> str:
 
 EXERCISES = (
     exercise(
-        "14.6", "blocks_to_load", blocks_to_load,
+        "14.6", blocks_to_load,
         cases=[([], []), ([995], [1000])],
         strategy=_SECONDS,
     ),
     engine_hunt(
-        "14.7", "careless_load", ("14.4", "locks nothing"),
+        "14.7", "careless_load", "14.4 locks nothing",
         Calls(lambda world: world["Tiers"](4, 4), ("serve",)),
         advice=_advice,
     ),

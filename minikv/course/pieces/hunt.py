@@ -38,7 +38,7 @@ class Hunt:
 
     id: str
     name: str
-    careless: tuple[str, str]
+    careless: str
     world: Callable[[], World]
     play: CallToFind | Calls
     advice: Callable[[Any], str | None] = lambda _: None
@@ -52,7 +52,7 @@ class Hunt:
     @property
     def bug(self) -> WrongAnswer:
         """The stored wrong answer that is to be exposed."""
-        id, mistake = self.careless
+        id, _, mistake = self.careless.partition(" ")
         return next(answer for answer in wrong_answers_to(id) if answer.mistake == mistake)
 
     @property
@@ -130,7 +130,7 @@ def call_hunt(id: str, name: str, mistake: str, reference: Any, nonsense: Any = 
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
     names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
     world = {**reference.__globals__, name: reference}
-    return Hunt(id, name, (id, mistake), lambda: dict(world), CallToFind(name, names, nonsense), **more)
+    return Hunt(id, name, f"{id} {mistake}", lambda: dict(world), CallToFind(name, names, nonsense), **more)
 
 
 class Earlier(NamedTuple):
@@ -224,7 +224,7 @@ def _taken(value: Any, shots: Sequence[Shown]) -> Any:
     return result if value.place is None else result[value.place]
 
 
-def engine_hunt(id: str, name: str, careless: tuple[str, str], calls: Calls, **more: Any) -> Hunt:
+def engine_hunt(id: str, name: str, careless: str, calls: Calls, **more: Any) -> Hunt:
     """A hunt with calls of the verbs of a structure of the engine."""
     return Hunt(id, name, careless, partial(engine_world, 2, 3, 4, 5, 7, int(id.split(".")[0])), calls, **more)
 

@@ -69,19 +69,23 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A part of the engine to be written: `id` and `name` as in the notebook, and how to judge an answer.
+    """A part of the engine to be written: its `id` as in the notebook, and how to judge an answer.
 
     `play(world, case)` yields the frames of a case; `strategy` makes more of them than the hand-picked `cases`. An
     exercise has our answer as `reference`.
     """
 
     id: str
-    name: str
     play: Play
     cases: Sequence[Any]
     strategy: SearchStrategy[Any]
     cost: Cost | None = None
     reference: Callable[..., Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the function or the class, as in the notebook."""
+        return self.reference.__name__ if self.reference else section_of(self.id).name
 
     @property
     def chapter(self) -> int:
@@ -122,7 +126,6 @@ def _real_engines() -> Mapping[str, Sequence[str]]:
 
 def exercise(
     id: str,
-    name: str,
     reference: Callable[..., Any],
     cases: Sequence[Any],
     strategy: SearchStrategy[Any],
@@ -134,8 +137,9 @@ def exercise(
     A tuple is as good as a list.
     """
     if play is None:
-        play = one_call(name, *errors, names=" ".join(inspect.signature(reference).parameters), words=listed)
-    return Piece(id, name, play, cases, strategy, reference=reference)
+        names = " ".join(inspect.signature(reference).parameters)
+        play = one_call(reference.__name__, *errors, names=names, words=listed)
+    return Piece(id, play, cases, strategy, reference=reference)
 
 
 def called(
@@ -277,8 +281,7 @@ def find_piece(label: str) -> Piece | None:
     >>> find_piece("3.3 split").name, find_piece("9.9 nothing")
     ('split', None)
     """
-    found: Piece | None = _with_id(label, all_pieces())
-    return found
+    return next((piece for piece in all_pieces() if [piece.id] == label.split()[:1]), None)
 
 
 def find_exercise(label: str) -> Any:
@@ -288,12 +291,8 @@ def find_exercise(label: str) -> Any:
     'best_page_size'
     """
     known = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
-    if (found := _with_id(label, known)) is None:
+    found = [each for each in known if [each.id] == label.split()[:1]]
+    if not found:
         named = (label.split() or [label])[0]
         raise LookupError(f"there is no exercise {named!r}. The exercises are {', '.join(each.id for each in known)}")
-    return found
-
-
-def _with_id(label: str, among: Sequence[Any]) -> Any:
-    wanted = (label.split() or [label])[0]
-    return next((each for each in among if each.id == wanted), None)
+    return found[0]
