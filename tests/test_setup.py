@@ -8,7 +8,7 @@ import sys
 import zipfile
 
 import pytest
-from project import ROOT, text_of
+from project import text_of, write
 
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(not MAKE, reason="there is no make on this machine")
@@ -41,9 +41,8 @@ class Machine:
 
     def __init__(self, folder, **programs):
         self.folder = folder
-        for name in ("Makefile", "constraints.txt", "pyproject.toml", "tools/pyproject.toml"):
-            (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+        names = "Makefile", "constraints.txt", "pyproject.toml", "tools/pyproject.toml"
+        write(folder, {name: text_of(name) for name in names})
         (folder / "programs").mkdir()
         for tool in ("sh", "grep", "touch", "rm", "cat", "mv"):
             (folder / "programs" / tool).symlink_to(shutil.which(tool))
@@ -54,10 +53,8 @@ class Machine:
             self.program(f"programs/{name.replace('_', '-')}", text)
 
     def program(self, path, text):
-        place = self.folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
-        place.chmod(0o755)
+        write(self.folder, {path: text})
+        (self.folder / path).chmod(0o755)
 
     def make(self, words, index=None, links=""):
         """What pip was asked, one line a call; and `done`, what the Python was asked, `said` and `status`."""

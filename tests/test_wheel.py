@@ -139,16 +139,11 @@ class Course:
 
     def __init__(self, folder):
         self.home, self.package = folder / "home", folder / "package"
-        self.package.mkdir()
         self.ship("first of {}", "01.ipynb", "02.ipynb")
 
     def ship(self, source, *names):
         """Put a version of notebooks into the package."""
-        for name in names:
-            (self.package / name).write_text(notebook(source.format(name)), "utf-8")
-
-    def write(self, text, name="01.ipynb"):
-        (self.home / name).write_text(text, "utf-8")
+        write(self.package, {name: notebook(source.format(name)) for name in names})
 
     def renew(self):
         """What the learner is told."""
@@ -189,10 +184,9 @@ BROKEN = ["", "{", "[]", "{}", '{"cells": [{"cell_type": "code"}]}', "[" * 100_0
 def test_only_a_notebook_whose_cells_are_ours_is_replaced_and_others_are_told_of_once(
     home, is_new, beside, then, course
 ):
-    for name, text in home.items():
-        course.write(text or "", name)
-        if text is None:
-            (course.home / name).unlink()
+    write(course.home, {name: text or "" for name, text in home.items()})
+    for name in (name for name, text in home.items() if text is None):
+        (course.home / name).unlink()
     if is_new:
         course.ship(SECOND, "01.ipynb")
     assert [course.renew(), course.renew()] == [[STAYS.format(beside)] if beside else [], []]
@@ -201,7 +195,7 @@ def test_only_a_notebook_whose_cells_are_ours_is_replaced_and_others_are_told_of
 
 def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(course, monkeypatch):
     mine = notebook(MINE, "and what it printed")
-    course.write(mine)
+    write(course.home, {"01.ipynb": mine})
     for version in ("0.2.0", "0.3.0"):
         monkeypatch.setattr(shipped, "__version__", version)
         course.ship(version, "01.ipynb")
@@ -213,16 +207,16 @@ def test_a_notebook_that_the_learner_changed_stays_through_every_upgrade(course,
 
 def test_a_disk_that_fails_at_any_write_loses_nothing_and_what_was_saved_before_is_said(course, monkeypatch):
     """Interrupted anywhere, the next call ends as one that was never interrupted."""
-    course.write(notebook(MINE))
+    write(course.home, {"01.ipynb": notebook(MINE)})
     course.ship("second {}", "01.ipynb", "02.ipynb", "03.ipynb")
-    write, said, failures = shipped.replace, [], 0
+    replace, said, failures = shipped.replace, [], 0
     for failing in range(7):
         writes = itertools.count()
 
         def once(path, data, writes=writes, failing=failing):
             if next(writes) >= failing:
                 raise OSError(28, "No space left on device", str(path))
-            write(path, data)
+            replace(path, data)
 
         monkeypatch.setattr(shipped, "replace", once)
         try:
@@ -253,7 +247,7 @@ def test_a_disk_that_fails_at_any_write_loses_nothing_and_what_was_saved_before_
 )
 def test_one_that_cannot_be_read_is_named_and_the_others_are_copied(course, name, target, later):
     """A folder has its name, or a link that leads nowhere or to itself."""
-    course.write(notebook(MINE))
+    write(course.home, {"01.ipynb": notebook(MINE)})
     path = course.home / name
     path.unlink(missing_ok=True)
     path.symlink_to(target) if target else path.mkdir()
