@@ -11,8 +11,6 @@ import functools
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
@@ -20,7 +18,7 @@ from pathlib import Path
 
 import nbformat
 from lesson import learner, stored
-from project import ROOT, tomllib, write
+from project import ROOT, python, tomllib, write
 
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
@@ -241,17 +239,16 @@ MADE_HERE = {"lecture": lecture, "workshop": workshop, "six weeks": six_weeks, "
 def printed() -> dict[str, str]:
     """The blocks that are the output of a command, which is run here: this takes a minute."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MINIKV_PROGRESS": f"{folder}/progress.json"}
-        os.environ["MINIKV_PROGRESS"] = environment["MINIKV_PROGRESS"]
+        os.environ["MINIKV_PROGRESS"] = f"{folder}/progress.json"
         for id, mark in RECORD.items():
             remember(id, mark)
         write_class(Path(folder, "homework"))
         write(Path(folder), {"my_cache.py": VERIFIED})
 
         def run(command: str, form: Callable[[str], str] = str) -> str:
-            words = [sys.executable, "-m", *command.split(), *["--examples", "0"] * ("verify" in command)]
-            said = subprocess.run(words, cwd=folder, env=environment, capture_output=True, check=False).stdout
-            return as_output(command, form(said.decode("utf-8").rstrip("\n")))
+            words = ["-m", *command.split(), *["--examples", "0"] * ("verify" in command)]
+            said = python(*words, cwd=Path(folder), PYTHONPATH=str(ROOT)).stdout
+            return as_output(command, form(said.rstrip("\n")))
 
         return {
             "class report": run("minikv classroom homework"),
