@@ -56,11 +56,12 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names] if face else [node.module]
 
 
-def used(path: Path) -> list[tuple[str, str]]:
+def used(path: Path) -> Iterator[tuple[str, str]]:
     """The modules of other parts that a file imports, each with its part."""
-    names = [name for name in imported(TREES[path]) if name.startswith("minikv.")]
-    parts = [(name, name.split(".")[1]) for name in names]
-    return [(name, part) for name, part in parts if part != part_of(path)]
+    for name in imported(TREES[path]):
+        package, part, *_ = f"{name}.".split(".")
+        if package == "minikv" and part not in ("", part_of(path)):
+            yield name, part
 
 
 # -- how large it is --------------------------------------------------------------------------------------------------
@@ -110,12 +111,11 @@ ROOMS = {
 
 def room_of(place: Path) -> str:
     """The room of a file, by its path below the package; `KeyError` for a folder that is in no room."""
-    path = place.as_posix()
     for room, places in ROOMS.items():
-        if any(path == one or path.startswith(f"{one}/") for one in places):
+        if f"{place.as_posix()}/".startswith(tuple(f"{one}/" for one in places)):
             return room
     if len(place.parts) > 1:
-        raise KeyError(f"{path} is in no room: add its folder to ROOMS in tests/house.py")
+        raise KeyError(f"{place} is in no room: add its folder to ROOMS in tests/house.py")
     return "foundations"
 
 
