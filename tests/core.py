@@ -19,7 +19,7 @@ NEED_MORE = {
     "test_classroom.py", "test_cli.py", "test_colab.py", "test_copy_on_write.py",
     "test_designs.py", "test_drafts.py", "test_draw.py", "test_engine_faults.py",
     "test_engine_oracle.py", "test_engines.py", "test_english.py", "test_exercises.py",
-    "test_extras.py", "test_facts.py", "test_figures.py", "test_files.py", "test_film.py",
+    "test_extras.py", "test_facts.py", "test_figures.py", "test_film.py",
     "test_film_laws.py", "test_film_words.py", "test_guesses.py", "test_house.py",
     "test_judge.py", "test_kept.py", "test_lab.py", "test_learners_engine.py",
     "test_live_chat.py", "test_llama.py", "test_llama_oracle.py", "test_mine_verified.py",
