@@ -31,8 +31,7 @@ MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list wi
 # Of these no mutants are made: what needs slow judges, what is compiled from the text of the file, and what runs in
 # another process, where no mutant is planted.
 UNJUDGED = (
-    "__main__", "cli", "course", "engine", "layers", "measure", "model_types", "progress_bar", "traffic",
-    "store/triton_copy",
+    "__main__", "cli", "course", "engine", "progress_bar", "store/triton_copy",
     "tools/__main__", "tools/pytest_plugin", "tools/why/builder_process",
 )  # fmt: skip
 
