@@ -20,22 +20,21 @@ FOUND = {pattern: re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE) for patte
 CODE = re.compile(r"\(https?://\S*|`[^`]*`")
 
 
-def words_of(path: Path) -> list[tuple[int, str]]:
-    """The lines of a file in which there are words, with their numbers: of Python its strings and its comments."""
+def words_of(path: Path) -> list[str]:
+    """The lines of a file in which there are words: of Python its strings and its comments."""
     text = path.read_text("utf-8")
     if path.suffix != ".py" or path.parent.name == "src":
-        return list(enumerate(text.splitlines(), start=1))
+        return text.splitlines()
     kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    parts = [(token.start[0], token.string) for token in tokens if token.type in kinds]
-    return [(at + i, line) for at, part in parts for i, line in enumerate(part.splitlines())]
+    return [line for token in tokens if token.type in kinds for line in token.string.splitlines()]
 
 
 def faults(path: Path) -> list[str]:
-    """What a file has of the patterns: the line, the words, and what to write in their place."""
-    lines = [(number, CODE.sub("", line)) for number, line in words_of(path)]
-    found = [(number, look.search(line), pattern) for number, line in lines for pattern, look in FOUND.items()]
-    return [f"line {number}: {words[0]!r}, not {PATTERNS[pattern]!r}" for number, words, pattern in found if words]
+    """What a file has of the patterns: the line, and what to write in their place."""
+    lines = [CODE.sub("", line) for line in words_of(path)]
+    found = [(line, pattern) for line in lines for pattern, look in FOUND.items() if look.search(line)]
+    return [f"{line.strip()}: write {PATTERNS[pattern]!r}" for line, pattern in found]
 
 
 def test_no_file_sounds_translated():
