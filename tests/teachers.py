@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import nbformat
+from chapters import NOTEBOOKS, load
 from lesson import learner, stored
 from project import ROOT, python, tomllib, write
 
@@ -157,8 +157,8 @@ def shortened(line: str) -> str:
 def times() -> dict[str, tuple[int, int]]:
     """The minutes to read and to build each chapter, from its first cell."""
     found = {}
-    for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
-        text = nbformat.read(path, 4).cells[0].source
+    for path in NOTEBOOKS:
+        text = load(path).cells[0].source
         read, build = re.search(r"\*\*Read\*\* (\d+) minutes(?:, \*\*build\*\* (\d+))?", text).groups()
         found[path.stem[:2]] = int(read), int(build or 0)
     return found

@@ -1,11 +1,11 @@
 """What the README and the site say and show is so today: pictures, numbers, an answer and its hint."""
 
 import io
-import json
 import os
 import re
 
 import pytest
+from chapters import NOTEBOOKS, code_cells, load
 from nightly import NIGHTLY
 from project import ROOT, text_of
 from teachers import times
@@ -32,9 +32,8 @@ def shown():
 @pytest.fixture(scope="module")
 def cell():
     """The source of the cell in chapter 00 that ends with a playground."""
-    cells = json.loads(text_of("notebooks/00_start_here.ipynb"))["cells"]
-    (source,) = ("".join(cell["source"]) for cell in cells if "playground(goal=" in "".join(cell["source"]))
-    return source
+    (found,) = (cell for cell in code_cells(load(NOTEBOOKS[0])) if "playground(goal=" in cell.source)
+    return found.source
 
 
 @pytest.fixture(scope="module")
