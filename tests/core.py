@@ -9,9 +9,11 @@ from pathlib import Path
 
 from project import ROOT
 
-EXAMPLES_NEED_MORE = {"copy_on_write", "course", "engine", "measure", "serving", "store"}  # the folders of the package
+# The folders of the package whose examples need an extra.
+EXAMPLES_NEED_MORE = {"copy_on_write", "course", "engine", "measure", "serving", "store"}
 
-# Test files that need an extra, a script, another program or the whole repository, or say nothing about a Python.
+# Test files that need an extra, a script, another program or the whole repository, or say nothing
+# about a Python.
 NEED_MORE = {
     "test_answers.py", "test_attention.py", "test_bench_copy.py", "test_bench_engine.py",
     "test_broken_checkpoints.py", "test_browser.py", "test_catch.py", "test_changes.py",

@@ -74,14 +74,15 @@ DATA = {".txt", ".toml", ".json", ".css", ".js"}
 def code_tokens(source: str) -> int:
     """How many tokens of code a file has: no comments and docstrings, a string as 1 for each 40 characters.
 
-    Tokens and not lines, so that packing lines saves nothing. Python 3.12 splits an f-string into its parts, so each is
-    counted as if it were of bytes.
+    Tokens and not lines, so that packing lines saves nothing. Python 3.12 splits an f-string into
+    its parts, so each is counted as if it were of bytes.
     """
     documented = {(text.lineno, text.col_offset) for text in docstrings(ast.parse(source))}
     whole = re.sub(r"""\b(r?)f(?=["'])""", r"\1b", source)
     tokens = tokenize.generate_tokens(io.StringIO(whole).readline)
     code = [token for token in tokens if token.type not in LAYOUT and token.start not in documented]
-    return sum(1 + (len(token.string) // 40 if token.type == tokenize.STRING else 0) for token in code)
+    texts = [token.string for token in code if token.type == tokenize.STRING]
+    return len(code) + sum(len(text) // 40 for text in texts)
 
 
 def docstrings(tree: ast.AST) -> list[ast.stmt]:
@@ -152,7 +153,8 @@ def drawing() -> str:
     """The folders, the lowest at the bottom, and their imports: those that others imply are left out."""
     boxes, lines, reached = list[str](), list[str](), dict[str, set[str]]()
     for part in (part for part in FLOOR if (HOME / part).is_dir()):  # from the ground up
-        below = {other for path in INNER if part_of(path) == part for _, other in used(path) if (HOME / other).is_dir()}
+        mine = [path for path in INNER if part_of(path) == part]
+        below = {other for path in mine for _, other in used(path) if (HOME / other).is_dir()}
         implied = {deep for other in below for deep in reached[other]}
         reached[part] = below | implied
         boxes.insert(0, f'  {part}["{part}: {about(part)}"]')

@@ -248,7 +248,7 @@ def belongs(name: str, *parts: str) -> bool:
 
 
 def trials(every: int, *parts: str) -> Iterator[list[Trial]]:
-    """For each file that belongs to `parts`, or all without any, one of each `every` mutants of all files."""
+    """For each file that belongs to `parts`, or any, one of each `every` mutants of all files."""
     number = 0
     for name in names():
         tree = ast.parse(source_of(name).read_text("utf-8"))
@@ -297,7 +297,7 @@ def count(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Would the tests notice a mistake?")
-    parser.add_argument("parts", nargs="*", type=known_part, help="packages or files: pools, prefix/radix")
+    parser.add_argument("parts", nargs="*", type=known_part, help="packages or files: prefix/radix")
     parser.add_argument("--every", type=count, default=1, metavar="N", help="one of each N mutants, always the same")
     parser.add_argument("--jobs", type=count, default=1, help="mutants at a time")
     options = parser.parse_args(arguments)
@@ -316,7 +316,8 @@ def main(arguments: list[str] | None = None) -> int:
                 place = source_of(name).relative_to(ROOT).as_posix()
                 print(f"  {place}:{trial.mutant.line}: {trial.mutant}", flush=True)
     if not scores:
-        parser.error(f"none of each {options.every} mutants is in {' '.join(options.parts)}: nothing was tried")
+        parts = " ".join(options.parts)
+        parser.error(f"none of each {options.every} mutants is in {parts}: nothing was tried")
     return 0 if report(scores) else 1
 
 

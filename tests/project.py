@@ -21,7 +21,7 @@ TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text("utf-8"))
 
 
 def python(*words: object, cwd: Path | None = None, **settings: str) -> Any:
-    """Run Python in a process of its own, with these `settings` in its environment: its status, and what it says."""
+    """Run Python in a process of its own, with these `settings` in its environment."""
     return subprocess.run(
         [sys.executable, *map(str, words)],
         capture_output=True,

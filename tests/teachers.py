@@ -50,8 +50,10 @@ def without_head(text: str) -> str:
 
 def answers(right: Mapping[str, int], wrong: Mapping[str, str] | None) -> dict[str, str]:
     """Right answers by id, each the `which`th stored one, and then wrong ones by their mistakes."""
-    bare = {id: without_head(stored_wrong(id, mistake).section.text) for id, mistake in (wrong or {}).items()}
-    return {id: other_right(id, which) for id, which in right.items()} | bare
+    found = {id: other_right(id, which) for id, which in right.items()}
+    for id, mistake in (wrong or {}).items():
+        found[id] = without_head(stored_wrong(id, mistake).section.text)
+    return found
 
 
 def handed_in(right: Mapping[str, int], wrong: Mapping[str, str] | None = None) -> str:

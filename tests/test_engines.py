@@ -13,7 +13,8 @@ from refusals import said
 from minikv.course.pieces.piece import all_pieces
 from minikv.files import asset
 
-LINK = r"https://github\.com/[\w.-]+/[\w.-]+/blob/(?:v\d+\.\d+\.\d+|[0-9a-f]{40})/[\w./@-]+#L[1-9]\d*"
+PINNED = r"(?:v\d+\.\d+\.\d+|[0-9a-f]{40})"
+LINK = rf"https://github\.com/[\w.-]+/[\w.-]+/blob/{PINNED}/[\w./@-]+#L[1-9]\d*"
 
 
 def test_an_entry_is_one_sentence_with_a_pinned_https_link_and_what_its_kind_needs():
@@ -66,8 +67,8 @@ def test_a_chapter_shows_its_table_whose_cells_are_links(path):
 def test_what_is_nowhere_is_refused(monkeypatch):
     where = "ValueError: engines.toml"
     assert said(engines.table, "77").startswith(f"{where} has no cell of chapter '77'")
-    assert said(engines.table, "03", ["splits"]).startswith(f"{where}, chapter 03: no row ['splits']; there are [")
-    assert said(engines.fill, "as {{engines nobody}} does").startswith("ValueError: {{engines nobody}}: ")
+    assert said(engines.table, "03", ["splits"]).startswith(f"{where}, chapter 03: no row ['splits']; ")
+    assert said(engines.fill, "as {{engines me}} does").startswith("ValueError: {{engines me}}: ")
     fewer = [e for e in engines.entries() if (e.row, e.engine) != ("split", "vllm")]
     monkeypatch.setattr(engines, "entries", lambda: fewer)
     assert said(engines.table, "03").startswith(f"{where}, chapter 03: row 'split' has no cell")

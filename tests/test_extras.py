@@ -117,7 +117,7 @@ except ImportError as error:
 """
 
 
-def test_index_pool_and_ledger_work_without_any_extra_and_pictures_and_films_say_what_they_would_show():
+def test_the_core_works_without_any_extra_and_films_say_what_they_would_show():
     assert run(CORE_DAY, lacked=COURSE | SERVING).stdout.splitlines() == [
         "root",
         "└─ [1 2 3] · slots 0-2",

@@ -354,9 +354,9 @@ def writes(call):
 
 
 def test_only_one_module_writes_files():
-    nodes = [(path, node) for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
-    found = {path.relative_to(ROOT).as_posix() for path, node in nodes if isinstance(node, ast.Call) and writes(node)}
-    assert found == {
+    trees = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    calls = [(name, node) for name in trees for node in ast.walk(trees[name]) if isinstance(node, ast.Call)]
+    assert {name for name, call in calls if writes(call)} == {
         "minikv/files.py",
         "minikv/course/pictures/svg.py",  # into memory alone
         "minikv/cli/lab.py",  # JupyterLab writes its own workspace

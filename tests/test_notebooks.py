@@ -289,7 +289,8 @@ ADDRESSES = {
 @pytest.mark.parametrize(("repository", "is_one"), ADDRESSES.items())
 def test_an_address_that_pip_cannot_install_from_is_refused_before_a_notebook_is_made(repository, is_one):
     refused = said(build.assemble, build.chapters()[0], {"repository": repository, "tag": "v9"})
-    assert ("must look like https://github.com/OWNER/NAME, without a slash at the" in refused) != is_one
+    words = "must look like https://github.com/OWNER/NAME, without a slash at the"
+    assert (words in refused) != is_one
 
 
 # -- what a chapter builds and what the package has cannot drift apart ------------------------------------------------

@@ -11,7 +11,8 @@ from minikv.course.pieces.piece import all_pieces, pieces_of
 from minikv.engine import LAST, engine_sections, section_of
 
 CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
-VERBS = {"check", "fold", "guess", "hint", "mine", "progress", "solution", "source"}  # of the set-up cell
+# What the set-up cell imports.
+VERBS = {"check", "fold", "guess", "hint", "mine", "progress", "solution", "source"}
 SHARE = 0.4  # of the code under "Build it", in lines
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -56,8 +57,9 @@ class WithoutBodies(ast.NodeTransformer):
 
 @each_chapter
 def test_the_name_of_a_piece_is_read_when_it_is_called_and_means_nothing_else(path):
-    """A class attribute, a default or an alias would keep ours when the learner's is right; and the classes call the
-    pieces by name: after `match = ...` in a cell, nothing matches. `mine()` still works at the end, too."""
+    """A class attribute, a default or an alias would keep ours when the learner's is right; and
+    the classes call the pieces by name: after `match = ...` in a cell, nothing matches. `mine()`
+    still works at the end, too."""
     known = VERBS | {piece.name for piece in all_pieces() if piece.chapter <= number_of(path)}
     for cell in code_cells(load(path)):
         own = {name for name, *_ in CHECKED.findall(cell.source)}
@@ -67,8 +69,8 @@ def test_the_name_of_a_piece_is_read_when_it_is_called_and_means_nothing_else(pa
             if not isinstance(part, ast.FunctionDef | ast.ClassDef):
                 read += [each for call in calls for each in call.args]  # given to what runs now
             names = [node for node in ast.walk(part) if isinstance(node, ast.Name)]
-            bound = {getattr(part, "name", "")} - own
-            assert not known & (bound | {name.id for name in names if name not in read}), cell.source
+            bound = {name.id for name in names if name not in read} | {getattr(part, "name", "")} - own
+            assert not known & bound, cell.source
 
 
 def test_much_of_the_code_under_build_it_is_the_learners():

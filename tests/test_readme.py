@@ -32,7 +32,8 @@ def shown():
 @pytest.fixture(scope="module")
 def cell():
     """The source of the cell in chapter 00 that ends with a playground."""
-    (found,) = (cell for cell in code_cells(load(NOTEBOOKS[0])) if "playground(goal=" in cell.source)
+    cells = code_cells(load(NOTEBOOKS[0]))
+    (found,) = (cell for cell in cells if "playground(goal=" in cell.source)
     return found.source
 
 

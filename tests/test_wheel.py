@@ -70,7 +70,8 @@ def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
     write(tmp_path, dict.fromkeys(names, notebook("x", "y")))
     hook, built = SimpleNamespace(root=str(tmp_path)), {"force_include": {}}
     hooks.initialize(hook, "standard", built)
-    assert list(built["force_include"].values()) == ["minikv/assets/b.txt", "minikv/notebooks/01.ipynb"]
+    shipped = list(built["force_include"].values())
+    assert shipped == ["minikv/assets/b.txt", "minikv/notebooks/01.ipynb"]
     hooks.finalize(hook, "standard", built, "")
 
 

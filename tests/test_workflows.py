@@ -17,7 +17,11 @@ GITHUB = ROOT / ".github"
 FILES = sorted((GITHUB / "workflows").glob("*.yml"))
 TEXTS = {path.stem: path.read_text("utf-8") for path in FILES}
 WORKFLOWS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
-JOBS = {f"{name}/{job}": found for name, workflow in WORKFLOWS.items() for job, found in workflow["jobs"].items()}
+JOBS = {
+    f"{name}/{job}": found
+    for name, workflow in WORKFLOWS.items()
+    for job, found in workflow["jobs"].items()
+}  # fmt: skip
 STEPS = [(name, step) for name, job in JOBS.items() for step in job.get("steps", [])]
 COMMANDS = "\n".join(step.get("run", "") for _, step in STEPS)
 UPLOADS = [(name, step["with"]) for name, step in STEPS if "upload-" in step.get("uses", "")]
@@ -72,9 +76,10 @@ def test_only_what_wants_an_address_waits_for_one_and_fails_nothing_until_then()
     failing = [step["if"].split(" && ")[0] for _, step in STEPS if "exit 1" in step.get("run", "")]
     assert failing == ["steps.address.outputs.repository != ''"]
     readers = [(name, step["run"]) for name, step in STEPS if step.get("id") == "address"]
-    assert readers == [(name, 'python .ci/address.py >>"$GITHUB_OUTPUT"') for name in ("release/build", "site/build")]
-    settings = PROJECT["tool"]["minikv"]
-    assert python(ROOT / ".ci" / "address.py").stdout == f"repository={settings['repository']}\ntag={settings['tag']}\n"
+    reads = 'python .ci/address.py >>"$GITHUB_OUTPUT"'
+    assert readers == [("release/build", reads), ("site/build", reads)]
+    repository, tag = (PROJECT["tool"]["minikv"][name] for name in ("repository", "tag"))
+    assert python(ROOT / ".ci" / "address.py").stdout == f"repository={repository}\ntag={tag}\n"
 
 
 def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_that_they_need():
@@ -88,7 +93,8 @@ def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_th
     assert "twine check --strict dist/*" in MAKEFILE
     for of, project in (("", PROJECT), ("-tools", TOOLS)):
         name, job = project["project"]["name"], JOBS[f"release/publish{of}"]
-        assert job["environment"] == {"name": f"pypi{of}", "url": f"https://pypi.org/project/{name}/"}
+        assert job["environment"]["name"] == f"pypi{of}"
+        assert job["environment"]["url"] == f"https://pypi.org/project/{name}/"
         take, give = (step["with"] for step in job["steps"])
         assert take["path"] == "dist"
         assert UPLOADED[take["name"]] == f"dist/{name.replace('-', '_')}-*"
@@ -96,7 +102,8 @@ def test_a_release_is_tested_built_and_signed_and_the_tools_follow_the_course_th
 
 
 def test_the_site_is_uploaded_from_where_make_writes_it_and_dead_links_elsewhere_fail_nothing():
-    assert UPLOADED["site/build"] == re.search(r"sphinx .*-W .*-b html .* (\S+)$", MAKEFILE, re.M)[1]
+    written = re.search(r"sphinx .*-W .*-b html .* (\S+)$", MAKEFILE, re.M)[1]
+    assert UPLOADED["site/build"] == written
     assert "schedule" in triggers("links")
     (look,) = [step for _, step in STEPS if step.get("run") == "make links"]
     assert look["continue-on-error"] is True
@@ -139,11 +146,13 @@ def test_the_night_tries_every_mutant_and_what_waits_for_it():
     parts = " ".join(JOBS["nightly/mutants"]["strategy"]["matrix"]["part"])
     assert sorted(parts.split()) == packages()
     *filling, last = runs("nightly/sweeps")
-    assert [*runs("nightly/mutants"), last] == ['make mutants JOBS=4 PART="${{ matrix.part }}"', "make unit JOBS=4"]
+    assert runs("nightly/mutants") == ['make mutants JOBS=4 PART="${{ matrix.part }}"']
+    assert last == "make unit JOBS=4"
     guide = " ".join(GUIDE.replace("\\\n", "").split())
     assert len(filling) == 2
     assert all(command in guide for command in filling)  # what tests/test_pyodide.py needs
-    assert JOBS["nightly/sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
+    settings = JOBS["nightly/sweeps"]["env"]
+    assert settings == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
 
 
 # -- what a core install can run --------------------------------------------------------------------------------------

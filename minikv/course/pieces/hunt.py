@@ -130,7 +130,8 @@ def call_hunt(id: str, name: str, mistake: str, reference: Any, nonsense: Any = 
     """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
     names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
     world = {**reference.__globals__, name: reference}
-    return Hunt(id, name, f"{id} {mistake}", lambda: dict(world), CallToFind(name, names, nonsense), **more)
+    play = CallToFind(name, names, nonsense)
+    return Hunt(id, name, f"{id} {mistake}", lambda: dict(world), play, **more)
 
 
 class Earlier(NamedTuple):

@@ -251,7 +251,7 @@ class Rewrites:
         return self.slots.regions(self.items[item])
 
     def fixed(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
-        """The symbols of an item with one cause fixed, all or none, and the bytes of text of each beginning of it."""
+        """The symbols of an item with one cause, all or none fixed, and the bytes of each beginning."""
         mine = self.causes_of.get(item)
         return self._cached(item, cause if mine and (cause in mine or cause == ALL) else None)
 
