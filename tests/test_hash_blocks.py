@@ -128,6 +128,7 @@ def test_two_namespaces_have_the_same_bytes_only_if_they_are_equal():
 
 def test_an_adapter_and_a_salt_of_the_same_name_are_kept_apart():
     assert extra_keys(lora="x") != extra_keys(salt="x")
+    assert extra_keys(salt="") == (("salt", ""),)  # empty, and still a salt
     assert spelled(extra_keys(lora="x", salt="y")) != spelled(extra_keys(lora="y", salt="x"))
     assert "TypeError: salt is 5 (int): an extra key is a string" in said(extra_keys, salt=5)
 

@@ -50,8 +50,10 @@ def test_bad_input_is_bad_input_here_too():
         cache.insert([1, 2], [0])
     with pytest.raises(ValueError, match="limit is -1"):
         cache.match_prefix([1], limit=-1)
-    with pytest.raises(TypeError, match="a namespace must be hashable"):
-        cache.match_prefix([1], namespace=[])
+    nameless = type("Nameless", (), {"__hash__": lambda self: int("no")})()
+    for namespace in ([], nameless):
+        with pytest.raises(TypeError, match="a namespace must be hashable"):
+            cache.match_prefix([1], namespace=namespace)
     with pytest.raises(ValueError, match="page_size is 0"):
         NoCache(0)
 

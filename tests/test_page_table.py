@@ -22,6 +22,7 @@ def test_a_row_is_a_list_of_what_was_appended(acts):
     """N3: a torch row takes one slot for seven tokens without a word. A row here takes what it is given, once."""
     table, rows, free = PageTable(ROWS, LENGTH), {}, [*range(ROWS)]
     for verb, row, slots in acts:
+        assert repr(table) == f"PageTable({len(rows)} of {ROWS} rows open, max_length={LENGTH})"
         if verb == "open":
             assert said(table.open) == ("" if free else "OutOfPages: 1 page needed, but only 0 free")
             if free:

@@ -53,6 +53,7 @@ class PoolBesideList:
             words = f"OutOfPages: {count} {pages} needed, but only {len(self.free)} free"
             assert said(self.pool.alloc, np.uint8(count) if flag else count) == words
             return
+        assert said(self.pool.alloc_to, memoryview(bytearray(count))).startswith("ValueError: memoryview")
         row = np.full(count, 99, np.int32)
         if flag:
             self.pool.alloc_to(row.data)
