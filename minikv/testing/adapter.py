@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minikv.pools.contract import Pages
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_wanted
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, require_wanted
 from minikv.testing.model import NaiveCache
 from minikv.tokens import TokensLike, pack
 
@@ -116,14 +116,8 @@ class Adapter(ABC):
     ) -> Insertion:
         """Cache the whole pages of `tokens`; before a locked `start`, the pages are those that are cached."""
         done = self._known.insert(tokens, pages, namespace=namespace, start=start)
-        prompt = pack(tokens).tolist()
-        skip = start.length // self.page_size if start else 0
-        path = self._known.path(namespace, tuple(prompt))
-        numbers = [self._known.pages[key].number for key in path[:skip]]
-        own = page_bytes(pages, len(prompt), self.page_size, skip)
-        numbers += np.frombuffer(own, np.int32).tolist()
-        there, self._places[done] = self.store(prompt[: done.length], numbers, namespace)
-        done.prefix_length = there
+        prompt = pack(tokens).tolist()[: done.length]
+        done.prefix_length, self._places[done] = self.store(prompt, self._known.given, namespace)
         return done
 
     def lock(self, handle: Handle) -> None:

@@ -93,7 +93,7 @@ class Recorder:
 
         def act() -> Any:
             results.append(getattr(thing, verb)(*args, **options))
-            return _READERS.get(verb, _unread)(results[0])
+            return _READERS[verb](results[0]) if verb in _READERS else None
 
         done = attempt(act, seconds=self.seconds)
         if thing is self.thing:
@@ -122,10 +122,6 @@ class _Caller:
 
     def __getattr__(self, verb: str) -> Any:
         return functools.partial(self._world.call, self._thing, verb)
-
-
-def _unread(result: Any) -> Any:
-    return None
 
 
 @functools.lru_cache(4096)

@@ -105,12 +105,10 @@ class Ledger(ExitStack):
     def check(self) -> None:
         """Compare the records with what the pool, the cache and the sequences hold now."""
         where = f"operation {self.step}, check()"
-        self._compare(where)
-        if self._sequences is not None:
-            claimed = {int(slot) for slots in self._sequences().values() for slot in plain(slots)}
-            for slot in self.callers:
-                if slot not in claimed:
-                    raise LedgerError(f"{where}: slot {slot} has no owner:\n{self._book[slot]}, but no sequence has it")
+        claimed = self._compare(where)
+        for slot in self.callers if self._sequences is not None else ():
+            if slot not in claimed:
+                raise LedgerError(f"{where}: slot {slot} has no owner:\n{self._book[slot]}, but no sequence has it")
 
     # -- hearing of an operation ------------------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class Ledger(ExitStack):
             return  # a step of the pool's own: what it comes to is known when the outer one is over
         self.step += 1
         where = f"operation {self.step}, {call_words(call)}"
-        if call.error is None and call.verb in _MOVES and (call.verb != "reset" or call.thing is self._cache):
+        if call.error is None and call.verb in _MOVES:
             self._move(self._slots_moved(call), *_MOVES[call.verb], call, where)
         self._compare(where)
 
@@ -152,7 +150,8 @@ class Ledger(ExitStack):
 
     # -- comparing the records with the world -----------------------------------------------------------------------
 
-    def _compare(self, where: str) -> None:
+    def _compare(self, where: str) -> dict[int, Any]:
+        """Raise `LedgerError` where the records are wrong; the slots that a sequence has, each with its name."""
         nodes = held_by_nodes(self._cache, where)
         for slot in nodes.keys() - self._book.keys():
             self._entry(slot, f"{where}: slot {slot} is held by {nodes[slot]}")
@@ -165,10 +164,9 @@ class Ledger(ExitStack):
                 raise LedgerError(f"{where}: slot {slot} has no owner:\n{entry}, but no node holds it")
             if entry.owner != CACHE and slot in nodes:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\nheld by {nodes[slot]}, and {entry}")
-        if self._sequences is not None:
-            self._compare_sequences(where, self._sequences())
+        return self._compare_sequences(where, self._sequences() if self._sequences is not None else {})
 
-    def _compare_sequences(self, where: str, sequences: Mapping[Any, Any]) -> None:
+    def _compare_sequences(self, where: str, sequences: Mapping[Any, Any]) -> dict[int, Any]:
         claimed: dict[int, Any] = {}
         for name, slots in sequences.items():
             for slot in map(int, plain(slots)):
@@ -180,6 +178,7 @@ class Ledger(ExitStack):
                 if entry.owner != CALLER:
                     raise LedgerError(f"{where}: slot {slot} has two owners:\nsequence {name!r}, and {entry}")
                 claimed[slot] = name
+        return claimed
 
 
 def _require(pool: Any, cache: Any, sequences: Any) -> int:

@@ -37,6 +37,15 @@ class ModelPage:
         self.hits = self.priority = 0
 
 
+def is_on_the_way(key: PageKey, namespace: Any, tokens: tuple[int, ...]) -> bool:
+    """Return whether `tokens` begin with the tokens of this page and those before it.
+
+    >>> is_on_the_way((None, (1, 2)), None, (1, 2, 3)), is_on_the_way((None, (1, 2)), "a", (1, 2, 3))
+    (True, False)
+    """
+    return key == (namespace, tokens[: len(key[1])])
+
+
 class NaiveCache:
     """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction.
 
@@ -64,17 +73,19 @@ class NaiveCache:
         self.ends: set[PageKey] = set()
         self.held: dict[Handle, int] = {}
         self.clock = self.births = 0
+        self.given: list[int] = []  # the pages of the last insert; before its start, those that are cached
 
     def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[PageKey]:
         """The keys of the whole pages of `tokens`, the shortest first."""
         return [(namespace, tokens[:end]) for end in range(self.page_size, len(tokens) + 1, self.page_size)]
 
+    def above(self, key: PageKey) -> PageKey:
+        """The page before this one."""
+        return key[0], key[1][: -self.page_size]
+
     def locked(self, key: PageKey) -> bool:
         """Return whether a lock protects this page."""
-        return any(
-            handle.namespace == key[0] and handle.node[0][: len(key[1])] == key[1] and handle.length >= len(key[1])
-            for handle in self.held
-        )
+        return any(is_on_the_way(key, handle.namespace, handle.node[0]) for handle in self.held)
 
     @property
     def evictable_size(self) -> int:
@@ -93,12 +104,7 @@ class NaiveCache:
 
     def cached_path(self, namespace: Any, tokens: tuple[int, ...]) -> list[PageKey]:
         """The keys of the longest cached prefix of `tokens`."""
-        found = []
-        for key in self.path(namespace, tokens):
-            if key not in self.pages:
-                break
-            found.append(key)
-        return found
+        return [*itertools.takewhile(self.pages.__contains__, self.path(namespace, tokens))]
 
     def place(self, path: list[PageKey]) -> tuple[Any, int]:
         """Return the node and the length of a handle at the end of `path`."""
@@ -115,7 +121,7 @@ class NaiveCache:
 
     def below(self, key: PageKey) -> list[PageKey]:
         """The cached pages that come after `key`."""
-        return [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
+        return [other for other in self.pages if other != key and is_on_the_way(key, *other)]
 
     def touch(self, path: list[PageKey], verb: str, hits: int = 1) -> None:
         """The pages of `path` are used now, if this verb is a use."""
@@ -178,12 +184,12 @@ class NaiveCache:
         if start is not None:
             self.check_start(start, tokens, namespace)
         skip = start.length if start else 0
-        size = self.page_size
-        new = [0] * (skip // size)
-        new += np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32).tolist()
-        self.join_up(self.path(namespace, tokens[:skip]))
+        size, held = self.page_size, self.path(namespace, tokens[:skip])
+        new = np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32)
+        self.given = [*(self.pages[key].number for key in held), *new.tolist()]
+        self.join_up(held)
         there, path = self.cached_path(namespace, tokens), self.path(namespace, tokens)
-        self.store(path, len(there), new)
+        self.store(path, len(there), self.given)
         self.touch(path[skip // size :], "insert")
         self.join(path[skip // size : len(there)])
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
@@ -227,15 +233,11 @@ class NaiveCache:
         wanted, freed = require_wanted(num_tokens) * (not self.follows), list[int]()
         while len(freed) * self.page_size < wanted and (leaves := self.unlocked_leaves()):
             key = min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf]))
-            self.ends.discard(key)
-            node = [self.pages.pop(key).number]
-            parent = (key[0], key[1][: -self.page_size])
-            while self.evict_by == "node" and parent in self.pages and parent not in self.ends:
-                node = [self.pages.pop(parent).number, *node]
-                parent = (parent[0], parent[1][: -self.page_size])
-            freed += node
-            if parent in self.pages:
-                self.ends.add(parent)
+            node = [key]
+            while self.evict_by == "node" and (key := self.above(key)) in self.pages and key not in self.ends:
+                node = [key, *node]
+            freed += [self.pages[each].number for each in node]
+            self.drop(node)
         return np.array(freed, np.int32)
 
     def goes_first(self, page: ModelPage) -> Any:
@@ -247,12 +249,12 @@ class NaiveCache:
         gone = set(keys)
         for key in gone:
             del self.pages[key]
-            self.ends.discard(key)
-        self.ends |= {(name, tokens[: -self.page_size]) for name, tokens in gone} & self.pages.keys()
+        self.ends -= gone
+        self.ends |= {*map(self.above, gone)} & self.pages.keys()
 
     def unlocked_leaves(self) -> list[PageKey]:
         """The pages that nothing follows and nobody locks: those that can be evicted now."""
-        inner = {(namespace, tokens[: -self.page_size]) for namespace, tokens in self.pages}
+        inner = {*map(self.above, self.pages)}
         return [key for key in self.pages if key not in inner and not self.locked(key)]
 
     def reset(self) -> None:

@@ -94,7 +94,7 @@ class SideBySide:
     def end(self, rule: int, words: str, endless: bool = False) -> Breach:
         """The breach of a `rule` that the lines so far show, and in `words` what happened."""
         body, head = Scenario(tuple(self.lines), self.page_size), self.subject.head(self.page_size, self.settings)
-        return Breach(rule, body, words, self.settings, head, self.raised, endless)
+        return Breach(rule, body, words, head, self.raised, endless)
 
     def reach(self, seen: dict[int, Any]) -> None:
         """Note the rules that could have been broken."""
@@ -106,7 +106,7 @@ class SideBySide:
         if expected.error is not None and not is_late:
             return self.refusal(reply, expected)
         if reply.error is not None:
-            return self.end(RULE_OF[reply.verb], reply.in_words, endless=is_late)
+            return self.end(RULE_OF.get(reply.verb, 0), reply.in_words, endless=is_late)
         if reply.verb == "evict":
             return self.eviction(reply, expected)
         if reply.verb == "insert":
@@ -152,8 +152,7 @@ class SideBySide:
         self.offered |= {page for page, key in zip(pages, cached[:there]) if model.pages[key].number != page}
         model.drop(cached[max(there, stored) :])
         if got["length"] < want["length"]:
-            last = cached[stored - 1] if stored else None
-            done.length, done.node = got["length"], (last[1], model.pages[last].birth) if last else ((), 0)
+            done.node, done.length = model.place(cached[:stored])
         return None
 
     def eviction(self, reply: Reply, expected: Reply) -> Breach | None:

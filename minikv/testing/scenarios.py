@@ -11,6 +11,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,12 @@ def scenario_of(*lines: str, page_size: int = 1) -> Scenario:
 class Breach:
     """A rule that is broken: the `body` of a scenario shows it, and `words` say what the last line came to.
 
-    `head` makes the cache, in the way that `settings` say, and `raised` has the errors that earlier lines end in.
+    `head` makes the cache, and `raised` has the errors that earlier lines end in.
     """
 
     rule: int
     body: Scenario
     words: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
     head: tuple[str, ...] = ()
     raised: Mapping[int, str] = field(default_factory=dict)
     endless: bool = False
@@ -130,7 +130,7 @@ _NEEDS = {"start": "insert lock", "request": "acquire insert unlock", "cut": "in
 
 
 def scenarios(
-    claims: frozenset[int], lacks: frozenset[str], sizes: Sequence[int], longest: int = 14
+    claims: frozenset[int], lacks: frozenset[str], sizes: Sequence[int], longest: int = 14, shortest: int = 0
 ) -> st.SearchStrategy[Scenario]:
     """Scenarios of so many steps for what a cache claims and has, in pages of these sizes.
 
@@ -149,7 +149,7 @@ def scenarios(
         kinds["reset"] = ()
     usable = [kind for kind in kinds if not lacks & set(_NEEDS.get(kind, kind).split())]
     steps = st.one_of([st.tuples(st.just(kind), *kinds[kind]) for kind in usable])
-    return st.builds(_written, st.sampled_from(sizes), st.lists(steps, max_size=longest))
+    return st.builds(_written, st.sampled_from(sizes), st.lists(steps, min_size=shortest, max_size=longest))
 
 
 def _written(page_size: int, steps: list[tuple[Any, ...]]) -> Scenario:
@@ -229,33 +229,27 @@ def optional(name: str, value: Any) -> str:
     return "" if value is None else f", {name}={value!r}"
 
 
-def taking_turns(interruptions: int = 1) -> Iterator[Scenario]:
-    """Requests that take turns: their lives in every order with so many interruptions, as the explorer finds them.
+def taking_turns() -> Iterator[Scenario]:
+    """Requests that take turns: their lives in every order with one interruption, as the explorer finds them.
 
     >>> sum(1 for _ in taking_turns())
     60
     """
-
-    def life(name: str, prompt: list[int], page: int) -> Callable[[list[str]], Iterator[str]]:
-        longer, pages = [*prompt, page], [*range(page, page + len(prompt) + 1)]
-        lines = [f"{name} = cache.acquire({prompt})", f"cache.insert({longer}, {pages}, start={name})",
-                 f"cache.unlock({name})", "cache.evict(2)"]  # fmt: skip
-
-        def program(world: list[str]) -> Iterator[str]:
-            for line in lines:
-                yield line
-                world.append(line)
-
-        return program
-
     orders: list[list[str]] = []
 
     def world() -> list[str]:
         orders.append([])
         return orders[-1]
 
-    lives = life("a", [1, 2], 10), life("b", [1, 2, 3], 20), life("c", [1], 30)
-    explore(world, *lives, interruptions=interruptions)
+    def life(name: str, prompt: list[int], page: int, lines: list[str]) -> Iterator[str]:
+        longer, pages = [*prompt, page], [*range(page, page + len(prompt) + 1)]
+        for line in (f"{name} = cache.acquire({prompt})", f"cache.insert({longer}, {pages}, start={name})",
+                     f"cache.unlock({name})", "cache.evict(2)"):  # fmt: skip
+            yield line
+            lines.append(line)
+
+    lives = partial(life, "a", [1, 2], 10), partial(life, "b", [1, 2, 3], 20), partial(life, "c", [1], 30)
+    explore(world, *lives, interruptions=1)
     yield from (Scenario(tuple(lines)) for lines in orders)
 
 

@@ -119,8 +119,8 @@ class Search:
     `before` is called with each scenario before it is tried, and `reached` are the rules that could have been broken.
     """
 
-    def __init__(self, subject: Subject, before: Before, kind: type[SideBySide] = SideBySide):
-        self.subject, self.before, self.kind = subject, before, kind
+    def __init__(self, subject: Subject, before: Before):
+        self.subject, self.before = subject, before
         self.best: dict[int, Breach] = {}
         self.reached = set[int]()
         self.played = self.endless = 0
@@ -131,9 +131,9 @@ class Search:
             return None
         self.played += 1
         self.before(scenario)
-        found = find_breach(self.subject, scenario, self.reached, self.kind)
+        found = find_breach(self.subject, scenario, self.reached)
         if found is not None and found.endless:  # or the machine was busy for so long
-            found = find_breach(self.subject, scenario, self.reached, self.kind)
+            found = find_breach(self.subject, scenario, self.reached)
         if found is None or found.rule not in self.subject.claims:
             return None
         self.endless += found.endless

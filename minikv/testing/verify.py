@@ -190,10 +190,9 @@ def _judged(about: Message, said: list[Any], note: str) -> Conformance:
 
 def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
     """The report on a class that the process did not come to, or during which it ended."""
-    verdicts = [RuleVerdict(*rule, NOT_JUDGED if rule[0] in about["claims"] else NOT_CLAIMED) for rule in RULES.items()]
     where = " in these lines:" if lines else ""
     note = "\n".join([f"the process {end}{where}", *(f"    {line}" for line in lines), ""])
-    return Conformance(about["class"], tuple(verdicts), note)
+    return _conformance(Subject(object, about["class"], about["claims"]), {}, set(), note, NOT_JUDGED)
 
 
 def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str) -> None:
