@@ -121,13 +121,6 @@ def test_what_leaves_its_group_and_its_parent_is_found(theirs, forks):
     assert theirs.left() == []
 
 
-def test_what_kills_its_parent_ends_itself_alone(theirs):
-    starts = "def judge(say):\n    subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-    said = theirs.run(starts + "    os.kill(os.getppid(), 9)\n    time.sleep(600)\n")
-    assert said == [{"end": "ends with status -9"}]
-    assert theirs.left() == []
-
-
 def test_when_the_keeper_is_killed_the_judge_ends_too(theirs):
     keeper = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
     said = theirs.run(f"def judge(say):\n    os.kill({keeper}, 9)\n    time.sleep(600)\n")
@@ -143,9 +136,7 @@ def test_the_group_is_ended_where_the_system_names_no_descendants(theirs, monkey
     assert theirs.soon(lambda: leader.poll() is not None and not theirs.left(), seconds=10)
 
 
-def test_what_kills_its_group_ends_itself_alone(theirs):
-    assert theirs.run("def judge(say):\n    os.killpg(0, 9)\n") == [{"end": "ends with status -9"}]
-    assert theirs.left() == []
+STARTS = "subprocess.Popen(['sleep', '600'], start_new_session=True)"
 
 
 @pytest.mark.parametrize(
@@ -155,17 +146,21 @@ def test_what_kills_its_group_ends_itself_alone(theirs):
         ("os.kill(os.getpid(), 11)", "ends with status -11"),
         ("os.kill(os.getpid(), 15)", "ends with status -15"),
         ("1 / 0", "ends with status 1"),
+        ("os.killpg(0, 9)", "ends with status -9"),
+        (f"{STARTS}; os.kill(os.getppid(), 9); time.sleep(600)", "ends with status -9"),
         ("10 ** 10 ** 8", "computed for 1 seconds without a result"),
     ],
 )
-def test_the_end_is_that_of_the_judge(theirs, does, end):
+def test_the_end_is_that_of_the_judge_and_of_all_that_it_started(theirs, does, end):
+    """Also where it kills its group or its parent: that is not the keeper."""
     assert theirs.run(f"def judge(say):\n    {does}\n", seconds=1) == [{"end": end}]
+    assert theirs.left() == []
 
 
-WAITS = """
+WAITS = f"""
 def judge(say):
     say(doing=[])
-    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    {STARTS}
     open("ready", "w")
     time.sleep(600)
 """
