@@ -73,7 +73,7 @@ JUDGES = {
     "prefix/host_memory": "tiered",
     "prefix/tiered": "tiered still_radix",
     "prefix/tree_check": "tree_check radix sliding_window contract",
-    "prefix/windows": "tree_check sliding_window still_radix window_machine",
+    "prefix/windows": "tree_check sliding_window still_radix window_machine contract",
     "pools/bitmask": "pools arguments",
     "pools/contract": "pools arguments contract",
     "pools/free_list": "pools manager manager_faults",

@@ -6,10 +6,6 @@ from array import array
 
 import pytest
 from digits import put
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
-from index_machine import PagesAgainstModel
-from indexes import collides
 from refusals import said
 
 from minikv import HashBlockCache, TokenTrie, pack
@@ -185,14 +181,3 @@ def test_tokens_are_compared_over_the_whole_prefix_not_over_the_last_page():
     cache = HashBlockCache(block_hash=same)
     put(cache, b"155", b"2")
     assert cache.match_prefix(b"255").length == 1
-
-
-class CollidingAgainstModel(PagesAgainstModel):
-    """The state machine of every design, with eight keys for all blocks."""
-
-    def make(self, page_size, policy, evict_by):
-        return HashBlockCache(page_size, collides)
-
-
-def test_with_collisions_everywhere_the_state_machine_finds_no_difference_from_the_naive_model():
-    run_state_machine_as_test(CollidingAgainstModel, settings=settings(stateful_step_count=30, max_examples=40))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lesson import golden
+from machine import cached_in
 from test_draw import needs_graphviz, words_in
 from test_engine_oracle import canary_model
-from tiered_machine import cached_in
 
 from minikv import (
     CacheManager,

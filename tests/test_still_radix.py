@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from index_machine import LIMITS, NAMESPACES, TOKENS
+from machine import SCENARIOS
 
-from minikv import LockError, RadixCache, SlidingWindowCache, TieredCache
+from minikv import RadixCache, SlidingWindowCache, TieredCache
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 from minikv.prefix.tiered import WRITES
+from minikv.testing.calls import Recorder
 
 pytestmark = pytest.mark.core
 
-VERBS = st.sampled_from(
-    ["match_prefix", "acquire", "insert", "insert", "insert from a lock", "lock", "unlock", "unlock", "evict"]
-)
-OPERATIONS = st.lists(st.tuples(VERBS, st.integers(0, 99), TOKENS, NAMESPACES, LIMITS), max_size=40)
 MORE = [  # windows that never go, tiers without host memory, and host memory that the device does not notice
     *(partial(SlidingWindowCache, window=window) for window in (1, 2, 3, 6)),
     *(partial(TieredCache, write=write) for write in WRITES),
@@ -28,25 +24,9 @@ MORE = [  # windows that never go, tiers without host memory, and host memory th
 ]
 
 
-def outcome(cache, handles, step, verb, which, tokens, namespace, extra):
-    """What one operation on `cache` comes to; the handles that it has given so far are in `handles`."""
-    handle, number = handles[which % len(handles)] if handles else None, step * 100
-    try:
-        if verb in ("match_prefix", "acquire"):
-            found = getattr(cache, verb)(tokens, limit=extra, namespace=namespace)
-        elif verb == "insert":
-            found = cache.insert(tokens, range(number, number + len(tokens)), namespace=namespace)
-        elif verb == "insert from a lock" and handle is not None:
-            whole = [*np.frombuffer(handle.source, np.uint32)[: handle.length].tolist(), *tokens]
-            found = cache.insert(whole, range(number, number + len(whole)), namespace=handle.namespace, start=handle)
-        elif verb in ("lock", "unlock") and handle is not None:
-            return getattr(cache, verb)(handle)
-        else:
-            return cache.evict(extra or 0).tolist() if verb == "evict" else None
-    except (LockError, ValueError) as error:
-        return str(error)
-    handles.append(found)
-    return found.length, getattr(found, "prefix_length", None), found.node.id
+def answer(reply):
+    """What one line on a cache comes to, and the node that it ends at."""
+    return reply and (reply.value, str(reply.error), getattr(getattr(reply.result, "node", None), "id", None))
 
 
 def anatomy(cache):
@@ -56,13 +36,13 @@ def anatomy(cache):
     return nodes, [node.id for node in cache._order]
 
 
-@given(OPERATIONS, st.integers(1, 3), st.sampled_from(MORE), st.sampled_from([*POLICIES]), st.sampled_from(EVICT_BY))
-def test_what_is_not_used_changes_no_answer_and_no_node(operations, page_size, made, policy, evict_by):
-    radix = RadixCache(page_size, policy, evict_by)
-    index = made(page_size, policy=policy, evict_by=evict_by)
-    of_radix, of_index = [], []
-    for step, operation in enumerate(operations):
-        assert outcome(index, of_index, step, *operation) == outcome(radix, of_radix, step, *operation)
+@given(SCENARIOS, st.sampled_from(MORE), st.sampled_from([*POLICIES]), st.sampled_from(EVICT_BY))
+def test_what_is_not_used_changes_no_answer_and_no_node(scenario, made, policy, evict_by):
+    radix, index = (each(scenario.page_size, policy=policy, evict_by=evict_by) for each in (RadixCache, made))
+    worlds = Recorder(index), Recorder(radix)
+    for line in scenario.lines:
+        found, expected = (answer(world.step(line)) for world in worlds)
+        assert found == expected, line
         assert anatomy(index) == anatomy(radix)
         index.check()
         if isinstance(index, TieredCache):

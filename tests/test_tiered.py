@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from digits import put
 from hypothesis import Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine import hunt
 from nightly import NIGHTLY
 from plant import plant
-from tiered_machine import Tiered
+from tiered_machine import CASES, SUBJECTS, WatchedTiers
 
 from minikv import InvariantError, LockError
 from minikv.prefix import host_memory
@@ -233,7 +233,7 @@ def test_the_audit_finds_a_host_page_with_two_owners_or_none(breaks, said):
 
 def test_both_tiers_agree_with_a_model_of_pages():
     most = settings().max_examples if NIGHTLY else 60  # sixty find all that is planted below
-    run_state_machine_as_test(Tiered, settings=settings(stateful_step_count=50, max_examples=most))
+    hunt(SUBJECTS, CASES, WatchedTiers, max_examples=most)
 
 
 def reads_without_a_lock(begin_load, self, match, pages):
@@ -278,6 +278,5 @@ PLANTED = {
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_the_machine_notices(mistake, monkeypatch):
     plant(monkeypatch, *PLANTED[mistake])
-    hunt = settings(stateful_step_count=50, max_examples=400, phases=[Phase.generate], database=None)
-    with pytest.raises((AssertionError, LockError, KeyError, ValueError)):
-        run_state_machine_as_test(Tiered, settings=hunt)
+    with pytest.raises(AssertionError, match="cache = Tiers"):
+        hunt(SUBJECTS, CASES, WatchedTiers, max_examples=400, phases=[Phase.generate])

@@ -2,87 +2,93 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
+
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
-from index_machine import NAMESPACES, PAGES, TOKENS, IndexAgainstModel
+from machine import LONG_ONES, Pooled, Watched, hunt
 from nightly import NIGHTLY
 from plant import plant
 from window_model import NaiveWindowCache
 from window_pool import WindowLedger
 
-from minikv import FreeListPool, LockError, SlidingWindowCache
+from minikv import LockError, SlidingWindowCache
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.windows import Windows
-from minikv.testing.canary import Canary
-from minikv.testing.ledger import Ledger
+from minikv.testing.rules import RULES, Subject
+from minikv.testing.scenarios import Scenario
 
 pytestmark = pytest.mark.core
 
-LATE = st.integers(0, 12)  # where the windows of an insert begin
 
+class Windowed(Pooled):
+    """The sliding-window index over a pool that listens."""
 
-class WindowIndexAgainstModel(IndexAgainstModel):
-    """The machine of every index, with windows: budgets, offsets from which they are there, and a pool that listens.
-
-    The policies, of which lru is tried most, say what goes for the full layers.
-    """
-
-    @initialize(
-        page_size=st.integers(1, 3), window=st.integers(1, 6), policy=st.sampled_from(["lru", "lru", *POLICIES])
-    )
-    def start(self, page_size, window, policy):
-        self.model, self.windows = NaiveWindowCache(page_size, window, policy), WindowLedger()
-        self.index = SlidingWindowCache(page_size, policy, "page", window=window, pool=self.windows)
-        self.page_size, self.pool = page_size, FreeListPool(PAGES)
-        self.ledger, self.canary = Ledger(self.pool, self.index, page_size), Canary(self.index)
+    def __init__(self, page_size, evict_by, policy, window):
+        self.windows = WindowLedger()
+        made = partial(SlidingWindowCache, window=window, pool=self.windows)
+        super().__init__(made, page_size, policy, evict_by)
 
     def free(self, pages):
         super().free(pages)
         self.windows.free(pages)
 
-    def put(self, tokens, pages, namespace, pair=None, window_start=0):
-        at = pair[1].length // self.page_size if pair else 0
-        first = max(at, -(-window_start // self.page_size))
-        self.windows.alloc(pages[first - at :])
-        return super().put(tokens, pages, namespace, pair, window_start=window_start)
+    def insert(self, tokens, pages, *, start=None, window_start=0, **options):
+        first = max(start.length if start else 0, window_start)
+        self.windows.alloc(pages[-(-first // self.page_size) :])
+        try:
+            return super().insert(tokens, pages, start=start, window_start=window_start, **options)
+        except LockError:
+            self.windows.free(pages)
+            raise
 
     def evict(self, num_tokens, window_tokens=0):
         self.windows.buried.clear()
-        found = self.index.evict(num_tokens, window_tokens).tolist()
-        freed, tombs = self.model.evict(num_tokens, window_tokens)
-        assert (sorted(found), sorted(self.windows.buried)) == (sorted(freed), sorted(tombs))
-        self.free(found)
+        return super().evict(num_tokens, window_tokens)
 
-    @rule(num_tokens=st.integers(0, 4), window_tokens=LATE)
-    def evict_both(self, num_tokens, window_tokens):
-        self.evict(num_tokens, window_tokens)
 
-    @rule(tokens=TOKENS, namespace=NAMESPACES, window_start=LATE)
-    def insert_late(self, tokens, namespace, window_start):
-        if (pages := self.room_for(len(tokens))) is not None:
-            self.put(tokens, pages, namespace, window_start=window_start)
+class WatchedWindows(Watched):
+    """A run in which the windows agree as well: which are there, which can go, and which go."""
 
-    @rule(prompt=TOKENS, answer=TOKENS, window_start=LATE, namespace=NAMESPACES)
-    def late_request(self, prompt, answer, window_start, namespace):
-        pair, tokens = self.acquire(prompt, namespace), [*prompt, *answer]
-        pages = self.room_for(len(tokens) - pair[1].length)
-        if pages is not None:
-            self.put(tokens, pages, namespace, pair, window_start=window_start)
-        self.unlock(pair)
+    def new_model(self):
+        return NaiveWindowCache(self.page_size, **self.subject.fixed)
 
-    @invariant()
-    def the_windows_agree(self):
-        if hasattr(self, "index"):
-            for size in ("window_evictable_size", "window_protected_size"):
-                assert getattr(self.index, size) == getattr(self.model, size)
-            assert {self.model.pages[key].number for key in self.model.live} == self.windows.live
+    def eviction(self, reply, expected):
+        gone = sorted(reply.value), sorted(self.index.windows.buried)
+        return self.exactly(9, gone, (sorted(expected.value), sorted(self.model.tombs)))
+
+    def look_around(self, reply, expected):
+        found = super().look_around(reply, expected)
+        sizes = [(each.window_evictable_size, each.window_protected_size) for each in (self.index, self.model)]
+        live = {self.model.pages[key].number for key in self.model.live}
+        return found or self.exactly(7, (sizes[0], self.index.windows.live), (sizes[1], live))
+
+
+def with_windows(scenario, numbers):
+    """The scenario with inserts whose windows begin late, and evictions that free windows."""
+    lines = []
+    for line, number in zip(scenario.lines, itertools.cycle(numbers)):
+        if number and ".insert(" in line:
+            line = f"{line[:-1]}, window_start={number})"
+        lines.append(line.replace("evict(", f"evict({number % 4}, window_tokens=") if number else line)
+    return Scenario(tuple(lines), scenario.page_size)
+
+
+CASES = st.builds(with_windows, LONG_ONES, st.lists(st.just(0) | st.integers(0, 12), min_size=1))
+SUBJECTS = st.builds(
+    lambda window, policy: Subject(
+        Windowed, "Windowed", frozenset(RULES) - {14}, (1, 2, 3), ({"evict_by": "page"},),
+        {"window": window, "policy": policy},
+    ),
+    st.integers(1, 6), st.sampled_from(["lru", "lru", *POLICIES]),  # for the full layers
+)  # fmt: skip
 
 
 def test_the_index_agrees_with_a_model_that_recomputes_every_window():
-    most = max(100, settings().max_examples if NIGHTLY else 0)  # a hundred find all that is planted below
-    run_state_machine_as_test(WindowIndexAgainstModel, settings=settings(stateful_step_count=30, max_examples=most))
+    most = settings().max_examples if NIGHTLY else 100  # sixty find all that is planted below
+    hunt(SUBJECTS, CASES, WatchedWindows, max_examples=most)
 
 
 # -- and whether the machine would notice ------------------------------------------------------------------------------
@@ -118,6 +124,5 @@ PLANTED = {
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_the_window_machine_catches(mistake, monkeypatch):
     plant(monkeypatch, *PLANTED[mistake])
-    hunt = settings(max_examples=400, stateful_step_count=30, phases=[Phase.generate])
-    with pytest.raises((AssertionError, LockError, ValueError, KeyError)):
-        run_state_machine_as_test(WindowIndexAgainstModel, settings=hunt)
+    with pytest.raises(AssertionError, match="cache = Windowed"):
+        hunt(SUBJECTS, CASES, WatchedWindows, max_examples=400, phases=[Phase.generate])

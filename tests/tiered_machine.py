@@ -7,60 +7,55 @@ that either tree has must hold what the tree says.
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
-from index_machine import NAMESPACES, TOKENS, IndexAgainstModel
+from machine import LONG_ONES, Pooled, Watched, cached_in
+from policy_model import PolicyModel
 
 from minikv.prefix.base_index import way_to
 from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix import EVICT_BY
 from minikv.prefix.tiered import WRITES, TieredCache
+from minikv.testing.model import NaiveCache, is_on_the_way
+from minikv.testing.rules import RULES, Subject
+from minikv.testing.scenarios import prompts, scenario_of
 from minikv.tokens import pack
 
 HOT = 2  # uses
+TOKENS = prompts([1, 2, 1, 1, 2, 2, 1, 2])
 
 
-class HostModel:
-    """Host pages by (namespace, tokens up to the end of the page), and when each was last used."""
+class HostModel(NaiveCache):
+    """Host pages, least recently used out first, and the moves under way."""
 
     def __init__(self, page_size, num_pages):
-        self.size, self.num_pages, self.clock = page_size, num_pages, 0
-        self.used, self.moves = {}, {}  # of each move: what it has locked, and what it brings to host memory
+        super().__init__(page_size, "page")
+        self.num_pages, self.moves = num_pages, {}  # of each move: what it has locked, and what it brings here
 
-    def path(self, namespace, tokens):
-        return [(namespace, tuple(tokens[:end])) for end in range(self.size, len(tokens) + 1, self.size)]
-
-    def known(self, namespace, tokens):
-        path = self.path(namespace, tokens)
-        return path[: next((at for at, key in enumerate(path) if key not in self.used), len(path))]
-
-    def touch(self, path):
-        self.clock += 1
-        self.used.update(dict.fromkeys(path, self.clock))
-
-    def locked(self):
-        return {key for held, _ in self.moves.values() for key in held}
+    def locked(self, key):
+        return any(key in held for held, _ in self.moves.values())
 
     def free(self):
-        return self.num_pages - len(self.used) - sum(len(new) for _, new in self.moves.values())
+        return self.num_pages - len(self.pages) - sum(len(new) for _, new in self.moves.values())
 
     def begin_copy(self, namespace, tokens):
         """What is there already, and what is copied out."""
-        held = self.known(namespace, tokens)
-        self.touch(held)
-        new, locked = self.path(namespace, tokens)[len(held) :], self.locked() | {*held}
-        while self.free() < len(new):
-            inner = {(name, path[: -self.size]) for name, path in self.used}
-            leaves = [key for key in self.used if key not in inner and key not in locked]
-            if not leaves:
-                break
-            del self.used[min(leaves, key=self.used.__getitem__)]
+        held = self.cached_path(namespace, tokens)
+        self.touch(held, "insert")
+        new = self.path(namespace, tokens)[len(held) :]
+        self.moves[None] = held, []
+        self.evict(max(0, len(new) - self.free()) * self.page_size)
+        del self.moves[None]
         return held, new[: self.free()]
 
     def settle(self, move, arrived):
         held, new = self.moves.pop(move)
         if arrived and new:
-            self.touch(new)
-        self.touch(held)
+            path = [*held, *new]
+            self.store(path, len(held), [0] * len(path))
+            self.touch(new, "insert")
+        self.touch(held, "insert")
 
 
 class Carried(TieredCache):
@@ -84,9 +79,9 @@ class Carried(TieredCache):
         return self.compared(super().acquire(tokens, limit=limit, namespace=namespace), tokens, limit)
 
     def compared(self, match, tokens, limit):
-        asked = list(tokens)[:limit]
-        known = self.model.known(match.namespace, asked)
-        self.model.touch(known)
+        asked = tuple(tokens)[:limit]
+        known = self.model.cached_path(match.namespace, asked)
+        self.model.touch(known, "match_prefix")
         assert match.host_length == max(0, len(known) * self.page_size - match.length)
         self.use(self.model.path(match.namespace, asked[: match.length]))
         return match
@@ -96,7 +91,7 @@ class Carried(TieredCache):
             self.uses[key] = self.uses.get(key, 0) + 1
 
     def insert(self, tokens, pages, *, namespace=None, start=None, **options):
-        keys, given = self.model.path(namespace, pack(tokens).tolist()), [int(page) for page in pages]
+        keys, given = self.model.path(namespace, tuple(pack(tokens).tolist())), [int(page) for page in pages]
         done = super().insert(tokens, pages, namespace=namespace, start=start, **options)
         for at in range(done.prefix_length // self.page_size, len(keys)):
             self.on_device[given[at]] = keys[at]
@@ -110,11 +105,7 @@ class Carried(TieredCache):
     def evict(self, num_tokens):
         pages = super().evict(num_tokens)
         gone = [self.on_device[page] for page in pages.tolist()]
-        longest = [
-            (name, tokens)
-            for name, tokens in gone
-            if not any(n == name and len(t) > len(tokens) and t[: len(tokens)] == tokens for n, t in gone)
-        ]
+        longest = [key for key in gone if not any(key != other and is_on_the_way(key, *other) for other in gone)]
         self.carry(longest if self.write == "write_back" else [])
         return pages
 
@@ -129,25 +120,31 @@ class Carried(TieredCache):
         for namespace, tokens in due:
             held, new = self.model.begin_copy(namespace, tokens)
             if not new:
-                self.model.touch(held)
+                self.model.touch(held, "insert")
                 continue
             move = self.next_move()
             assert move is not None
-            assert (self.model.path(move.namespace, move.tokens.tolist()), len(move.dst)) == (held + new, len(new))
+            path = self.model.path(move.namespace, tuple(move.tokens.tolist()))
+            assert (path, len(move.dst)) == (held + new, len(new))
             assert [self.on_device[page] for page in move.src.tolist()] == new
             self.model.moves[move] = held, new
             if self.mode != "later":
                 self.end(move, self.mode == "arrive")
         assert self.next_move() is None
 
-    def fetch(self, match, pages):
-        """Begin to load what follows a locked match."""
-        move = self.load(match, pages)
+    def moves_will(self, mode):
+        self.mode = mode
+
+    def move_ends(self, pick, arrived):
+        if moves := self.host.moves:
+            self.end(moves[pick % len(moves)], arrived)
+
+    def load(self, match, pages):
+        move = super().load(match, pages)
         if move is not None:
-            tokens = move.tokens.tolist()
-            held = self.model.known(move.namespace, tokens)
-            assert len(held) * self.page_size == len(tokens)
-            self.model.touch(held)
+            held = self.model.cached_path(move.namespace, tuple(move.tokens.tolist()))
+            assert len(held) * self.page_size == len(move.tokens)
+            self.model.touch(held, "match_prefix")
             self.model.moves[move] = held, []
         return move
 
@@ -167,12 +164,12 @@ class Carried(TieredCache):
     def check(self):
         """Both trees hold what they say, host memory what the model has, and every mark is true."""
         super().check()
-        host, locked = cached_in(self.host.index), self.model.locked()
+        host = cached_in(self.host.index)
         assert all(self.on_host[page] == key for key, (page, _) in host.items())
-        assert host.keys() == self.model.used.keys()
+        assert host.keys() == self.model.pages.keys()
         assert self.host.pool.num_free == self.model.free()
-        times = {key: node.last_used for key, (_, node) in host.items() if key not in locked}
-        assert ranks(times) == ranks({key: self.model.used[key] for key in times})
+        times = {key: node.last_used for key, (_, node) in host.items() if not self.model.locked(key)}
+        assert ranks(times) == ranks({key: self.model.pages[key].last_used for key in times})
         for key, (page, node) in cached_in(self).items():
             assert self.on_device[page] == key
             assert self.is_true(getattr(node, "in_host", None), key, node)
@@ -187,67 +184,93 @@ class Carried(TieredCache):
         return not length or (path[0].parent.namespace, tokens[:length]) == (key[0], key[1][:length])
 
 
-class Tiered(IndexAgainstModel):
+class Tiers(Pooled):
+    """`Carried`, from which requests take what the device lacks."""
+
+    def __init__(self, page_size, evict_by, policy, **how):
+        super().__init__(partial(Carried, **how), page_size, policy, evict_by)
+
+    def load(self, match, tokens, pages):
+        return match, self.index.load(match, pages)
+
+    def arrive(self, match, move):
+        if move is not None:
+            self.index.end(move)
+            pages = [0] * (match.length // self.page_size) + move.dst.tolist()
+            self.insert(move.tokens.tolist(), pages, namespace=match.namespace, start=match)
+
+    def reset(self):
+        for move in [*self.index.host.moves]:
+            self.index.end(move)
+        super().reset()
+
+
+class TiersModel(PolicyModel):
+    """What the device has; `tiers` has the model of host memory, which says what can be loaded."""
+
+    def load(self, match, tokens, pages):
+        there = match.length // self.page_size
+        known = self.tiers.index.model.cached_path(match.namespace, tuple(tokens))[: there + len(pages)]
+        return match, (known[-1][1], [*[0] * there, *pages]) if len(known) > there else None
+
+    def arrive(self, match, move):
+        if move is not None:
+            tokens, pages = move
+            self.insert(tokens, pages[: len(tokens) // self.page_size], namespace=match.namespace, start=match)
+
+    def moves_will(self, *_):
+        """A copy to host memory changes nothing on the device."""
+
+    move_ends = moves_will
+
+
+class WatchedTiers(Watched):
     """Two tiers under every write policy, every eviction policy, and moves that fail or take their time."""
 
-    @initialize(
-        page_size=st.integers(1, 3),
-        number=st.integers(0, 1),
-        write=st.sampled_from(WRITES),
-        policy=st.sampled_from(["lru", "lru", "lru", *POLICIES]),
-        host_pages=st.sampled_from([5, 8]),
-    )
-    def start(self, page_size, number, write, policy, host_pages):
-        self.write, self.policy, self.host_pages = write, policy, host_pages
-        IndexAgainstModel.start(self, page_size, number)
-        if write == "write_through_selective" and "hits" not in self.model.reads:
-            self.model.reads = (*self.model.reads, "hits")
-
-    def make(self, page_size, policy, evict_by):
-        return Carried(page_size, self.write, policy, evict_by, self.host_pages)
-
-    @rule(mode=st.sampled_from(["arrive", "arrive", "fail", "later"]))
-    def moves_will(self, mode):
-        self.index.mode = mode
-
-    @precondition(lambda self: self.index.host.moves)
-    @rule(pick=st.integers(0, 5), arrived=st.booleans())
-    def a_move_ends(self, pick, arrived):
-        moves = self.index.host.moves
-        self.index.end(moves[pick % len(moves)], arrived)
-
-    @rule(tokens=TOKENS, namespace=NAMESPACES, short=st.integers(0, 1), meanwhile=st.integers(0, 12))
-    def load(self, tokens, namespace, short, meanwhile):
-        """A request that takes from host memory what the device lacks; others may need room while it moves."""
-        pair = self.acquire(tokens, namespace)
-        match = pair[0]
-        pages = self.room_for(match.host_length - short * self.page_size) if match.host_length else None
-        move = None if pages is None else self.index.fetch(match, pages)
-        if move is not None:
-            self.evict(meanwhile)
-            self.index.end(move)
-            given, spare = pages[: len(move.dst)], pages[len(move.dst) :]
-            self.free(spare)
-            self.put(move.tokens.tolist(), given, namespace, pair)
-        elif pages is not None:
-            self.free(pages)
-        self.unlock(pair)
-
-    @rule()
-    def reset(self):
-        if not self.index.host.moves:
-            super().reset()
+    def new_model(self):
+        policy, write = (self.subject.fixed[name] for name in ("policy", "write"))
+        model = TiersModel(self.page_size, policy, self.settings["evict_by"])
+        model.tiers = self.made.value
+        model.reads += ("hits",) * (write == "write_through_selective")
+        return model
 
 
-def cached_in(tree):
-    """The page and the node of each cached page of tokens, without a verb."""
-    found = {}
-    for node in tree.nodes():
-        path = way_to(node)[::-1]
-        prefix, size = [token for each in path for token in each.tokens], tree.page_size
-        for place, page in enumerate(node.pages, node.parent.end // size + 1):
-            found[path[0].parent.namespace, tuple(prefix[: place * size])] = page, node
-    return found
+SUBJECTS = st.builds(
+    lambda way, **how: Subject(Tiers, "Tiers", frozenset(RULES), (1, 2, 3), ({"evict_by": way},), how),
+    st.sampled_from(EVICT_BY),
+    write=st.sampled_from(WRITES),
+    policy=st.sampled_from(["lru", "lru", "lru", *POLICIES]),
+    host_pages=st.sampled_from([5, 8]),
+)
+
+
+def load(tokens, namespace, most, meanwhile):
+    """A request that takes from host memory what the device lacks; others may need room while it moves."""
+    return "; ".join([
+        f"a = cache.acquire({tokens}, namespace={namespace!r})", f"b = cache.load(a, {tokens}, PAGES[:{most}])",
+        f"cache.evict({meanwhile})", "cache.arrive(*b)", "cache.unlock(a)",
+    ])  # fmt: skip
+
+
+MOVES = st.one_of(
+    st.builds("cache.moves_will({!r})".format, st.sampled_from(["arrive", "arrive", "fail", "later"])),
+    st.builds("cache.move_ends({}, {})".format, st.integers(0, 5), st.booleans()),
+    st.builds(load, TOKENS, st.sampled_from([None, None, "a"]), st.integers(0, 8), st.integers(0, 12)),
+)
+
+
+def with_moves(scenario, moves):
+    """The scenario, with `moves` after some of its lines; each has pages of its own, which no scenario comes to."""
+    lines = []
+    for place, line in enumerate(scenario.lines):
+        lines.append(line)
+        for number, (at, move) in enumerate(moves, 25):
+            if at == place:
+                lines.append(move.replace("PAGES", f"range({8 * number}, {8 * number + 8})"))
+    return scenario_of(*lines, page_size=scenario.page_size)
+
+
+CASES = st.builds(with_moves, LONG_ONES, st.lists(st.tuples(st.integers(0, 50), MOVES), max_size=12))
 
 
 def ranks(times):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from policy_model import PolicyModel, worth_of
 
 from minikv import LockError
-from minikv.prefix.contract import Match
-from minikv.testing.model import NaiveCache
+from minikv.testing.model import NaiveCache, is_on_the_way
 
 
 class NaiveWindowCache(PolicyModel):
@@ -23,19 +21,17 @@ class NaiveWindowCache(PolicyModel):
 
     def _clear(self):
         super()._clear()
+        self.tombs = []  # the pages whose windows alone went in the last eviction
         self.live = {}  # of each page that has its window: the clock's reading at its last use
 
     def valid(self, path):
         return all(key in self.live for key in path[-self.span :])
 
     def match_prefix(self, tokens, *, limit=None, namespace=None):
-        tokens = tuple(int(token) for token in tokens)
-        path = self.cached_path(namespace, tokens[: len(tokens) if limit is None else limit])
+        path = self.cached_path(namespace, tuple(tokens)[:limit])
         while not self.valid(path):
             path.pop()
-        self.touch(path, "match_prefix")
-        numbers = np.array([self.pages[key].number for key in path], np.int32)
-        return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
+        return super().match_prefix(tokens, limit=len(path) * self.page_size, namespace=namespace)
 
     def touch(self, path, verb, hits=1):
         super().touch(path, verb, hits)
@@ -45,7 +41,7 @@ class NaiveWindowCache(PolicyModel):
 
     def insert(self, tokens, pages, *, namespace=None, start=None, window_start=0):
         """What `insert` promises: new pages before `window_start` are tombstones, and duplicates heal those there."""
-        tokens, size = tuple(int(token) for token in tokens), self.page_size
+        tokens, size = tuple(tokens), self.page_size
         path, there = self.path(namespace, tokens), len(self.cached_path(namespace, tokens))
         first, self.priority = -(-window_start // size), worth_of(tokens)
         if first >= len(path):
@@ -65,9 +61,8 @@ class NaiveWindowCache(PolicyModel):
 
     def pinned(self, key):
         """Whether a lock needs the window of this page."""
-        return self.locked(key) and any(
-            handle.namespace == key[0]
-            and handle.node[0][: len(key[1])] == key[1]
+        return any(
+            is_on_the_way(key, handle.namespace, handle.node[0])
             and handle.length - self.span * self.page_size < len(key[1])
             for handle in self.held
         )
@@ -81,9 +76,8 @@ class NaiveWindowCache(PolicyModel):
         return self.page_size * sum(self.pinned(key) for key in self.live)
 
     def evict(self, num_tokens, window_tokens=0):
-        """The pages that went, and those whose windows alone went."""
-        size, freed, tombs = self.page_size, [], []
-        before = len(self.live)
+        size, before, freed = self.page_size, len(self.live), []
+        self.tombs = []
         while len(freed) * size < num_tokens and (leaves := self.unlocked_leaves()):
             freed += self.remove(min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf])))
         while (before - len(self.live)) * size < window_tokens:
@@ -96,8 +90,8 @@ class NaiveWindowCache(PolicyModel):
                     freed += self.remove(gone)
             else:
                 del self.live[key]
-                tombs.append(self.pages[key].number)
-        return freed, tombs
+                self.tombs.append(self.pages[key].number)
+        return freed
 
     def ends_within_a_window(self, key):
         """Whether exactly one path goes on from `key`, and ends before a window is over."""
@@ -111,7 +105,7 @@ class NaiveWindowCache(PolicyModel):
             freed.append(self.pages.pop(key).number)
             self.live.pop(key, None)
             self.ends.discard(key)
-            key = (key[0], key[1][: -self.page_size])
+            key = self.above(key)
             if key in self.live:
                 break
         return freed
