@@ -11,7 +11,6 @@ import __future__
 import ast
 import copy
 import inspect
-import itertools
 import sys
 import textwrap
 from functools import cache
@@ -20,10 +19,9 @@ from typing import NamedTuple
 
 from mutate import changed, replacements
 
-from minikv.course.pieces import trial
 from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, cases_for, exercises_of
-from minikv.course.pieces.trial import difference, play_case
+from minikv.course.pieces.trial import MADE, difference, made_cases, play_case, played_by_us
 from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
 
@@ -38,6 +36,8 @@ ORDERLESS = {"len", "sum", "min", "max", "any", "all", "set", "sorted", "dict", 
 IN_ORDER = {"range", "enumerate", "sorted"}
 SYMMETRIC = {"min", "max"}
 LOAD = ast.Load()
+DEFINED = ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom
+THINGS = ast.Name, ast.Attribute, ast.Call, ast.Subscript
 
 
 class Change(NamedTuple):
@@ -80,10 +80,14 @@ def changes(task, every=1, first=0):
                 setattr(node, field, None)
     plain = ast.unparse(tree)
     seen, found = {plain}, list[Change]()
-    for kind, at, new in [*_replaced(tree)][first::every]:
-        text = ast.unparse(_with(tree, at, new))
+    for kind, home, key, new in [*_replaced(tree)][first::every]:
+        home[key], old = new, home[key]
+        text = ast.unparse(tree)
+        home[key] = old
         if text not in seen:
-            found.append(Change(task.id, kind, _difference(plain, text), text))
+            words = _difference(plain, text)
+            words = words.partition(" -> ")[0] if kind == "lines swapped" else words
+            found.append(Change(task.id, kind, words, text))
         seen.add(text)
     return found
 
@@ -91,96 +95,63 @@ def changes(task, every=1, first=0):
 def _difference(old, new):
     """The lines that differ, as few as can be."""
     a, b = old.split("\n"), new.split("\n")
-    while a and b and a[0] == b[0]:
-        del a[0], b[0]
-    while a and b and a[-1] == b[-1]:
-        del a[-1], b[-1]
+    for end in (0, -1):
+        while a and b and a[end] == b[end]:
+            del a[end], b[end]
     before, after = (" / ".join(line.strip() for line in lines) for lines in (a, b))
     return f"{before or 'nothing'} -> {after or 'gone'}"
 
 
-Place = tuple[tuple[str, int | None], ...]
-
-
-def _places(node, at=(), above=()):
-    """Every node below, with its place and the nodes that it is in."""
+def _places(node, above=()):
+    """Every node below, the nodes that it is in, its field there, and what holds it under which key."""
     for field, value in ast.iter_fields(node):
-        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        home, held = (value, enumerate(value)) if isinstance(value, list) else (vars(node), [(field, value)])
+        for key, child in held:
             if isinstance(child, ast.AST):
-                there = (*at, (field, index))
-                yield there, (child, (*above, node))
-                yield from _places(child, there, (*above, node))
-
-
-def _part(node, field, index):
-    return getattr(node, field) if index is None else getattr(node, field)[index]
-
-
-def _with(tree, at, new):
-    """A copy of the tree with `new` at a place; two statements are swapped if it is the number of the second."""
-    tree = copy.deepcopy(tree)
-    parent = tree
-    for step in at[:-1]:
-        parent = _part(parent, *step)
-    field, index = at[-1]
-    if index is None:
-        setattr(parent, field, new)
-    elif isinstance(new, int):
-        body = getattr(parent, field)
-        body[index], body[new] = body[new], body[index]
-    else:
-        getattr(parent, field)[index] = new
-    return ast.fix_missing_locations(tree)
+                yield child, (*above, node), field, home, key
+                yield from _places(child, (*above, node))
 
 
 def _replaced(tree):
-    """The kind of each change, its place, and what is there then."""
+    """The kind of each change, what holds the place under which key, and what is there then; some change nothing."""
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     names = sorted(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
     attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
-    for at, (node, above) in _places(tree):
+    for node, above, field, home, key in _places(tree):
         if any(isinstance(part, (ast.JoinedStr, ast.arguments)) for part in (node, *above)):
             continue  # what stands in a text, and what a function is given
         if len(above) > 1 and isinstance(above[-1], ast.Call) and isinstance(above[-2], ast.Raise):
             continue  # an error may say what it likes
         for new in replacements(node):
-            kind = "line dropped" if isinstance(new, ast.Pass) else KINDS.get(type(node), "line")
-            yield kind, at, new
-        yield from _of_statement(above[-1], at, node)
-        yield from _of_expression(above[-1], at, node, names, attributes)
+            yield "line dropped" if isinstance(new, ast.Pass) else KINDS.get(type(node), "line"), home, key, new
+        for kind, new in _of_expression(above[-1], field, node, names, attributes):
+            yield kind, home, key, new
+        if isinstance(node, ast.stmt) and not isinstance(node, DEFINED):
+            yield "line dropped", home, key, ast.Pass()
+            if not isinstance(node, ast.Return):
+                yield "lines swapped", home, slice(key, key + 2), home[key : key + 2][::-1]
 
 
-def _of_statement(above, at, node):
-    if not isinstance(node, ast.stmt) or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
-        return
-    if not isinstance(node, ast.Pass):
-        yield "line dropped", at, ast.Pass()
-    field, index = at[-1]
-    body = getattr(above, field)
-    if index is not None and index + 1 < len(body) and not isinstance(body[index], ast.Return):
-        yield "lines swapped", at, index + 1
-
-
-def _of_expression(above, at, node, names, attributes):
+def _of_expression(above, field, node, names, attributes):
     match node:
         case ast.Name(ctx=ast.Load()) if node.id in names:
-            yield from (("another name", at, ast.Name(name, ast.Load())) for name in names if name != node.id)
+            yield from (("another name", ast.Name(name, ast.Load())) for name in names)
         case ast.Attribute():
-            yield from (("another attribute", at, changed(node, attr=attr)) for attr in attributes if attr != node.attr)
+            yield from (("another attribute", changed(node, attr=attr)) for attr in attributes)
         case ast.Constant(value=int()) if not isinstance(node.value, bool):
-            yield "constant", at, ast.Constant(node.value - 1)
+            yield "constant", ast.Constant(node.value - 1)
         case ast.Subscript(slice=ast.Slice(), ctx=ast.Load()):
             for bound in ("lower", "upper", "step"):
-                if getattr(node.slice, bound) is not None:
-                    yield "slice", at, changed(node, slice=changed(node.slice, **{bound: None}))
+                yield "slice", changed(node, slice=changed(node.slice, **{bound: None}))
         case ast.Call() if not isinstance(above, ast.Raise):
-            yield from _of_call(at, node)
+            yield from _of_call(node)
     is_value = isinstance(above, (ast.Return, ast.Assign, ast.Call, ast.Tuple, ast.For, ast.comprehension, ast.Starred))
-    if is_value and at[-1][0] in ("value", "args", "elts", "iter") and isinstance(getattr(node, "ctx", LOAD), ast.Load):
-        if _name_of(above) not in ORDERLESS and _name_of(node) not in IN_ORDER and _may_be_list(node):
-            yield "sorted", at, ast.Call(ast.Name("sorted", ast.Load()), [node], [])
-        if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) and not _name_of(node)[:1].isupper():
-            yield "copied", at, ast.Call(ast.Name("_copied", ast.Load()), [node], [])
+    if is_value and field in ("value", "args", "elts", "iter") and isinstance(getattr(node, "ctx", LOAD), ast.Load):
+        is_list = isinstance(node, (*THINGS, ast.ListComp)) or (isinstance(node, ast.List) and len(node.elts) > 1)
+        if is_list and _name_of(above) not in ORDERLESS and _name_of(node) not in IN_ORDER:
+            yield "sorted", ast.Call(ast.Name("sorted", ast.Load()), [node], [])
+        if isinstance(node, THINGS) and not _name_of(node)[:1].isupper():
+            yield "copied", ast.Call(ast.Name("_copied", ast.Load()), [node], [])
 
 
 def _name_of(node):
@@ -188,21 +159,17 @@ def _name_of(node):
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
-def _may_be_list(node):
-    kinds = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.ListComp)
-    return isinstance(node, kinds) or (isinstance(node, ast.List) and len(node.elts) > 1)
-
-
-def _of_call(at, call):
-    for n in range(len(call.args)):
-        yield "argument", at, changed(call, args=call.args[:n] + call.args[n + 1 :])
-        if n + 1 < len(call.args) and _name_of(call) not in SYMMETRIC:
-            swapped = [*call.args[:n], call.args[n + 1], call.args[n], *call.args[n + 2 :]]
-            yield "argument", at, changed(call, args=swapped)
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "tolist":
-        yield "copy", at, call.func.value
-    if _name_of(call) in ("reversed", "sorted", "list", "tuple", "set") and call.args:
-        yield "copy", at, call.args[0]
+def _of_call(call):
+    args = call.args
+    for n in range(len(args)):
+        yield "argument", changed(call, args=args[:n] + args[n + 1 :])
+        if _name_of(call) not in SYMMETRIC:
+            yield "argument", changed(call, args=[*args[:n], *args[n : n + 2][::-1], *args[n + 2 :]])
+    match call:
+        case ast.Call(func=ast.Attribute(value=original, attr="tolist")):
+            yield "copy", original
+        case ast.Call(func=ast.Name(id="reversed" | "sorted" | "list" | "tuple" | "set"), args=[original, *_]):
+            yield "copy", original
 
 
 _made = [0]  # how many objects `_copied` has copied
@@ -216,25 +183,10 @@ def _copied(value):
     return copy.copy(value)
 
 
-_played = {}
-
-
-def _expected(task):
-    """The cases, and how each is played with our answer: the hand-picked ones first."""
-    played, world = _played.setdefault(task.id, []), reference_world(task)
-    yield from played
-    hand = cases_for(task)
-    for number in itertools.count(len(played)):
-        made = [] if number < len(hand) else trial.made_cases(task.strategy, trial.MADE)
-        if number >= len(hand) + len(made):
-            return
-        case = hand[number] if number < len(hand) else made[number - len(hand)]
-        played.append((case, play_case(task, world, copy.deepcopy(case), _bare)))
-        yield played[-1]
-
-
-def _bare(frame):
-    return frame._replace(picture=None)
+def _cases(task):
+    """The hand-picked cases, and then those that are made."""
+    yield from cases_for(task)
+    yield from made_cases(task.strategy, MADE)
 
 
 def world_of(task, text):
@@ -254,8 +206,9 @@ def passes(task, change):
     except Exception:
         return False
     _made[0] = 0
-    for case, expected in _expected(task):
-        if difference(task, world, case, play_case(task, world, copy.deepcopy(case), _bare), expected) is not None:
+    for case in _cases(task):
+        mine, ours = play_case(task, world, copy.deepcopy(case)), played_by_us(task, copy.deepcopy(case))
+        if difference(task, world, case, mine, ours) is not None:
             return False
     if task.cost is not None and change.kind != "copied":  # `copy` itself takes steps
         counted = attempts.attempt(lambda: work_of(task, world), ())
@@ -270,7 +223,7 @@ def passes(task, change):
 def harmless():
     """The changes that behave correctly, each with the reason: a line that begins with # is that of those below it."""
     found, reason = dict[str, str](), ""
-    for line in HARMLESS.read_text("utf-8").splitlines() if HARMLESS.exists() else ():
+    for line in HARMLESS.read_text("utf-8").splitlines():
         if line.startswith("# "):
             reason = line[2:]
         elif line:
