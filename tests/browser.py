@@ -84,7 +84,7 @@ def serious_findings(page: Any, within: str = "body") -> list[str]:
 class Lab:
     """A JupyterLab server of its own, with its own settings, on a free port."""
 
-    def __init__(self, root: Path, home: Path, command: list[str]):
+    def __init__(self, root: Path, home: Path):
         self.root = root
         (home / "config" / "labconfig").mkdir(parents=True)
         with socket.socket() as probe:
@@ -101,7 +101,8 @@ class Lab:
         self.log = home / "log"
         with open(self.log, "wb") as log:
             environment = {**os.environ, **places, "JUPYTER_PREFER_ENV_PATH": "1", "MINIKV_PROGRESS": os.devnull}
-            self.process = subprocess.Popen([*command, *options], cwd=root, env=environment, stdout=log, stderr=log)
+            command = [sys.executable, "-m", "minikv", "lab", *options]
+            self.process = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
         self._wait()
 
     def _wait(self) -> None:
@@ -123,6 +124,22 @@ class Lab:
         assert page.evaluate(RUN_ALL), page.locator(".jp-OutputArea-output").all_inner_texts()
         return page
 
+    @contextlib.contextmanager
+    def playing(self, browser: Any, cells: list[str], **how: Any) -> Iterator[Page]:
+        """A tab with a notebook of these cells, beside the chapters, after Run All; in the end nothing went wrong."""
+        import nbformat  # which a core install has not
+
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        found = list(map(nbformat.v4.new_code_cell, cells))
+        notebook = nbformat.v4.new_notebook(cells=found, metadata=kernel)
+        nbformat.write(notebook, self.root / "notebooks" / "played.ipynb")
+        tab = Page(browser, **how)
+        self.open(tab, "played.ipynb")
+        yield tab
+        assert (tab.leaks, tab.errors) == ([], [])
+        tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
+        tab.context.close()
+
     def stop(self) -> None:
         """End the server and its kernels."""
         self.process.terminate()
@@ -142,7 +159,7 @@ def course(folder: Path) -> Iterator[Lab]:
     root, home = folder / "course", folder / "jupyter"
     here = Path(__file__).resolve().parent.parent
     shutil.copytree(here / "notebooks", root / "notebooks", ignore=shutil.ignore_patterns("src", "__pycache__"))
-    server = Lab(root, home, [sys.executable, "-m", "minikv", "lab"])
+    server = Lab(root, home)
     try:
         yield server
     finally:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from minikv import (
     CacheManager,
+    Canary,
+    CanaryModel,
     Engine,
     FirstComeFirstServed,
     LongestPrefixFirst,
@@ -88,22 +90,10 @@ def setting(work, kind, manager_type=CacheManager):
     return manager_type(pages, page, prefix_cache=cache), scheduling
 
 
-@dataclass
 class Tally:
     """The events of a run, so that a test can tell whether it tried what it says it tries."""
 
-    steps: int = 0
-    namespaces: int = 0
-    evictions: int = 0
-    preemptions: int = 0
-    cached: int = 0
-    computed: int = 0
-    aborted: int = 0
-    loaded: int = 0
-
-    def add(self, other):
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
+    namespaces = evictions = preemptions = cached = computed = aborted = loaded = 0
 
 
 def serve(engine, work, tally, shuffle=None, audit=None):
@@ -111,7 +101,7 @@ def serve(engine, work, tally, shuffle=None, audit=None):
     said = [list(work.instructions) for _ in work.asked]
     answers = [[] for _ in work.asked]
     start = engine.manager.start
-    audit = engine.manager.check if audit is None else audit
+    audit = audit or engine.manager.check
     evict = engine.manager.cache.evict
 
     def counted(*num_tokens):
@@ -136,7 +126,6 @@ def serve(engine, work, tally, shuffle=None, audit=None):
         leaver = engine.submit(said[0], work.new, namespace=spaces[0]) if (work.seed + turn) % 3 == 0 else None
         while not all(request.is_over for request in requests.values()):
             engine.step()
-            tally.steps += 1
             audit()
             if leaver is not None and not leaver.is_over and leaver.computed_tokens:
                 engine.abort(leaver)
@@ -160,6 +149,14 @@ def assert_nothing_leaked(manager):
     assert not manager.cache.protected_size
     cached = manager.cache.total_size // manager.page_size
     assert manager.pool.num_free + cached == manager.num_pages
+
+
+def canary_model(manager):
+    """A model whose marks are followed through both tiers, where there are two."""
+    device, moves = Canary(manager.cache, writes=False), manager.host
+    if moves is not None and moves.cache.host is not None:
+        moves.store, moves.host = device, device.beside(moves.cache.host.index)
+    return CanaryModel(VOCAB, canary=device)
 
 
 def engine_for(work, kind, model_for, manager_type=CacheManager):

@@ -15,7 +15,9 @@ SEEN = Path(__file__).with_name("player_seen.js").read_text("utf-8")
 MODELS = """async ([code, reel]) => {
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     const { default: widget } = await import(url);
-    Object.assign(window, { told: [], heard: {}, ends: {}, models: {}, broken: false });
+    Object.assign(window, { told: [], heard: {}, ends: {}, models: {}, broken: false, pressed: [], outside: [] });
+    addEventListener("keydown", (e) => pressed.push(e), true);
+    addEventListener("keydown", (e) => outside.push(e.key));
     for (const name of ["one", "two"]) {
         const values = { reel, index: 0, clicked: -1 };
         models[name] = { get: (key) => values[key], on: (key, f) => { heard[name] = f; },

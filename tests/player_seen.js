@@ -6,7 +6,7 @@
   const ring = (one) => (one.querySelector(".minikv-ring") ? "◎" : "");
   const ringed = (one) => ring(one) + said(one).split(",")[0].replace("node ", "");
   const cell = (one) => (one.getAttribute("x") - 4) / 44 + (8 * (one.getAttribute("y") - 26)) / 44;
-  const old = told.splice(0), focus = document.activeElement;
+  const old = told.splice(0), keys = pressed.splice(0), focus = document.activeElement;
   const fold = document.querySelector("#one details");
   const now = `index ${document.querySelector("#one").dataset.step}`;
   const message = ([who, name, value]) => `${who} ${name} ${value.length ?? value}`.replace("one ", "");
@@ -21,6 +21,8 @@
     `events ${all("li button", said).map((words, i) => `${i + 1}: ${words}`).slice(-1)}`,
     `inside ${fold ? (fold.open ? "▾" : "▸") + said(fold) : ""}`,
     `focus ${focus === document.body ? "-" : said(focus).slice(0, 16)}`,
+    ...keys.map((e) => `key ${e.key}${e.defaultPrevented ? " taken" : ""}`),
+    `outside ${outside}`,
     `two ${document.querySelector("#two").dataset.step}`,
     `told ${heard === now ? "it" : heard || "nothing"}`,
   ];

@@ -6,6 +6,8 @@ import contextlib
 from array import array
 from functools import cache
 
+from chats import canary_model
+
 from minikv import (
     BitmaskPool,
     CacheManager,
@@ -18,6 +20,8 @@ from minikv import (
     RadixCache,
     Scheduler,
     SlidingWindowCache,
+    TieredCache,
+    WindowedPool,
     record,
 )
 from minikv.errors import LockError, OutOfPages
@@ -285,3 +289,54 @@ def a_step_says_what_was_computed_of_whom(engine, film):
     for _ in range(3):
         engine.step()
     engine.abort(last)
+
+
+# -- beside the tree -------------------------------------------------------------------------------
+
+
+@filmed(lambda: TieredCache(host_pages=3, evict_by="page"))
+def each_step_of_a_move_to_host_memory_and_back(cache, film):
+    """The first one fails."""
+    for arrives in (False, True):
+        cache.insert([1, 2], [5, 6])
+        cache.evict(2)
+        cache.settle(cache.next_move(), arrives)
+    cache.settle(cache.load(cache.acquire([1, 2, 3]), [8, 9]))
+    assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
+    refused(cache.settle, "a move")
+
+
+def an_engine_with_host_memory():
+    manager = CacheManager(8, prefix_cache=TieredCache(host_pages=12, evict_by="page"))
+    return Engine(canary_model(manager), manager, Scheduler(manager, max_running=1))
+
+
+@filmed(an_engine_with_host_memory)
+def an_engine_moves_pages_between_tiers(engine, film):
+    for prompt in ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [1, 2, 3, 4, 11]):
+        engine.submit(prompt, 1)
+    for _ in range(3):
+        engine.step()
+
+
+@filmed(lambda: CacheManager(3, prefix_cache=TieredCache(host_pages=4)))
+def a_namespace_that_goes_and_comes_back_in_one_step(manager, film):
+    """Both of what the manager and of what somebody else calls a step."""
+    for tokens, remark in ([1, 2, 3], None), ([5, 6, 7], None), ([7, 8, 9], "as the playground does"):
+        with film.step(remark) if remark else contextlib.nullcontext():
+            manager.advance(sequence := manager.start(tokens, namespace="B"))
+            manager.finish(sequence)
+
+
+def a_window():
+    pool = WindowedPool(6, num_window_pages=5)
+    return SlidingWindowCache(window=2, pool=pool), pool
+
+
+@filmed(a_window)
+def window_slots_come_go_and_change_hands(cache, pool, film):
+    cache.insert([1, 2, 3], pool.alloc(3))
+    cache.evict(0, window_tokens=1)
+    twice = pool.alloc(2)
+    done = cache.insert([1, 2], twice)
+    pool.free(twice[: done.prefix_length])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from golden_text import compare, sections
 from reels import needs_graphviz, without_color, words_in
 
 from minikv import (
@@ -26,6 +27,8 @@ from minikv.course.pictures.svg import MOST_PIXELS, svg_size
 from minikv.course.pictures.tree import BROAD, READABLE, tree_parts
 from minikv.engine import engine_world
 from minikv.testing.snapshot import snapshot
+
+GOLDEN = "pictures.txt"
 
 
 class Mine:
@@ -79,7 +82,7 @@ def scattered_slots():
     return draw(cache)
 
 
-def words_on_nodes():
+def notes_of_a_learner():
     children = Mine(tokens=[7], note="mine"), Mine(tokens=[8], note=None), Mine(tokens=[9], note="a\nb\0" + "x" * 10**6)
     return draw(SimpleNamespace(children=children))
 
@@ -90,7 +93,7 @@ def a_pool():
     return draw(pool, new=[3], locked=[4], evicted=[17], matched=[0])
 
 
-def owners():
+def owners_of_slots():
     pool = FreeListPool(6)
     return draw(pool, owners={"Anna": pool.alloc(2), "Ben": pool.alloc(1), "Clara": []})
 
@@ -114,7 +117,7 @@ def learners_manager(*size):
     return manager
 
 
-def rows_beside():
+def what_is_in_a_row():
     """Of a row of four slots two are locked in the cache, one is cached, and one is in hand."""
     cache, pool, table = RadixCache(), FreeListPool(4), PageTable(1, 4)
     cache.lock(cache.insert([1, 2], pool.alloc(2)).handle)
@@ -124,75 +127,37 @@ def rows_beside():
 
 
 STRIP = ("from 0", 3, "locked", "the cache's <"), ("there 3", 0, "computed", "no"), ("shared 3", 2, "matched", "own")
-TWINS = {  # a picture, its text, and words of the image that are not words of its tree
-    "tree": (a_tree, """root
-├─ [1 2] · slots 0-1 · locked ×1 · matched
-│  ├─ [3] · slot 2 · matched
-│  │  └─ [4] · slot 3
-│  └─ [5] · slot 8 · locked ×1
-└─ [6] · slot 5 · new
-root of 'tenant "B" <&>'
-└─ [7] · slot 9"""),
-    "learner's nodes": (learners_nodes, """root
-├─ [1] · matched
-├─ [1 2] · slots 4-5 · locked ×2
-├─ [3]
-├─ [5] · slot 7
-├─ [6] · slots None x
-└─ [9] · slot 7 · new"""),
-    "children of all kinds": (
-        lambda: draw(Mine(children=[Mine(tokens=tokens) for tokens in (["b"], [3], [], ["a"])])),
-        "root\n├─ []\n├─ [3]\n├─ [a]\n└─ [b]"),
-    "keys are numbers, labels one line": (
-        lambda: draw(Mine(children={np.int64(10): Mine(), np.int64(9): Mine()}), label=lambda one: f"{one[0]}\nx"),
-        "root\n├─ 9 x\n└─ 10 x"),
-    "ids that are not unique": (
-        lambda: draw(Mine(children=[Mine(tokens=[token], id=1) for token in range(3)], id=1)),
-        "root\n├─ [0]\n├─ [1]\n└─ [2]"),
-    "a loop": (a_loop, "root\n└─ [1]\n   └─ seen above"),
-    "scattered slots": (scattered_slots,
-        "root\n└─ [0 1 2 3 … 96 97 98 99 (100 in all)] · slots 0 2 4 6 … 100 in all"),
-    "notes of a learner": (words_on_nodes, "root\n├─ [7] · mine\n├─ [8]\n└─ [9] · a b\\x00" + "x" * 32 + "…"),
-    "pool": (a_pool, """FreeListPool: 15 of 20 free
-  0  mhhnl...........
- 16  .e..    . free  h in hand  l locked  e evicted  n new  m matched""", *map(str, range(20)),
-        "free", "in hand", "matched", "locked", "new", "evicted"),
-    "owners": (owners, """FreeListPool: 3 of 6 free
- 0  hhh...    . free  h in hand
-Anna: 0 1
-Ben: 2
-Clara: nothing""", "Anna", "Anna", "Ben"),
-    "rows": (lambda: word_rows([("at first", ["a", "b", ""]), ("0 to 1", ["a", "a"])], heads=["0", "1", "spare"]),
-             """          0  1  spare
-at first  a  b  -
-0 to 1    a  a""", "0", "1", "spare", "at first", "a", "b", "0 to 1", "a", "a"),
-    "a ring": (lambda: word_rows([("newer", ["ring", "[1 <]", "ring"])], joint="→"),
-               "newer  ring  →  [1 <]  →  ring", "newer", "ring", "→", "[1 <]", "→", "ring"),
-    "strips": (lambda: strips([("row", STRIP, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40),
-               """row  from 0[the cache's <]l  shared 3[own]m  end 5
-     -.                      end
-l locked  . to compute  m matched""", "row", "from 0", "the cache's <", "m", "shared 3", "own", "end 5"),
-    "what is in a row": (rows_beside, """root
-├─ [1 2] · n1 · slots 0-1 · locked ×1
-└─ [3] · n2 · slot 2
-FreeListPool: 0 of 4 slots free
- 0  llch    h in hand  c cached  l locked
-PageTable: 1 of 1 rows open
-row 0  0l  1l  2c  3
-h in hand  c cached  l locked
-free slots: 0 · in hand: 1 · cached: 1 (evictable) · locked: 2 (protected)"""),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TWINS)
-def test_a_picture_has_a_text_twin_and_says_its_words(name):
-    make, text, *words = TWINS[name]
-    picture = make()
-    assert picture.text == text
-    if picture.svg:
-        drawn, lines = words_in(picture.svg), re.findall("(?m)^[│├└─ ]+─ (.*)", text)
-        assert [word for word in {*words} if drawn.count(word) < words.count(word)] == []
-        assert [word for line in lines for word in line.split(" · ") if word not in " · ".join(drawn)] == []
+def children_of_all_kinds():
+    return draw(Mine(children=[Mine(tokens=tokens) for tokens in (["b"], [3], [], ["a"])]))
+
+
+def keys_that_are_numbers_and_labels_of_one_line():
+    return draw(Mine(children={np.int64(10): Mine(), np.int64(9): Mine()}), label=lambda one: f"{one[0]}\nx")
+
+
+def ids_that_are_not_unique():
+    return draw(Mine(children=[Mine(tokens=[token], id=1) for token in range(3)], id=1))
+
+
+def rows():
+    return word_rows([("at first", ["a", "b", ""]), ("0 to 1", ["a", "a"])], heads=["0", "1", "spare"])
+
+
+def a_ring():
+    return word_rows([("newer", ["ring", "[1 <]", "ring"])], joint="→")
+
+
+def regions():
+    return strips([("row", STRIP, "end 5"), ("", [("", 1, "to compute", "")], "end")], size=40)
+
+
+@needs_graphviz
+@pytest.mark.parametrize("name", sections(GOLDEN))
+def test_a_picture_says_what_the_golden_file_says_in_its_text_and_in_its_image(name):
+    picture = globals()[name.replace(" ", "_")]()
+    compare(GOLDEN, name, [*picture.text.splitlines(), f"drawn: {' | '.join(words_in(picture.svg))}"])
 
 
 @pytest.mark.parametrize("things", [(learners_manager(4, 2),), a_manager(), (BitmaskPool(2), QueuePool(2))])
@@ -238,7 +203,7 @@ def test_labels_may_hold_anything():
 
 def test_strips_are_as_wide_as_they_have_tokens_and_show_each_region_however_few():
     """By hand: 3, 0 and 2 tokens of 40 units; a box is a unit narrower."""
-    picture = TWINS["strips"][0]()
+    picture = regions()
     assert [wide for wide in (119, 79, 39) if f'width="{wide}" height="40"/>' not in picture.svg] == []
     picture = strips([("", [("", 1, "matched", "1"), ("", 8, "computed", "8")], "end")], size=0.01)
     assert words_in(picture.svg)[0] == "m"

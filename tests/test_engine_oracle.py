@@ -18,11 +18,11 @@ from array import array
 from dataclasses import replace
 
 import pytest
-from chats import VOCAB, Tally, Workload, assert_nothing_leaked, engine_for, serve, setting, workload
+from chats import Tally, Workload, assert_nothing_leaked, canary_model, engine_for, serve, setting, workload
 from nightly import NIGHTLY
 from test_manager_mutants import MUTANTS
 
-from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantError, Ledger, LockError, PromptLookup
+from minikv import CacheManager, CanaryError, InvariantError, Ledger, LockError, PromptLookup
 from minikv.prefix import INDEXES
 
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
@@ -60,14 +60,6 @@ def assert_it_tried_what_it_says(number: int, tally: Tally):
 
 
 # -- the model of fingerprints ----------------------------------------------------------------------------------------
-
-
-def canary_model(manager):
-    """A model whose marks are followed through both tiers, where there are two."""
-    device, moves = Canary(manager.cache, writes=False), manager.host
-    if moves is not None and moves.cache.host is not None:
-        moves.store, moves.host = device, device.beside(moves.cache.host.index)
-    return CanaryModel(VOCAB, canary=device)
 
 
 @pytest.mark.parametrize("index", DESIGNS)

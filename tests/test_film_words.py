@@ -14,7 +14,7 @@ from minikv.course.film.changes import Changes, FilmEvent
 from minikv.testing.snapshot import ranges
 
 GOLDEN = "film_words.txt"
-LEGEND = re.compile(r"(?<=\S)    .*|^[.#a-z] [a-z].*")  # after the cells of a pool, or below the rows of a table
+LEGEND = re.compile(r"(?<=\S)    \S [a-z].*|^[.#a-z] [a-z].*")  # after the cells of a pool, or below a table
 MARKS = re.compile(" · (matched|new|split|joined)")
 EVERY_KIND = Changes(
     [

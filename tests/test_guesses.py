@@ -11,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 import ipywidgets
 import numpy as np
 import pytest
+from golden_text import compare, replayed, sections
 from lesson import golden, printed_by, rows_of
 
 from minikv.course.pieces import begin, fold, guess, guessing, pressing, progress
 from minikv.course.pieces.record import predictions
 from minikv.course.pieces.worlds import session
+
+SCRIPTS = "guessing.txt"
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +30,6 @@ def chapter(tmp_path, monkeypatch):
 def guessed(question, *said):
     """What is printed about a guess."""
     return printed_by(guess, "3.z", question, *said)
-
-
-def missed(label, question="how many?"):
-    printed_by(guess, label, question, 5)
-    fold(label, 4)
 
 
 # -- what is right ---------------------------------------------------------------------------------
@@ -79,66 +77,15 @@ def test_what_is_no_guess_is_said_and_not_compared(question, said, words):
     assert predictions() == (0, 0)
 
 
-def test_a_form_with_dots_takes_any_number_of_values():
-    for said in ([3], [3, 1, 2], ["pages"]):
-        assert guessed("which pages? [., ., ...]", *said).startswith("◆ 3.z: your guess is")
-
-
 def test_a_prediction_is_closed_until_there_is_a_guess():
     assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details><summary>")
     guessed(MANY, 4)
     assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details open>")
 
 
-# -- which count, and come back --------------------------------------------------------------------
-
-
-def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew():
-    for value, seen in ((5, (1, 0)), (None, (0, 0)), (4, (1, 1))):
-        guessed(MANY, value)
-        assert predictions() == (0, 0)
-        fold("3.z", 4)
-        assert predictions() == seen
-
-
-def test_a_missed_prediction_comes_back_in_later_chapters_until_it_is_right():
-    missed("3.z", "how many nodes?")
-    back = "  3.z how many nodes? You said 5; chapter 03 shows the answer.\n"
-    for chapter, comes_back in ((3, False), (2, False), (4, True)):
-        said = printed_by(begin, chapter, {})
-        assert (back in said, bool(said)) == (comes_back, comes_back)
-    assert "predictions correct: 0 of 1; look again at 3.z" in printed_by(progress, [])
-    guessed("how many nodes?", 4)
-    fold("3.z", 4)
-    assert printed_by(begin, 4, {}) == ""
-    later = "0 of 0 solved\npredictions correct: 1 of 1 (3.z on a later try)\n"
-    assert printed_by(progress, []) == later
-
-
-def test_a_prediction_that_was_right_at_first_is_told_from_one_that_was_corrected():
-    tries = {"3.w": [4], "3.x": [4, 5, 4], "3.y": [5, None, 4], "3.z": [5, 4, 5]}
-    for label, values in tries.items():
-        for value in values:
-            printed_by(guess, label, MANY, value)
-            fold(label, 4)
-    words = "predictions correct: 3 of 4 (3.y on a later try); look again at 3.z\n"
-    assert printed_by(progress, []).endswith(words)
-    printed_by(begin, 4, {})
-    words = "predictions correct: 4 of 4 (3.y, 3.z on a later try)\n"
-    assert printed_by(progress, []).endswith(words)
-
-
-def test_only_a_few_predictions_come_back_at_once():
-    for letter in "abcde":
-        missed(f"2.{letter}")
-    first, *others = printed_by(begin, 3, {}).splitlines()
-    assert first.endswith("progress() lists 2 more.")
-    assert [line.split()[0] for line in others] == ["2.a", "2.b", "2.c"]
-
-
 def test_without_a_record_predictions_count_in_their_session(monkeypatch):
     monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
-    missed("3.z")
+    printed_by(ACTS["try"], "3.z", "5")
     assert predictions() == (1, 0)
     begin(4, {})
     assert predictions() == (0, 0)
@@ -155,9 +102,9 @@ def test_what_was_asked_and_said_is_stored_in_bounds():
 
 @pytest.fixture
 def pressed(monkeypatch):
-    """What is shown where widgets run: the words, the answers offered, and their press."""
+    """What is shown where widgets run: the words, the answers offered, and their press; the words are printed."""
     shown = []
-    monkeypatch.setattr(guessing, "offer_answers", lambda *parts: shown.append(parts) or True)
+    monkeypatch.setattr(guessing, "offer_answers", lambda *parts: shown.append(parts) or print(parts[0]) or True)
     return shown
 
 
@@ -171,28 +118,29 @@ def test_a_pressed_guess_is_what_it_would_be_in_the_cell(question, said, as_type
     assert (said in offered) == bool(offered)
     found = press(said), repr(session.guesses["3.z"]), repr(fold("3.z", 4))
     session.begin(3)
-    below = "Answer below, or replace"
-    typed = guessed(question, as_typed).rstrip("\n") or pressed[-1][0].replace(below, "Replace")
+    typed = guessed(question, as_typed).rstrip("\n").replace("Answer below, or replace", "Replace")
     assert found == (typed, repr(session.guesses["3.z"]), repr(fold("3.z", 4)))
 
 
-def test_each_press_is_a_vote_the_last_is_the_guess_and_none_in_the_cell_leaves_it(pressed):
-    guess("3.z", MANY, None)
-    press = pressed[-1][2]
-    assert "Votes" not in press("4")
-    tally = "◆ 3.z: your guess is 5. Votes: 4 ×2, 5 ×2. Now run the next cell."
-    assert [press(said) for said in ("5", "4", "", "5")][-1] == tally
-    assert press("").startswith("◇ 3.z: no guess yet.")  # which leaves the guess
-    guess("3.z", MANY, None)
-    assert pressed[-1][0] == tally
-    assert "Your guess was 5." in repr(fold("3.z", 4))
-    assert guessed(MANY, 4) == "◆ 3.z: your guess is 4. Now run the next cell.\n"
-    guess("3.z", MANY, None)
-    assert pressed[-1][0].startswith("◇ 3.z: no guess yet.")
-    begin(3, {})
-    assert not session.votes
-    press("4"), press("4")
-    assert session.votes["3.z"] == {"4": 2}
+# What a learner does, who is asked how many, and the answer is 4.
+ACTS = {
+    "guess": lambda label, said: guess(label, MANY, literal_eval(said)),
+    "fold": lambda label: print(fold(label, 4)),
+    "try": lambda label, said: print(printed_by(ACTS["guess"], label, said)[0], repr(fold(label, 4)).splitlines()[0]),
+    "begin": lambda chapter: begin(int(chapter), {}),
+    "progress": lambda: progress([]),
+}
+
+
+@pytest.mark.parametrize("title", sections(SCRIPTS))
+def test_what_is_said_of_guesses_one_after_the_other_is_what_the_golden_file_says(title, pressed):
+    def act(words):
+        """Do one of the acts, or press an answer in the cell of the last guess that was left open."""
+        verb, *given = words.split()
+        press = lambda said="": print(pressed[-1][2](said))  # noqa: E731
+        return printed_by(ACTS.get(verb, press), *given).splitlines()
+
+    compare(SCRIPTS, title, replayed(sections(SCRIPTS)[title], act))
 
 
 class Shell:

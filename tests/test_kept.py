@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import sys
 import types
 
 import pytest
+from golden_text import compare, replayed, sections
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lesson import SPLIT, WRONG_SPLIT, Notebook, learner, printed_by
@@ -17,8 +20,7 @@ from minikv.course.pieces.origin import lines_of
 from minikv.course.pieces.piece import find_piece
 from minikv.engine import ours
 
-FAILS = "def split(node, at):\n    return node"
-OURS = ours("3.3", {}).__code__
+GOLDEN = "kept.txt"
 
 
 @pytest.fixture
@@ -30,6 +32,71 @@ def notebook(tmp_path):
 def later(notebook, chapter=3):
     """The next session of the same learner."""
     return Notebook(notebook.folder, chapter)
+
+
+# -- what is said, kept and run, act by act --------------------------------------------------------
+
+LAST = "    hang(node, upper)"
+TEXTS = {
+    "mine": SPLIT, "put under": SPLIT.replace("hang(", "put_under("), "wrong": WRONG_SPLIT,
+    "with locks": SPLIT.replace(LAST, f"{LAST}\n    upper.locks = node.locks"),
+    "the same node": "def split(node, at):\n    return node",
+    "open": "def split(node, at):\n    raise NotImplementedError",
+    "nothing": "def walk(root, tokens): ...",
+}  # fmt: skip
+
+
+def whose(split):
+    """The id of ours, or what the learner's says of itself."""
+    known = (id for id in ("3.3", "4.4") if split.__code__ == ours(id, {}).__code__)
+    return next(known, split.__doc__ + " With locks." * ("locks" in split.__code__.co_names))
+
+
+def in_file(notebook):
+    names = load(notebook.text)
+    assert names["insert"](names["Node"]([], []), [1, 2], [0, 1])[1] == 0
+    return whose(names["split"])
+
+
+def seen(notebook):
+    """What the learner has: the answers that are kept, the older files, whose split runs, and what has failed."""
+    failed = [f"failed {id} | {line}" for id, text in notebook.failed.items() for line in text.splitlines()]
+    now = {"kept": notebook.kept, "older": notebook.older, "failed": notebook.failed}
+    has = [f"{what}: {' '.join(names)}" for what, names in now.items()]
+    return [*has, f"runs: {whose(notebook.names['split'])}", *failed]
+
+
+ACTS = {
+    "edit": lambda notebook, what: notebook.edit(*what.replace("\\n", "\n").split(" → ")),
+    "mine": lambda notebook, _: "".join(re.findall(r"3\.[34].*\n", printed_by(mine))),
+    "load": lambda notebook, _: in_file(notebook),
+    "accepted": lambda notebook, id: whose(accepted(id, notebook.names)),
+    "move": lambda notebook, name: os.environ.update(MINIKV_MINE=str(notebook.folder / name)),
+}
+
+
+@pytest.mark.parametrize("title", sections(GOLDEN))
+def test_what_a_learner_is_told_and_has_is_what_the_golden_file_says(title, notebook):
+    """An older version is what the file was; a new one is made of its sections alone."""
+
+    def act(words):
+        nonlocal notebook
+        (verb, _, what), before, had = words.partition(" "), notebook.text, seen(notebook)
+        older = notebook.older
+        if verb == "begin":
+            notebook = later(notebook, int(what))
+            said = notebook.began
+        elif verb in ACTS:
+            said = ACTS[verb](notebook, what) or ""
+        else:
+            text = None if what == "ours" else TEXTS.get(what, SPLIT.replace("own way", what))
+            said = re.sub(r"\d+ cases|(?<=syntax error: ).*|  The package's .*\n", "", notebook.answer(verb, text))
+            assert notebook.text in (before, _with_failed(assembled(notebook.kept), notebook.failed))
+        for name in {*notebook.older} - {*older}:
+            assert (notebook.folder / "my_minikv_older" / name).read_text("utf-8") == before
+        return [*said.splitlines(), *(line for line in seen(notebook) if line not in had)]
+
+    compare(GOLDEN, title, replayed(sections(GOLDEN)[title], act))
 
 
 # -- what runs -------------------------------------------------------------------------------------
@@ -45,15 +112,6 @@ def test_what_is_right_runs_in_objects_that_are_there_already_and_in_our_pieces(
         assert split.__doc__ == "My own way."
 
 
-def test_what_was_right_runs_until_a_session_without_the_file(notebook, monkeypatch):
-    notebook.answer("3.3", SPLIT)
-    for text in (FAILS, "def split(node, at):\n    raise NotImplementedError"):
-        notebook.answer("3.3", text)
-        assert notebook.names["split"].__doc__ == "My own way."
-    monkeypatch.setenv("MINIKV_MINE", str(notebook.folder / "other.py"))
-    assert later(notebook).names["split"].__code__ == OURS
-
-
 def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
     """Where a cell runs before its imports, `RadixCache` is unknown, and lacks no parts."""
     known = {1: set(), 3: {"Pool", "Node"}, 4: {"Pool", "Node", "RadixCache", "Ring"}}
@@ -62,28 +120,6 @@ def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
 
 
 # -- the last failing answer -----------------------------------------------------------------------
-
-
-def test_the_last_failing_answer_is_in_the_file_as_a_comment_until_one_passes(notebook):
-    said = [notebook.answer("3.3", FAILS), notebook.answer("3.4", "def walk(root, tokens): ...")]
-    said.append(notebook.answer("3.3", WRONG_SPLIT))
-    assert list(notebook.failed) == ["3.3", "3.4"]
-    assert "def half(run, at):" in notebook.failed["3.3"]
-    assert notebook.failed["3.3"].endswith(WRONG_SPLIT[WRONG_SPLIT.index("def split") :].rstrip())
-    names = load(notebook.text)
-    assert "half" not in names
-    assert names["split"].__code__ == ours("4.4", {}).__code__
-    assert notebook.kept == {}
-
-    said.append(notebook.answer("3.3", SPLIT))
-    assert (list(notebook.kept), list(notebook.failed)) == (["3.3"], ["3.4"])
-    before = notebook.text
-    said.append(notebook.answer("3.3", WRONG_SPLIT))  # the one that passed stays
-    assert notebook.text == before
-    said.append(notebook.answer("3.4"))
-    assert notebook.failed == {}
-    assert notebook.text == assembled(notebook.kept)
-    assert "saved in" not in "".join(said)  # a failing answer that is replaced is nobody's loss
 
 
 def test_a_failing_answer_that_was_made_code_again_is_the_learners(notebook):
@@ -127,16 +163,7 @@ def test_no_answer_escapes_from_its_comment(text, end):
 # -- the next session ------------------------------------------------------------------------------
 
 
-def test_the_next_session_runs_what_is_in_the_file(notebook):
-    notebook.answer("3.3", SPLIT)
-    assert later(notebook).names["split"].__doc__ == "My own way."
-    listed = "3.3 split           mine\n3.4 walk            the package's"
-    assert listed in printed_by(mine)
-    names = load(notebook.text)
-    assert names["insert"](names["Node"]([], []), [1, 2], [0, 1])[1] == 0
-
-
-LAST = "    return upper\n"
+END = "    return upper\n"
 ONCE = "import sys\nsys.runs += 1\n1 / (sys.runs < 2)\n"
 ENDLESS = "never = [number for number in iter(int, 1) if number]\n"
 
@@ -147,8 +174,8 @@ ENDLESS = "never = [number for number in iter(int, 1) if number]\n"
         ("3.3", "    hang(node, upper)\n", "", ""),
         ("3.3", "def hang", "raise SystemExit\ndef hang", "SystemExit"),
         ("3.3", "def split", "def cut", "NotKeptError: its section does not define `split`"),
-        ("3.3", LAST, LAST + ONCE, "ZeroDivisionError: division by zero"),
-        ("3.3", LAST, LAST + ENDLESS, "TooLong: no result within 0.2"),
+        ("3.3", END, END + ONCE, "ZeroDivisionError: division by zero"),
+        ("3.3", END, END + ENDLESS, "TooLong: no result within 0.2"),
         ("2.1", "    if count > len", "    return None\n    if count > len", ""),
         ("5.1", "    last = ring", "    return None\n    last = ring", ""),
     ],
@@ -174,20 +201,6 @@ def test_a_piece_that_no_longer_passes_is_set_aside(id, old, new, why, notebook,
         assert said in fresh.answer("3.1")
 
 
-def test_the_split_of_chapter_03_does_not_replace_the_one_that_keeps_locks(notebook):
-    notebook.answer("3.3", SPLIT)
-    fresh = later(notebook, 4)
-    assert fresh.names["split"].__code__ == ours("4.4", {}).__code__
-    assert accepted("3.3", fresh.names).__doc__ == "My own way."
-    last = "    hang(node, upper)"
-    fresh.answer("4.4", SPLIT.replace(last, f"{last}\n    upper.locks = node.locks"))
-    assert set(notebook.kept) == {"3.3", "4.4"}
-    for chapter, keeps_locks in ((3, False), (4, True)):
-        split = later(notebook, chapter).names["split"]
-        assert split.__doc__ == "My own way."
-        assert ("locks" in split.__code__.co_names) == keeps_locks
-
-
 def test_a_piece_that_is_before_those_of_chapter_08_runs_again(notebook):
     pytest.importorskip("torch")
     for id in ("7.2", "8.1"):
@@ -198,18 +211,6 @@ def test_a_piece_that_is_before_those_of_chapter_08_runs_again(notebook):
 
 
 # -- what is kept; more of it is in tests/answers --------------------------------------------------
-
-
-def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(notebook):
-    notebook.answer("3.3", SPLIT)
-    notebook.edit("def hang(child, parent):", "def hang(child, parent:")
-    broken = notebook.text
-    line = broken.splitlines().index("def hang(child, parent:") + 1
-    said = f"Not saved yet: line {line} of the file, in section 3.3, has a syntax error: '"
-    assert said in notebook.answer("3.4")
-    assert notebook.text == broken
-    notebook.answer("3.3", SPLIT)
-    assert set(notebook.kept) == {"3.3", "3.4"}
 
 
 def test_a_line_that_would_begin_a_section_is_not_kept(notebook):
@@ -234,32 +235,6 @@ def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(notebook, monk
 
 
 # -- earlier versions ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("place", "precious"), [('pages_of = ours("3.8"', "# note"), ('"""My own engine', "import my_")]
-)
-def test_what_the_learner_wrote_into_the_file_is_never_lost(place, precious, notebook):
-    """Neither between the sections nor above the first one."""
-    notebook.answer("3.3", SPLIT)
-    for number in (1, 2):
-        notebook.edit(place, f"{precious}{number}\n{place}")
-        before = notebook.text
-        older = f"my_minikv_older/my_minikv_{number}.py"
-        said = f"  Your previous version is saved in {older}.\n"
-        assert said in notebook.answer("3.3", SPLIT)
-        assert (notebook.folder / older).read_text("utf-8") == before
-        assert "saved in" not in notebook.answer("3.3", SPLIT)
-
-
-def test_the_newest_versions_of_the_file_are_kept_once_each(notebook):
-    other = SPLIT.replace("hang(", "put_under(")
-    for text in (SPLIT, other, SPLIT, other, SPLIT):
-        notebook.answer("3.3", text)
-    assert len(notebook.older) == 2
-    for number in range(6):
-        notebook.answer("3.3", SPLIT.replace("My own way.", f"My way {number}."))
-    assert notebook.older == [f"my_minikv_{number}.py" for number in (3, 4, 5, 6, 7)]
 
 
 def test_line_ends_and_a_byte_order_mark_are_no_change(notebook):

@@ -5,9 +5,12 @@ What it shows after each act is in `golden/player.txt`, see `golden_text`; here 
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from browser import Page, serious_findings
 from golden_text import compare, replayed, sections
+from nightly import by_day
 from player_page import ACTS, SET, Script, put, reel_named
 from scripted_films import a_cache_and_a_pool
 
@@ -34,16 +37,15 @@ def film():
 @pytest.fixture(scope="module")
 def page_for(chromium):
     """A page for each kind of screen; in the end nothing was asked for and nothing went wrong in it."""
-    tabs = {}
+    tabs = []
 
+    @cache
     def page_for(width=1280, height=720, dark=False):
-        screen = width, height, dark
-        if screen not in tabs:
-            tabs[screen] = Page(chromium, *screen, local=("file:///",))
-        return tabs[screen].page
+        tabs.append(Page(chromium, width, height, dark, local=("file:///",)))
+        return tabs[-1].page
 
     yield page_for
-    for tab in tabs.values():
+    for tab in tabs:
         tab.context.close()
         assert (tab.leaks, tab.errors) == ([], [])
 
@@ -104,11 +106,11 @@ AT_STEP = """(step) => {
         top: one(".minikv-below").offsetTop,
     };
 }"""
-SCREENS = [(1280, False), (390, True), (1280, True), (390, False)]
-BY_NIGHT = [pytest.param(*screen, marks=pytest.mark.nightly) for screen in SCREENS[2:]]
+BY_DAY = (1280, False), (390, True)
+SCREENS = by_day([*BY_DAY, (1280, True), (390, False)], lambda screen: screen in BY_DAY)
 
 
-@pytest.mark.parametrize(("width", "dark"), [*SCREENS[:2], *BY_NIGHT])
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
 def test_each_step_says_what_it_is_and_nothing_jumps_or_sticks_out(saved, film, width, dark):
     page, tops = saved(width=width, dark=dark), set()
     for i, frame in enumerate(film):
@@ -135,25 +137,6 @@ def test_what_did_not_change_is_not_painted_or_read_out_again(saved, film):
     page.locator("[data-testid=next]").click()
     assert page.evaluate("was.every((one) => one.isConnected)")
     assert page.locator(".minikv-room").get_attribute("aria-hidden") == "true"  # it only keeps the room
-
-
-def test_its_keys_are_its_own_and_others_are_not(saved):
-    """A notebook or a browser must not act on a key that the player took; Ctrl and Alt belong to the browser."""
-    page = saved()
-    page.evaluate(
-        """() => {
-            window.outside = []; window.taken = [];
-            document.addEventListener("keydown", (e) => outside.push(e.key));
-            const player = document.querySelector(".minikv-player"), own = player.onkeydown;
-            player.onkeydown = (e) => { own(e); taken.push([e.key, e.defaultPrevented]); };
-        }"""
-    )
-    page.locator(".minikv-player").focus()
-    for key in ("ArrowRight", "Control+ArrowRight", "Alt+ArrowRight", "x"):
-        page.keyboard.press(key)
-    assert page.evaluate("[outside, document.querySelector('.minikv-player').dataset.step]") == [[], "1"]
-    taken = [one for one in page.evaluate("taken") if one[0] in ("ArrowRight", "x")]
-    assert taken == [["ArrowRight", True], ["ArrowRight", False], ["ArrowRight", False], ["x", False]]
 
 
 def test_what_a_picture_shows_is_said(saved):
@@ -321,7 +304,7 @@ def test_a_ring_stands_around_its_node(saved):
     assert ring == [box[0] - 6, box[1] - 6, box[2] + 12, box[3] + 12]
 
 
-@pytest.mark.parametrize(("width", "dark"), [*SCREENS[:2], *BY_NIGHT])
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
 def test_a_film_opens_faintly_with_play_above_it_and_axe_finds_nothing_serious(saved, width, dark):
     page = saved(width=width, dark=dark)
     play, beside, scene = map(page.locator, ("[data-testid=play]", "[data-testid=next]", ".minikv-scene"))

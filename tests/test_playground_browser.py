@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
-from browser import RUN_ALL, Page, serious_findings
+from browser import RUN_ALL, serious_findings
 
 pytestmark = pytest.mark.browser
 
@@ -13,15 +12,8 @@ CELL = "from minikv.course.playground import playground\nplayground(capacity=16)
 
 @pytest.fixture(scope="module")
 def tab(lab, chromium):
-    """A notebook of one cell, beside the chapters, open in a tab."""
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    path = lab.root / "notebooks" / "playground.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)], metadata=kernel), path)
-    tab = Page(chromium)
-    lab.open(tab, path.name)
-    yield tab
-    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
-    tab.context.close()
+    with lab.playing(chromium, [CELL]) as tab:
+        yield tab
 
 
 class PlaygroundOnPage:
@@ -34,8 +26,18 @@ class PlaygroundOnPage:
     def press(self, name):
         self.box.get_by_role("button", name=name, exact=True).click()
 
-    def type(self, label, text):
-        self.box.get_by_label(label, exact=True).fill(text)
+    def field(self, label):
+        return self.box.get_by_label(label, exact=True)
+
+    def enter(self, label, text):
+        self.field(label).fill(text)
+        self.field(label).press("Enter")
+
+    def do(self, verb, prompt):
+        """Type a prompt and press a button, and wait until that is said."""
+        self.field("prompt").fill(prompt)
+        self.press(verb)
+        self.says(f"{verb} [{prompt}]")
 
     def says(self, words, role="status"):
         self.box.get_by_role(role).filter(has_text=words).wait_for()
@@ -55,19 +57,16 @@ class PlaygroundOnPage:
 
 @pytest.fixture
 def room(tab):
-    """A new playground: the cell has just been run again, and in the end nothing has gone wrong in the browser."""
+    """A new playground: the cell has just been run again."""
     assert tab.page.evaluate(RUN_ALL)
-    yield PlaygroundOnPage(tab.page)
-    assert not tab.leaks
-    assert not tab.errors
+    return PlaygroundOnPage(tab.page)
 
 
 def test_type_enter_step_back_click_a_node_and_undo(room):
     """What was inserted stays while one steps back, and so does what was chosen."""
-    prompt, player = room.box.get_by_label("prompt", exact=True), room.box.locator(".minikv-player")
+    player = room.box.locator(".minikv-player")
     for step, typed in enumerate(("1 2 3 4", "1 2 9"), start=1):
-        prompt.fill(typed)
-        prompt.press("Enter")
+        room.enter("prompt", typed)
         room.is_at(step)
     room.shows("[3 4]")
     player.evaluate("document.getAnimations().forEach((one) => one.finish())")  # a click waits for what moves
@@ -78,8 +77,7 @@ def test_type_enter_step_back_click_a_node_and_undo(room):
     assert room.tree.get_by_text("[3 4]").count() == 0
     assert player.locator(".minikv-story").inner_text() == "node 1  [1 2 3 4]"
     assert player.locator("g.node .minikv-ring").count() == 1
-    prompt.fill("7")
-    prompt.press("Enter")
+    room.enter("prompt", "7")
     room.is_at(3)  # the cache was never taken back
     lines = player.locator(".minikv-line").all_inner_texts()
     assert lines[2:] == ["2. insert [1 2 9]: 2 of 3 tokens are cached; 1 token is new, 2 were already cached",
@@ -91,21 +89,17 @@ def test_type_enter_step_back_click_a_node_and_undo(room):
 
 
 def test_a_class_plays(room, tab):
-    room.type("prompt", "1 2 3 4")
-    room.press("insert")
+    room.do("insert", "1 2 3 4")
     room.shows("[1 2 3 4]")
-    room.type("prompt", "1 2 9")
-    room.press("lock")
+    room.do("lock", "1 2 9")
     room.says("2 tokens are now protected from eviction, 2 evictable")
     room.press("unlock")
     room.says("unlock 1 [1 2 9]: 0 tokens are now protected from eviction, 4 evictable")
     room.press("settings")
-    size = room.box.get_by_label("page size", exact=True)
-    size.fill("0")
-    size.press("Enter")
+    room.enter("page size", "0")
     room.says("page_size is 0: a playground draws 1 to 64", role="alert")
     tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
-    room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
+    room.field("scene").select_option(label="two prompts share a prefix")
     room.says("Both prompts start with the same tokens")
     room.shows("'ran'")
     room.press("undo")
@@ -114,15 +108,13 @@ def test_a_class_plays(room, tab):
 
 def test_a_click_never_overtakes_what_was_typed(room):
     for i in range(8):
-        room.type("prompt", f"{i} 3 3")
-        room.press("match")
-        room.says(f"match [{i} 3 3]")
+        room.do("match", f"{i} 3 3")
 
 
 @pytest.mark.parametrize("width", [1280, 800])
 def test_nothing_is_cut_off_in_a_window(width, room, tab):
     tab.page.set_viewport_size({"width": width, "height": 720})
-    room.box.get_by_label("scene", exact=True).select_option(label="full: what can be evicted?")
+    room.field("scene").select_option(label="full: what can be evicted?")
     room.says("The pool is full")
     cut = """box => {
       const right = box.closest('.jp-OutputArea-output').getBoundingClientRect().right;
@@ -134,14 +126,10 @@ def test_nothing_is_cut_off_in_a_window(width, room, tab):
     }"""
     assert room.box.evaluate(cut) == []
     room.press("settings")
-    size = room.box.get_by_label("capacity", exact=True)
-    size.fill("200")
-    size.press("Enter")
+    room.enter("capacity", "200")
     room.says("set capacity 200")
     for i in range(7):
-        room.type("prompt", f"{i} 3 3 3 3 3 3")
-        room.press("insert")
-        room.says(f"insert [{i} 3 3 3 3 3 3]")
+        room.do("insert", f"{i} 3 3 3 3 3 3")
     scrolls = """() => {
       const picture = document.querySelector('.minikv-playground .minikv-tree');
       const right = e => e.getBoundingClientRect().right;
@@ -153,12 +141,12 @@ def test_nothing_is_cut_off_in_a_window(width, room, tab):
 
 def test_it_can_be_used_without_a_mouse(room, tab):
     page = tab.page
-    room.box.get_by_label("prompt", exact=True).focus()
+    room.field("prompt").focus()
     page.keyboard.type("1 2 3")
     room.box.get_by_role("button", name="insert", exact=True).focus()
     page.keyboard.press("Space")
     room.says("insert [1 2 3]")
-    scenes = room.box.get_by_label("scene", exact=True)
+    scenes = room.field("scene")
     scenes.focus()
     page.keyboard.press("s")  # a list jumps to what begins with the letter
     assert scenes.evaluate("e => e.value") == "split under a lock"
@@ -166,14 +154,11 @@ def test_it_can_be_used_without_a_mouse(room, tab):
 
 
 def test_axe_finds_nothing_serious(room, tab):
-    room.type("prompt", "1 2 3")
-    room.press("insert")
-    room.says("insert [1 2 3]")
+    room.do("insert", "1 2 3")
     room.press("settings")
     assert serious_findings(tab.page, ".minikv-playground") == []
     tab.page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
     tab.page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
-    room.press("match")
-    room.says("match [1 2 3]")
+    room.do("match", "1 2 3")
     assert serious_findings(tab.page, ".minikv-playground") == []
     tab.page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")

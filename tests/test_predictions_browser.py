@@ -12,6 +12,7 @@ from nightly import by_day
 pytestmark = pytest.mark.browser
 PROGRAMS = [("jupyterlab", "lab/tree"), ("notebook", "notebooks")]
 CHAPTER = next(path for path in NOTEBOOKS if path.stem.startswith("03"))
+FOLDS = CHAPTER.read_text("utf-8").count('"fold(')
 READABLE = """() => [...document.querySelectorAll('.jp-OutputArea-output details')].map(fold => [
     fold.querySelector('summary').innerText.split(':')[0],
     [...fold.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility()),
@@ -27,22 +28,10 @@ TRUST = """async () => {
 }"""
 
 
-def folds(path):
-    """How many outputs of a chapter are folded."""
-    html = [
-        output.get("data", {}).get("text/html", "") for cell in load(path).cells for output in cell.get("outputs", [])
-    ]
-    return sum(text.startswith("<details") for text in html)
-
-
-def readable(page):
-    """The predictions whose answer can be read."""
-    found = [name for name, is_open in page.evaluate(READABLE) if is_open and name.count(".") == 1]
-    return sorted({name for name in found if name[0].isdigit()})
-
-
-def labels(page):
-    return {name for name, _ in page.evaluate(READABLE) if name[:1].isdigit()}
+def predictions(page):
+    """How many there are on a page, and those whose answer can be read."""
+    found = [(name, is_open) for name, is_open in page.evaluate(READABLE) if name[:1].isdigit()]
+    return len(dict(found)), {name for name, is_open in found if is_open}
 
 
 @pytest.fixture
@@ -59,15 +48,14 @@ def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):
     page = tab.page
     page.goto(f"{lab.base}/{address}/{CHAPTER.name}?reset&token={lab.token}")
     page.wait_for_selector(".jp-OutputArea-output details")
-    all_folds = f"document.querySelectorAll('.jp-OutputArea-output details').length >= {folds(CHAPTER)}"
+    all_folds = f"document.querySelectorAll('.jp-OutputArea-output details').length >= {FOLDS}"
     for act in (None, TRUST, RUN_ALL):
         assert act is None or page.evaluate(act)
         page.wait_for_function(all_folds)
         page.wait_for_timeout(500)
-        assert len(labels(page)) == folds(CHAPTER)
-        assert not readable(page)
+        assert predictions(page) == (FOLDS, set())
     page.locator(".jp-OutputArea-output summary", has_text="3.a").first.click()
-    assert readable(page) == ["3.a"]
+    assert predictions(page) == (FOLDS, {"3.a"})
 
 
 def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):
@@ -75,8 +63,7 @@ def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):
     (tmp_path / "chapter.html").write_text(html, "utf-8")
     page = chromium.new_page()
     page.goto((tmp_path / "chapter.html").as_uri())
-    assert len(labels(page)) == folds(CHAPTER)
-    assert not readable(page)
+    assert predictions(page) == (FOLDS, set())
     page.close()
 
 
@@ -97,14 +84,10 @@ RUN_CELL = """async (at) => {
 
 
 class Room:
-    """A notebook with two predictions, after Run All; `said` are the outputs, cell by cell."""
+    """A notebook with two predictions, after Run All."""
 
-    def __init__(self, lab, tab):
-        cells = list(map(nbformat.v4.new_code_cell, GUESSES))
-        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-        path = lab.root / "notebooks" / "guesses.ipynb"
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
-        self.page, self.path = lab.open(tab, path.name), path
+    def __init__(self, lab, page):
+        self.page, self.path = page, lab.root / "notebooks" / "played.ipynb"
 
     def cell(self, at):
         return self.page.locator(".jp-CodeCell").nth(at)
@@ -126,12 +109,9 @@ class Room:
 
 @pytest.fixture
 def room(lab, chromium):
-    tab = Page(chromium, height=1500)
-    yield Room(lab, tab)
-    assert serious_findings(tab.page, ".jp-CodeCell:nth-of-type(2) .jp-OutputArea") == []
-    assert (tab.leaks, tab.errors) == ([], [])
-    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
-    tab.context.close()
+    with lab.playing(chromium, GUESSES, height=1500) as tab:
+        yield Room(lab, tab.page)
+        assert serious_findings(tab.page, ".jp-CodeCell:nth-of-type(2) .jp-OutputArea") == []
 
 
 def test_a_class_votes_in_a_field_and_the_next_cell_compares_the_last_guess(room):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from faults import at_line, fails
+from golden_text import compare, replayed, sections
+from lesson import printed_by
 
 from minikv import check, files, progress
 from minikv.course.pieces.piece import find_exercise
 from minikv.course.pieces.record import NUMBERING, RIGHT, WRONG, missed, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
-BROKEN = '{"1.1": "✅", "1.3": "✅",}'
+GOLDEN = "record.txt"
 
 
 @pytest.fixture
@@ -38,44 +41,64 @@ def here(tmp_path, monkeypatch):
     return Path("progress.json")
 
 
-def write(path, content):
-    path.parent.mkdir(exist_ok=True)
-    is_ours = isinstance(content, dict) and any(mark in (RIGHT, WRONG) for mark in content.values())
-    content = {"numbering": NUMBERING, **content} if is_ours else content
-    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+def put(record, text):
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(ODD.get(text, text), "utf-8")
+
+
+def write(record, marks):
+    put(record, json.dumps({"numbering": NUMBERING, **marks}))
 
 
 def read(path):
     return json.loads(path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("content", [None, "", "{}", " "])
-def test_marks_are_kept_also_in_an_empty_file_and_a_solved_exercise_stays_solved(content, named, capsys):
-    if content is not None:
-        write(named, content)
-    for mark in (WRONG, RIGHT, WRONG):
-        remember("1.1", mark)
-    remember("0.1", WRONG)
-    assert recall() == {"0.1": WRONG, "1.1": RIGHT}
-    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅",\n "numbering": 2\n}\n'
-    assert os.listdir(named.parent) == ["marks.json"]
-    assert capsys.readouterr().out == ""
+# -- what happens to a record, act by act ---------------------------------------------------------------------------
+
+ODD = {"a blank": " ", "100,000 brackets": "[" * 100_000}
 
 
-def test_a_mark_that_is_there_is_not_written_again(named, monkeypatch):
-    remember("1.1", RIGHT)
-    remember("1.3", WRONG)
-    monkeypatch.setattr("minikv.course.pieces.record.replace", lambda *_: pytest.fail("written"))
-    remember("1.1", RIGHT)
-    remember("1.1", WRONG)
-    remember("1.3", WRONG)
+def open_yet(lengths, sizes, most_waste):
+    raise NotImplementedError
 
 
-def test_what_a_newer_version_wrote_stays(named):
-    write(named, {"1.1": "great", "1.3": RIGHT, "seen": [1]})
-    remember("1.6", RIGHT)
-    assert recall() == {"1.3": RIGHT, "1.6": RIGHT}
-    assert read(named) == {"1.1": "great", "1.3": RIGHT, "1.6": RIGHT, "numbering": 2, "seen": [1]}
+ANSWERS = {"right": find_exercise("1.6").reference, "open": open_yet, "zero": lambda lengths, sizes, most_waste: 0,
+           "pages": lambda: (100, 50, 0, 1)}  # fmt: skip
+
+
+def judge(_, what):
+    exercise, answer = what.split()
+    check(exercise, ANSWERS[answer])
+
+
+ACTS = {
+    "write": put,
+    "remember": lambda _, what: remember(*what.split()),
+    "check": judge,
+    "progress": lambda _, chapter: progress([int(chapter)]),
+}
+
+
+def files_in(folder):
+    return {(path.name, path.stat().st_ino, path.read_text("utf-8")[:99]) for path in folder.glob("*")}
+
+
+@pytest.mark.parametrize("title", sections(GOLDEN))
+def test_what_happens_to_a_record_is_what_the_golden_file_says(title, request):
+    """After what is said, each file that was written; why something is not JSON is for Python to say."""
+    record = request.getfixturevalue(title.partition(" @ ")[2])
+    folder = record.resolve().parent
+
+    def act(words):
+        verb, _, what = words.partition(" ")
+        before = files_in(folder)
+        said = printed_by(ACTS[verb], record, what).replace(repr(str(folder))[1:-1], "…").replace("\\\\", "/")
+        said = re.sub(r"(is not JSON): .*?(?=\. It was| \(MINIKV|$)", r"\1", said, flags=re.MULTILINE)
+        written = [] if verb == "write" else sorted(files_in(folder) - before)
+        return [*said.splitlines(), *(line for name, _, text in written for line in (f"{name}:", *text.splitlines()))]
+
+    compare(GOLDEN, title, replayed(sections(GOLDEN)[title], act))
 
 
 TWO = """
@@ -103,18 +126,17 @@ def test_two_processes_that_remember_at_once_lose_no_mark(place, request):
     assert os.listdir(record.parent) == [record.name]
 
 
-def not_saved(capsys):
+def not_saved():
     """Judge a right answer; it is said to be right, and in the next line why that was not saved."""
-    check("1.6", find_exercise("1.6").reference)
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = printed_by(judge, None, "1.6 right").splitlines()
     assert first.startswith("✓ 1.6 ")
     return second.removeprefix("  This result was not saved: ")
 
 
-def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
+def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch):
     write(named, MANY | {"1.6": WRONG})
     monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
-    assert not_saved(capsys) == f"[Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
+    assert not_saved() == f"[Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
     assert read(named) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
 
@@ -137,60 +159,6 @@ def test_an_interrupt_at_any_line_takes_no_mark_away(named):
         assert set(os.listdir(named.parent)) <= {"marks.json", "marks.json.lock"}  # a free lock does no harm
 
 
-# -- a record that cannot be read -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("content", [BROKEN, "no json", "[1]", "[" * 100_000])
-def test_it_is_kept_under_another_name_and_said(content, here, capsys):
-    for number, mark in enumerate((WRONG, RIGHT), start=1):
-        write(here, content)
-        remember("1.6", mark)
-        kept = f"{here.resolve()}.bad" + (".2" if number == 2 else "")
-        said = capsys.readouterr().out
-        assert said.count("\n") == 1
-        assert f"It was renamed to {kept!r}, and a new record was started." in said
-        assert Path(kept).read_text("utf-8") == content
-        assert recall() == {"1.6": mark}
-
-
-@pytest.mark.parametrize("content", [BROKEN, "Dear diary", "[1]", '{"title": "x"}'])
-def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, named, capsys):
-    write(named, content)
-    why = not_saved(capsys)
-    assert why.startswith(f"{str(named)!r} ")
-    assert "MINIKV_PROGRESS names it" in why
-    assert named.read_text("utf-8") == content
-    assert os.listdir(named.parent) == ["marks.json"]
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ({"title": "x"}, "is not a record of progress: it holds other data"),
-        ({"1.1": RIGHT, "numbering": 1}, "uses piece numbering 1, but this version of minikv uses 2"),
-        ({"numbering": "new"}, "uses piece numbering 'new', but this version of minikv uses 2"),
-    ],
-)
-def test_another_programs_file_and_one_of_another_numbering_stay_as_they_are(content, why, here, capsys):
-    """The folder is the learner's: `progress.json` may be anybody's there."""
-    write(here, content)
-    remember("1.6", RIGHT)
-    assert capsys.readouterr().out == f"  This result was not saved: 'progress.json' {why}\n"
-    progress([1])
-    assert capsys.readouterr().out.startswith(f"✗ your progress can't be read: 'progress.json' {why}\n")
-    assert read(here) == content
-    assert os.listdir() == ["progress.json"]
-
-
-def test_progress_says_that_it_cannot_be_read_and_changes_nothing(here, capsys):
-    write(here, BROKEN)
-    progress([1])
-    said, chapter, solved = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"✗ your progress can't be read: {str(here)!r} is not JSON: ")
-    assert (chapter, solved) == ("chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   □ 1.6   □ 1.7", "0 of 7 solved")
-    assert here.read_text("utf-8") == BROKEN
-
-
 # -- a record that cannot be ------------------------------------------------------------------------------------------
 
 
@@ -202,13 +170,12 @@ def test_where_nothing_is_to_be_kept_no_record_is(variable, here, monkeypatch, c
 
 
 @pytest.mark.parametrize("place", ["file/marks.json", "", "file/"])
-def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place, tmp_path, monkeypatch, capsys):
+def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place, tmp_path, monkeypatch):
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "marks.json").mkdir()
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
-    assert not_saved(capsys).startswith("[Errno ")
-    progress([])
-    assert "your progress can't be read" in capsys.readouterr().out
+    assert not_saved().startswith("[Errno ")
+    assert "your progress can't be read" in printed_by(progress, [])
 
 
 def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_folder(here, tmp_path, monkeypatch):
@@ -227,33 +194,16 @@ def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_f
     assert list(read(old)) == ["numbering", "1.1", "2.a"]
 
 
-def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch, capsys):
+def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch):
     named.parent.mkdir()
     monkeypatch.setattr("minikv.course.pieces.record.locked", lambda path: files.locked(path, 0))
     with files.locked(named):
-        remember("1.1", RIGHT)
-    assert "This result was not saved: [Errno" in capsys.readouterr().out
+        assert not_saved().startswith("[Errno")
     remember("1.1", RIGHT)
     assert recall() == {"1.1": RIGHT}
 
 
 # -- progress -------------------------------------------------------------------------------------------------------
-
-
-def test_progress_shows_what_was_solved_and_tried_and_what_is_left_alone_keeps_its_mark(capsys, named):
-    def stub(lengths, sizes, most_waste):
-        raise NotImplementedError
-
-    progress([1])
-    check("1.6", stub)
-    assert not named.exists(), "nothing was tried, so nothing is written"
-    for answer in (find_exercise("1.6").reference, stub, lambda lengths, sizes, most_waste: 0):
-        check("1.6", answer)
-    check("1.7", lambda: (100, 50, 0, 1))
-    assert "✗ 1.6" in capsys.readouterr().out
-    progress([1])
-    said = capsys.readouterr().out
-    assert said == "chapter 01   □ 1.1   □ 1.2   □ 1.3   □ 1.4   □ 1.5   ✓ 1.6   ✗ 1.7\n1 of 7 solved\n"
 
 
 @pytest.mark.parametrize("chapters", [[99], [-1], [True], ["1"], b"abc", [2**70]])

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from xml.etree import ElementTree
 
 import pytest
+from golden_text import compare, sections
 from hypothesis import given
 from hypothesis import strategies as st
-from lesson import golden
 from machine import cached_in
-from test_draw import needs_graphviz, words_in
-from test_engine_oracle import canary_model
+from reels import needs_graphviz, words_in
+from scripted_films import FILMS
+from test_playground_says import press
 
-from minikv import (
-    CacheManager,
-    Engine,
-    FreeListPool,
-    HashBlockCache,
-    LockError,
-    RadixCache,
-    Scheduler,
-    SlidingWindowCache,
-    TieredCache,
-    WindowedPool,
-    draw,
-    playground,
-    record,
-)
+from minikv import FreeListPool, HashBlockCache, RadixCache, TieredCache, draw, playground, record
 from minikv.course.pictures.shelves import shelves
-from minikv.course.playground.steps import Step
 from minikv.engine.ch09_10_rows_and_blocks import BlockPool
 from minikv.engine.ch14_tiers import Tiers
 from minikv.prefix.tiered import WRITES
 
+GOLDEN = "shelves.txt"
 PROMPTS = st.lists(st.integers(0, 2), min_size=1, max_size=6)
 ACTS = st.lists(
     st.tuples(st.sampled_from(["insert", "evict", "load", "settle"]), PROMPTS, st.sampled_from([None, "B"]))
@@ -62,7 +48,7 @@ def a_cache(acts, page_size=1, write="write_back", host_pages=6):
 
 
 @given(ACTS, st.integers(1, 2), st.sampled_from(WRITES))
-def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, write):
+def test_each_page_of_host_memory_and_each_move_is_where_the_picture_says(acts, page_size, write):
     cache = a_cache(acts, page_size, write)
     (shelf,) = shelves(cache)
     rows = [cells for name, cells in shelf.rows if name.startswith("page")]
@@ -72,16 +58,8 @@ def test_each_page_of_host_memory_is_where_the_picture_says(acts, page_size, wri
     free = [page for key, page in found.items() if key[1] == "free"]
     assert free == [page for page in range(cache.host.num_pages) if cache.host.pool.is_free(page)]
     assert shelf.title == f"host memory: {len(free)} of {cache.host.num_pages} pages free"
-
-
-@given(ACTS, st.sampled_from(WRITES))
-def test_each_move_says_from_which_page_to_which(acts, write):
-    cache = a_cache(acts, 1, write)
-    (shelf,) = shelves(cache)
-    said = [
-        (name, [cell.number + cell.word for cell in cells]) for name, cells in shelf.rows if not name.startswith("page")
-    ]
-    assert said == [
+    moves = [row for row in shelf.rows if not row[0].startswith("page")]
+    assert [(name, [cell.number + cell.word for cell in cells]) for name, cells in moves] == [
         ("to host" if move.to_host else "from host", [f"{a}→{b}" for a, b in zip(move.src, move.dst)])
         for move in cache.host.moves
     ]
@@ -108,13 +86,7 @@ def test_the_picture_says_all_that_its_text_says():
     assert said <= {*words_in(picture.svg)}
 
 
-def test_a_cache_without_host_memory_is_drawn_as_it_always_was():
-    cache = TieredCache()
-    cache.insert([1, 2], [5, 6])
-    assert str(draw(cache)) == "root\n└─ [1 2] · slots 5-6"
-
-
-# -- what is shown, as it is written down in golden/shelves.txt --------------------------------------
+# -- what is shown; films of it are in `scripted_films` --------------------------------------
 
 
 def both_memories_and_what_moves_between_them():
@@ -135,43 +107,36 @@ def a_move_of_many_pages():
     return draw(cache)
 
 
-def an_engine_moves_bytes_between_tiers():
-    manager = CacheManager(8, prefix_cache=TieredCache(host_pages=12, evict_by="page"))
-    engine = Engine(canary_model(manager), manager, Scheduler(manager, max_running=1))
-    with record(engine) as film:
-        for prompt in ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [1, 2, 3, 4, 11]):
-            engine.submit(prompt, 1)
-        for _ in range(3):
-            engine.step()
-    words = [line for frame in film.frames[-2:] for line in frame.inner_words]
-    return "\n".join([*words, film.at(-2).text, film.at(-1).text])
+def the_words_of_moves_within_a_step():
+    film = FILMS["an engine moves pages between tiers"]()
+    return "\n".join(line for frame in film.frames[-2:] for line in frame.inner_words)
 
 
-def each_step_of_a_move_is_a_frame_of_its_own():
-    cache = TieredCache(host_pages=3, evict_by="page")
-    with record(cache) as film:
-        for arrives in (False, True):
-            cache.insert([1, 2], [5, 6])
-            cache.evict(2)
-            cache.settle(cache.next_move(), arrives)
-        match = cache.acquire([1, 2, 3])
-        cache.settle(cache.load(match, [8, 9]))
-        assert cache.load(cache.acquire([7]), [8]) is cache.next_move() is None
-        with contextlib.suppress(LockError):
-            cache.settle("a move")
-    return "\n".join(f"{frame.words}\n{frame.rows[0].text}" for frame in film)
+def a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
+    film = FILMS["a namespace that goes and comes back in one step"]()
+    return f"{film.at(4)}\n{film.at(7)}"
 
 
-def window_slots_come_go_and_change_hands():
-    pool = WindowedPool(6, num_window_pages=5)
-    cache = SlidingWindowCache(window=2, pool=pool)
-    with record(cache, pool) as film:
-        cache.insert([1, 2, 3], pool.alloc(3))
-        cache.evict(0, window_tokens=1)
-        twice = pool.alloc(2)
-        done = cache.insert([1, 2], twice)
-        pool.free(twice[: done.prefix_length])
-    return "\n".join(frame.rows[0].text for frame in film.frames[2:])
+def a_cache_without_host_memory():
+    cache = TieredCache()
+    cache.insert([1, 2], [5, 6])
+    return draw(cache)
+
+
+def the_dictionary_and_the_queue_of_a_cache():
+    cache = HashBlockCache(page_size=2)
+    cache.insert([1, 2, 3, 4], [7, 8])
+    cache.insert([1, 2, 5, 6], [7, 9])
+    cache.acquire([1, 2, 3, 4])
+    return draw(cache)
+
+
+def the_learners_tiers():
+    tiers = Tiers(device_pages=3, host_pages=2)
+    tiers.serve(["a", "ab", "abc"])
+    tiers.serve(["x"])
+    (shelf,) = shelves(tiers)
+    return shelf.boxes(shelf).text
 
 
 def the_learners_dictionary_and_queue():
@@ -184,69 +149,20 @@ def the_learners_dictionary_and_queue():
     return draw(pool)
 
 
-def pressed(room, verb, prompt=None, tokens=None):
-    for name, value in (("prompt", prompt), ("tokens", tokens)):
-        if value is not None:
-            room.controls[name].value = value
-    room.controls[verb].click()
-    return room.said.partition(": ")[2]
-
-
 def the_playground_says_what_comes_from_host_memory():
     room = playground(capacity=6, host_pages=8, evict_by="page")
-    typed = {"insert": ["1 2 3 4", "5 6 7 8 9", "1 2 3 9"], "match": ["5 6 7 8 9"]}
-    said = [pressed(room, verb, prompt) for verb, prompts in typed.items() for prompt in prompts]
-    pressed(room, "evict", tokens=3)
-    said += [str(room.history.live.film.at(-1).inner), room.text, pressed(room, "start", "5 6 7 8")]
+    acts = "insert 1 2 3 4", "insert 5 6 7 8 9", "insert 1 2 3 9", "match 5 6 7 8 9", "evict 3"
+    said = [press(room, act) for act in acts]
+    said += [str(room.history.live.film.at(-1).inner), room.text, press(room, "start 5 6 7 8")]
     assert room.history.live.done[-1][1] == 4
-    pressed(room, "abort")
-    room.controls["reset"].click()  # which forgets host memory too
-    return "\n".join([*said, pressed(room, "match"), room.text])
+    press(room, "abort")
+    press(room, "reset")  # which forgets host memory too
+    return "\n".join([*said, press(room, "match 5 6 7 8"), room.text])
 
 
-@pytest.mark.parametrize("scene", golden("shelves"), ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", sections(GOLDEN))
 def test_a_scene_is_shown_as_it_is_written_down(scene):
-    assert f"{globals()[scene.name]()}\n" == scene.text
-
-
-def test_a_namespace_that_goes_and_comes_back_in_one_step_has_one_root():
-    manager = CacheManager(3, prefix_cache=TieredCache(host_pages=4))
-    with record(manager) as film:
-        for tokens in [1, 2, 3], [5, 6, 7]:
-            sequence = manager.start(tokens, namespace="B")
-            manager.advance(sequence)
-            manager.finish(sequence)
-    began = next(frame for frame in film.frames if frame.changes.ghosts)
-    assert [node.label for node in began.nodes if node.parent is None].count("root of 'B'") == 1
-    room = playground(capacity=3, host_pages=4)
-    for prompt in "1 2 3", "5 6 7":
-        room.history.do(Step("insert", prompt, "B"))
-    frame = room.history.live.film.at(-1)
-    assert {"[1 2 3]", "[5 6 7]"} <= {node.label for node in frame.nodes}
-    assert "nnn" in str(frame)
-
-
-def test_the_dictionary_and_the_queue_of_a_cache_are_shown_in_order():
-    cache = HashBlockCache(page_size=2)
-    cache.insert([1, 2, 3, 4], [7, 8])
-    cache.insert([1, 2, 5, 6], [7, 9])
-    cache.acquire([1, 2, 3, 4])
-    table, queue = shelves(cache)
-    blocks = [(block.key.hex(), block.pages[0]) for block in cache.nodes()]
-    assert [cell.key for _, cells in table.rows for cell in cells] == blocks
-    assert [cell.state for _, cells in table.rows for cell in cells] == ["locked", "locked", "cached"]
-    assert [cell.word for _, cells in queue.rows for cell in cells] == ["9"]
-
-
-def test_the_learners_tiers_show_both_memories_page_by_page():
-    tiers = Tiers(device_pages=3, host_pages=2)
-    tiers.serve(["a", "ab", "abc"])
-    tiers.serve(["x"])
-    (shelf,) = shelves(tiers)
-    keys = {(row, cell.number): cell.word for row, cells in shelf.rows for cell in cells if cell.word}
-    wanted = [(name, key, getattr(block, name)) for key, block in tiers.blocks.items() for name in ("device", "host")]
-    assert keys == {(name, f"{page}"): key for name, key, page in wanted if page is not None}
-    assert len(keys) >= 4
+    compare(GOLDEN, scene, str(globals()[scene.replace(" ", "_")]()).splitlines())
 
 
 class Queued(FreeListPool):
