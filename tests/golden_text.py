@@ -21,9 +21,10 @@ def sections(name):
     return {title: lines for title, *lines in (text.strip("\n").split("\n") for text in texts)}
 
 
-def replayed(script, act):
-    """A script with what is seen now when it is done, line by line."""
-    return [line for done in script if done[:2] == "> " for line in (done, *act(done[2:]))]
+def replay(name, title, act):
+    """A script, done again: each act returns the lines of what is seen, which must be those of the golden file."""
+    script = [line for line in sections(name)[title] if line[:2] == "> "]
+    compare(name, title, [line for done in script for line in (done, *act(done[2:]))])
 
 
 def compare(name, title, found):

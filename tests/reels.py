@@ -40,6 +40,11 @@ def words_in(svg):
     return [unescape(text).replace("\xa0", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
 
 
+def said_and_drawn(picture):
+    """The lines of a picture's text, and the words of its image."""
+    return [*picture.text.splitlines(), f"drawn: {' | '.join(words_in(picture.svg))}"]
+
+
 def without_color(svg):
     """A picture as those see it who see no colors."""
     return re.sub(r"#[0-9a-f]{6}", "", svg)

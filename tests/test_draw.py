@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from golden_text import compare, sections
-from reels import needs_graphviz, without_color, words_in
+from reels import needs_graphviz, said_and_drawn, without_color, words_in
 
 from minikv import (
     BitmaskPool,
@@ -156,8 +156,7 @@ def regions():
 @needs_graphviz
 @pytest.mark.parametrize("name", sections(GOLDEN))
 def test_a_picture_says_what_the_golden_file_says_in_its_text_and_in_its_image(name):
-    picture = globals()[name.replace(" ", "_")]()
-    compare(GOLDEN, name, [*picture.text.splitlines(), f"drawn: {' | '.join(words_in(picture.svg))}"])
+    compare(GOLDEN, name, said_and_drawn(globals()[name.replace(" ", "_")]()))
 
 
 @pytest.mark.parametrize("things", [(learners_manager(4, 2),), a_manager(), (BitmaskPool(2), QueuePool(2))])

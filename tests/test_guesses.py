@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ipywidgets
 import numpy as np
 import pytest
-from golden_text import compare, replayed, sections
+from golden_text import replay, sections
 from lesson import golden, printed_by, rows_of
 
 from minikv.course.pieces import begin, fold, guess, guessing, pressing, progress
@@ -140,7 +140,7 @@ def test_what_is_said_of_guesses_one_after_the_other_is_what_the_golden_file_say
         press = lambda said="": print(pressed[-1][2](said))  # noqa: E731
         return printed_by(ACTS.get(verb, press), *given).splitlines()
 
-    compare(SCRIPTS, title, replayed(sections(SCRIPTS)[title], act))
+    replay(SCRIPTS, title, act)
 
 
 class Shell:

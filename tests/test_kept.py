@@ -9,7 +9,7 @@ import sys
 import types
 
 import pytest
-from golden_text import compare, replayed, sections
+from golden_text import replay, sections
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lesson import SPLIT, WRONG_SPLIT, Notebook, learner, printed_by
@@ -96,7 +96,7 @@ def test_what_a_learner_is_told_and_has_is_what_the_golden_file_says(title, note
             assert (notebook.folder / "my_minikv_older" / name).read_text("utf-8") == before
         return [*said.splitlines(), *(line for line in seen(notebook) if line not in had)]
 
-    compare(GOLDEN, title, replayed(sections(GOLDEN)[title], act))
+    replay(GOLDEN, title, act)
 
 
 # -- what runs -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 from browser import Page, serious_findings
-from golden_text import compare, replayed, sections
+from golden_text import replay, sections
 from nightly import by_day
 from player_page import ACTS, SET, Script, put, reel_named
 from scripted_films import a_cache_and_a_pool
@@ -88,7 +88,7 @@ def step_on(page):
 @pytest.mark.parametrize("title", sections(GOLDEN))
 def test_the_player_shows_what_the_golden_file_says(title, stopped):
     script = Script(stopped, title.partition(" @ ")[2])
-    compare(GOLDEN, title, replayed(sections(GOLDEN)[title], script.act))
+    replay(GOLDEN, title, script.act)
 
 
 AT_STEP = """(step) => {

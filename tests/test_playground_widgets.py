@@ -6,7 +6,6 @@ from html import unescape
 
 import pytest
 from chapters import ROOT
-from reels import pictures_of
 from test_playground import check
 from test_playground_says import press, refused
 
@@ -15,12 +14,6 @@ from minikv.course.playground.lessons import GOALS, SCENES
 from minikv.course.playground.steps import Settings
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
-
-
-def svgs(room):
-    """The pictures of the step on show."""
-    reel = room.player.reel
-    return "".join(list(pictures_of(reel, panel))[room.player.index] for panel in range(len(reel["panels"])))
 
 
 def test_it_opens_with_a_scene_unless_it_was_told_how_to_begin():
@@ -54,19 +47,6 @@ def test_every_scene_plays_under_every_policy_and_has_a_prompt_to_continue_with(
     assert room.history.steps[-1].verb == "insert"
 
 
-PROMISED = {
-    "split under a lock": r"locked ×1[^✗]*locked ×1",
-    "evict the tail first": r"\[5 6\] · n3 · slots 4-5 · evicted",
-    "two namespaces": "none of it is cached",
-    "full: what can be evicted?": "free slots: 0",
-}
-
-
-@pytest.mark.parametrize("name", PROMISED)
-def test_a_scene_keeps_what_it_promises(name):
-    assert re.search(PROMISED[name], playground(scene=name).text)
-
-
 @pytest.mark.parametrize("index", INDEXES)
 def test_the_same_steps_are_replayed_in_another_design(index):
     room = playground(scene="split under a lock")
@@ -78,44 +58,12 @@ def test_the_same_steps_are_replayed_in_another_design(index):
     assert "1 token is evicted" in press(room, "evict 1")
 
 
-def test_the_player_goes_to_the_newest_step_and_an_error_leaves_it_where_it_is():
-    room = playground(capacity=8)
-    for prompt in ("1 2 3", "4 5"):
-        press(room, f"insert {prompt}")
-    room.player.index = 1  # as one steps back in the browser
-    press(room, "insert 6 7 8 9 10 11 12 13 14")
-    refused(room, "9 pages needed")
-    assert room.player.index == 1
-    press(room, "insert 6")
-    assert (room.player.index, len(room.player.reel["captions"])) == (3, 4)
-    press(room, "undo")
-    assert room.player.reel["captions"] == ["0. start", *room.text.splitlines()[-2:]]
-    assert room.player.index == 2
-    film = room.player.reel["film"]
-    assert dict(zip(film["sizes"]["states"], film["sizes"]["values"][-1])) == {
-        "free": 3, "in hand": 0, "cached": 5, "locked": 0}  # fmt: skip
-
-
 def test_reel_and_step_reach_the_browser_together(monkeypatch):
     """Else it would draw the new reel at the old step first."""
     room, sent = playground(capacity=8), []
     monkeypatch.setattr(type(room.player), "_send", lambda self, message, buffers=None: sent.append(message["state"]))
     press(room, "insert 1 2 3")
     assert [sorted({"reel", "index"} & state.keys()) for state in sent if "reel" in state] == [["index", "reel"]]
-
-
-def test_what_was_chosen_stays_chosen_while_it_is_there():
-    room = playground(capacity=8, requests=True)
-    held = room.controls["held"]
-    for act in ("start 1", "start 2"):
-        press(room, act)
-    assert held.options == ("r1 [1]", "r2 [2]")
-    held.value = "r2 [2]"
-    press(room, "match 1")
-    assert held.value == "r2 [2]"
-    for _ in range(2):
-        press(room, "abort")
-    assert (held.options, held.value) == ((), None)
 
 
 def test_what_is_typed_is_never_markup():
@@ -142,15 +90,6 @@ def test_the_bundle_has_the_widget_the_picture_and_the_text():
     assert room._repr_mimebundle_()[0]["text/plain"] == room.text != data["text/plain"]
     room.box.close()
     assert room._repr_mimebundle_() == {"text/plain": room.text}
-
-
-def test_requests_are_shown_only_while_one_runs():
-    room = playground(requests=True)
-    shown = [any("requests: 1 running" in part for part in (room.text, room.player.still.svg, svgs(room)))]
-    for act in ("start 1 2", "abort"):
-        press(room, act)
-        shown.append(["requests: 1 running" in part for part in (room.text, room.player.still.svg, svgs(room))])
-    assert shown == [False, [True] * 3, [False] * 3]
 
 
 @pytest.mark.parametrize("how", [{"requests": True}, {"capacity": 8}, {"goal": "publish, hit, and abort"}])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from faults import at_line, fails
-from golden_text import compare, replayed, sections
+from golden_text import replay, sections
 from lesson import printed_by
 
 from minikv import check, files, progress
@@ -98,7 +98,7 @@ def test_what_happens_to_a_record_is_what_the_golden_file_says(title, request):
         written = [] if verb == "write" else sorted(files_in(folder) - before)
         return [*said.splitlines(), *(line for name, _, text in written for line in (f"{name}:", *text.splitlines()))]
 
-    compare(GOLDEN, title, replayed(sections(GOLDEN)[title], act))
+    replay(GOLDEN, title, act)
 
 
 TWO = """
