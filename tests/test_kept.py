@@ -43,6 +43,7 @@ TEXTS = {
     "the same node": "def split(node, at):\n    return node",
     "open": "def split(node, at):\n    raise NotImplementedError",
     "nothing": "def walk(root, tokens): ...",
+    "a heading": SPLIT.replace("    hang(upper", "# %% 3.4 walk\n    hang(upper"),
 }  # fmt: skip
 
 
@@ -122,18 +123,6 @@ def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
 # -- the last failing answer -----------------------------------------------------------------------
 
 
-def test_a_failing_answer_that_was_made_code_again_is_the_learners(notebook):
-    """It is no comment any more: the next version leaves it out, and the old one is kept."""
-    notebook.answer("3.3", WRONG_SPLIT)
-    notebook.edit("# def", "def")
-    notebook.edit("#     ", "    ")
-    text = notebook.text
-    assert (text.count("\ndef "), notebook.failed) == (2, {})
-    said = "Your previous version is saved in my_minikv_older/my_minikv_1.py"
-    assert said in notebook.answer("3.4")
-    assert (notebook.folder / "my_minikv_older/my_minikv_1.py").read_text("utf-8") == text
-
-
 def test_what_the_learner_writes_below_a_failing_answer_stays(notebook):
     """It ends at its last line, and that is found at once, however many comments it has."""
     banner = f"# {'#' * 200}\n" * 50
@@ -211,20 +200,6 @@ def test_a_piece_that_is_before_those_of_chapter_08_runs_again(notebook):
 
 
 # -- what is kept; more of it is in tests/answers --------------------------------------------------
-
-
-def test_a_line_that_would_begin_a_section_is_not_kept(notebook):
-    text = SPLIT.replace("    hang(upper", "# %% 3.4 walk\n    x\n    hang(upper")
-    first, second, _ = notebook.answer("3.3", f"x = 1\n{text}").splitlines()
-    assert first.startswith("✓")
-    assert "a line of 3.3 starts with `# %%`" in second
-    assert not notebook.file.exists()
-
-
-def test_the_marked_line_is_the_same_with_and_without_a_file(notebook, monkeypatch):
-    said = notebook.answer("3.3", SPLIT)
-    monkeypatch.setenv("MINIKV_MINE", "/dev/null")
-    assert notebook.answer("3.3", SPLIT) == said
 
 
 def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(notebook, monkeypatch):

@@ -73,6 +73,7 @@ def judge(_, what):
 
 
 ACTS = {
+    "nowhere": lambda _, variable: os.environ.update({variable: os.devnull}),
     "write": put,
     "remember": lambda _, what: remember(*what.split()),
     "check": judge,
@@ -160,13 +161,6 @@ def test_an_interrupt_at_any_line_takes_no_mark_away(named):
 
 
 # -- a record that cannot be ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("variable", ["MINIKV_PROGRESS", "MINIKV_MINE"])
-def test_where_nothing_is_to_be_kept_no_record_is(variable, here, monkeypatch, capsys):
-    monkeypatch.setenv(variable, os.devnull)
-    remember("1.1", RIGHT)
-    assert (recall(), os.listdir(), capsys.readouterr().out) == ({}, [], "")
 
 
 @pytest.mark.parametrize("place", ["file/marks.json", "", "file/"])
