@@ -6,6 +6,7 @@ import json
 import os
 import re
 
+import pytest
 import yaml
 from house import named
 from project import EXTRAS, PROJECT, ROOT, text_of
@@ -114,18 +115,18 @@ def test_what_is_run_to_check_a_change_is_the_command_of_the_readme():
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
-def test_extras_are_quoted_where_pip_is_told_to_install_them():
-    """PowerShell reads `.[course,serving]` as two arguments, and zsh as a pattern for names of files."""
-    bare = re.compile(r"""pip install.*(?<!["'\w./-])[\w./-]+\[[\w,]+\]""")
-    texts = {path: path.read_text("utf-8") for path in [*PAGES, *(ROOT / ".github").rglob("*.yml")]}
-    assert not {path.name: found[0] for path, text in texts.items() if (found := bare.search(text))}
+BARE = {  # what no page, no workflow and no rule of the Makefile may say
+    # PowerShell reads `.[course,serving]` as two arguments, and zsh as a pattern for names of files
+    "extras without quotes": r"""pip install.*(?<!["'\w./-])[\w./-]+\[[\w,]+\]""",
+    # a package that is called `tools` belongs to somebody else
+    "tools without its folder": r"(?:pip install|INSTALL\)|-m build)[^`#\n]*?(?<![\w./-])tools(?![\w-])",
+}
 
 
-def test_the_tools_are_named_by_their_folder():
-    """A package that is called `tools` belongs to somebody else."""
-    bare = re.compile(r"(?:pip install|INSTALL\)|-m build)[^`#\n]*?(?<![\w./-])tools(?![\w-])")
+@pytest.mark.parametrize("what", BARE)
+def test_what_pip_is_told_to_install_is_named_as_every_shell_reads_it(what):
     texts = {path: path.read_text("utf-8") for path in [ROOT / "Makefile", *PAGES, *(ROOT / ".github").rglob("*.yml")]}
-    assert not {path.name: found[0] for path, text in texts.items() if (found := bare.search(text))}
+    assert not {path.name: found[0] for path, text in texts.items() if (found := re.search(BARE[what], text))}
 
 
 def test_the_set_up_names_the_chapters_that_need_no_pytorch():
