@@ -98,7 +98,7 @@ JUDGES = {
     "course/pictures/cells": "film_words draw",
     "course/pictures/palette": "picture draw",
     "course/pictures/picture": "picture draw",
-    "course/pictures/shelves": "shelves draw",
+    "course/pictures/shelves": "shelves film_words draw",
     "course/playground": "playground_says playground playground_widgets",
     "course/classroom": "classroom",
     "course/pieces/catch": "catch",
