@@ -11,7 +11,6 @@ from test_playground_says import press, refused
 
 from minikv.course.playground import Playground, playground
 from minikv.course.playground.lessons import GOALS, SCENES
-from minikv.course.playground.steps import Settings
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 
@@ -19,10 +18,6 @@ from minikv.prefix.eviction import POLICIES
 def test_it_opens_with_a_scene_unless_it_was_told_how_to_begin():
     assert playground().history.steps[0].what == next(iter(SCENES))
     assert playground(capacity=8).history.steps == []
-    free = playground(capacity=4, policy="mru")
-    press(free, "insert 1 2")
-    press(free, "start over")
-    assert (free.history.live.cache.total_size, free.history.live.settings) == (0, Settings(capacity=4, policy="mru"))
 
 
 @pytest.mark.parametrize("goal", GOALS)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from machine import cached_in
 from reels import needs_graphviz, words_in
 from scripted_films import FILMS
-from test_playground_says import press
 
-from minikv import FreeListPool, HashBlockCache, RadixCache, TieredCache, draw, playground, record
+from minikv import FreeListPool, HashBlockCache, RadixCache, TieredCache, draw, record
 from minikv.course.pictures.shelves import shelves
 from minikv.engine.ch09_10_rows_and_blocks import BlockPool
 from minikv.engine.ch14_tiers import Tiers
@@ -147,17 +146,6 @@ def the_learners_dictionary_and_queue():
     block.users, taken[1].key = 0, None
     pool.queue.add_last(block)
     return draw(pool)
-
-
-def the_playground_says_what_comes_from_host_memory():
-    room = playground(capacity=6, host_pages=8, evict_by="page")
-    acts = "insert 1 2 3 4", "insert 5 6 7 8 9", "insert 1 2 3 9", "match 5 6 7 8 9", "evict 3"
-    said = [press(room, act) for act in acts]
-    said += [str(room.history.live.film.at(-1).inner), room.text, press(room, "start 5 6 7 8")]
-    assert room.history.live.done[-1][1] == 4
-    press(room, "abort")
-    press(room, "reset")  # which forgets host memory too
-    return "\n".join([*said, press(room, "match 5 6 7 8"), room.text])
 
 
 @pytest.mark.parametrize("scene", sections(GOLDEN))
