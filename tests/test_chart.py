@@ -60,9 +60,9 @@ def test_every_line_has_its_color_its_dash_and_its_name():
 def test_nothing_leaves_the_picture(chart):
     svg = chart_svg(chart)
     wide, high = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
-    assert all(0 <= x <= wide and 0 <= y <= high for line in places(svg) for x, y in line)
     texts = texts_in(svg).values()
-    assert all(0 <= float(text.get("x")) <= wide and 0 <= float(text.get("y")) <= high for text in texts)
+    points = [(float(text.get("x")), float(text.get("y"))) for text in texts]
+    assert all(0 <= x <= wide and 0 <= y <= high for line in (points, *places(svg)) for x, y in line)
     middle = {text.text: float(text.get("x")) for text in texts if text.get("text-anchor") == "middle"}
     assert len(middle) >= 2
     assert all(at + len(words) * 7.83 / 2 <= wide for words, at in middle.items())

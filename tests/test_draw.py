@@ -171,10 +171,7 @@ def test_marks_differ_in_shape_and_word_not_only_in_color():
     looks = set()
     for mark in ("matched", "new", "evicted", "locked"):
         cache = RadixCache()
-        handle = cache.insert([1], [0]).handle
-        if mark == "locked":
-            cache.lock(handle)
-        picture = draw(cache, **{mark: handle})
+        picture = draw(cache, **{mark: cache.insert([1], [0])})
         assert any(word.startswith(mark) for word in words_in(picture.svg))
         looks.add(re.sub(r"<text.*?</text>", "", without_color(picture.svg)))
     assert len(looks) == 4

@@ -48,27 +48,25 @@ class Asked(NamedTuple):
 
 def asked_in(path: Path) -> list[Asked]:
     """The predictions of a chapter, with what a reader of it has seen before each answer."""
-    texts, codes, since, film, questions = list[str](), list[str](), list[str](), "", dict[str, str]()
-    found = []
+    texts, codes, film, questions = list[str](), list[str](), "", dict[str, str]()
+    found, last = [], 0
     for cell in load(path).cells:
         if cell.cell_type == "markdown":
             texts.append(DETAILS.sub("", cell.source))
-            since.append(texts[-1])
         elif FOLD.search(cell.source):
             (call,) = calls(cell.source, "fold")
             label = call.args[0].value
             said = cell.outputs[0]["data"]["text/plain"].splitlines()[0]
             answer = value_of(said.split("the answer: ", 1)[1])
-            seen = ["\n".join(lines) for lines in (texts, [texts[0], *since], codes)]
+            seen = ["\n".join(lines) for lines in (texts, [texts[0], *texts[last:]], codes)]
             found.append(Asked(label, questions[label], answer, cell.source, *seen, film))
-            since = []
+            last = len(texts)
         elif GUESS.search(cell.source):
             (call,) = calls(cell.source, "guess")
             questions[call.args[0].value] = call.args[1].value
         elif not cell.metadata.get("jupyter"):
             shown = "\n".join([cell.source, *map(text_of, cell.outputs)])
             texts.append(shown)
-            since.append(shown)
             codes.append(cell.source)
             if not film and not questions and "Film of" in shown:
                 film = shown
