@@ -44,16 +44,18 @@ def refused(room, message):
 
 
 def look(room):
-    """What is shown: the text, where the player is, which tells the same, and which request is chosen."""
+    """What is shown: the text, and the player tells the same; its step if it is not the last; what is chosen."""
     reel, held, lines = room.player.reel, room.controls["held"], room.text.splitlines()
     last, (*_, sizes) = len(reel["captions"]) - 1, reel["film"]["sizes"]["values"]
     assert reel["captions"][1:] == lines[len(lines) - last :]
-    assert "\nfree slots: {} · in hand: {} · cached: {} (evictable) · locked: {} ".format(*sizes) in room.text
+    counts = "free slots: {} · in hand: {} · cached: {} (evictable) · locked: {} (protected)".format(*sizes)
+    lines.remove(counts)
     pictures = "".join(list(pictures_of(reel, panel))[room.player.index] for panel in range(len(reel["panels"])))
     tells = {"requests: 1 running" in part for part in (room.text, room.player.still.svg, pictures)}
     assert len(tells) == 1
     chosen = [f"held: {held.value} of {', '.join(held.options)}"] * bool(held.options)
-    return [*lines, f"player: step {room.player.index} of {last}", *chosen]
+    place = [f"player: step {room.player.index} of {last}"] * (room.player.index != last)
+    return [*lines, *place, *chosen]
 
 
 def everything(room):
