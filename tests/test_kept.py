@@ -81,6 +81,7 @@ def test_what_a_learner_is_told_and_has_is_what_the_golden_file_says(title, note
     """An older version is what the file was; a new one is made of its sections alone."""
 
     def act(words):
+        """One of `ACTS`, or the next session, in a chapter; else the id of a piece, and which of `TEXTS` answers it."""
         nonlocal notebook
         (verb, _, what), before, had = words.partition(" "), notebook.text, seen(notebook)
         older = notebook.older
