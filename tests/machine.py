@@ -5,8 +5,6 @@ owner for each slot, and the canary has read every slot that the index holds. Wh
 the model says exactly.
 """
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The player on a page of ours: what can be done there, as `golden/player.txt` says it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Films of small scripts, by their names: `golden/film_words.txt` has what they say."""
 
-from __future__ import annotations
-
 import contextlib
 from array import array
 from functools import cache

@@ -1,7 +1,5 @@
 """Code that is run apart: whatever it starts, and however it or its judge ends, nothing keeps running."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os
@@ -18,8 +16,6 @@ import pytest
 from project import ROOT
 
 from minikv.testing import apart
-
-pytestmark = pytest.mark.core
 
 BOMB = """
     with open("ids", "a") as file:

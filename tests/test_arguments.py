@@ -40,8 +40,6 @@ from minikv.traffic import replay
 from minikv.traffic.replay import GrowingPool
 from minikv.traffic.traces import read_trace
 
-pytestmark = pytest.mark.core
-
 SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)
 POOLS = FreeListPool, BitmaskPool, QueuePool, GrowingPool
 CANARY, POOL = Canary(), GrowingPool(4)

@@ -1,7 +1,5 @@
 """Running somebody else's code: whatever it does ends there, and only Ctrl-C gets out."""
 
-from __future__ import annotations
-
 import builtins
 import signal
 import subprocess
@@ -14,8 +12,6 @@ import pytest
 from minikv.testing import attempt as attempt_module
 from minikv.testing import time_limit
 from minikv.testing.attempt import Outcome, TimeLimit, TooLong, agree, attempt, short_repr, type_in_words
-
-pytestmark = pytest.mark.core
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from test_manager import computed, ran
 from minikv import CacheManager, FreeListPool, InvariantError, RadixCache, TieredCache
 from minikv.engine import engine_world
 
-pytestmark = pytest.mark.core
-
 
 def desk(manager):
     """Pages 0 and 1, of two tokens, are cached; request 2 reads the first, and owns page 2."""

@@ -13,7 +13,7 @@ from minikv.measure import bench
 from minikv.measure.bench import Figures
 from minikv.measure.race import Race, Result
 
-pytestmark = [pytest.mark.core, pytest.mark.usefixtures("stays_frozen")]
+pytestmark = pytest.mark.usefixtures("stays_frozen")
 
 
 QUICK = ["bench", "--quick", "--rounds", "1"]

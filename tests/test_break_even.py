@@ -12,8 +12,6 @@ from refusals import said
 from minikv import BreakEven, break_even_tokens
 from minikv.engine import engine_world
 
-pytestmark = pytest.mark.core
-
 SMALL, LOAD_OR_COMPUTE = st.integers(1, 50), engine_world()["load_or_compute"]
 
 

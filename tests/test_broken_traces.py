@@ -19,8 +19,6 @@ from minikv.traffic.agents import AgentSessions
 from minikv.traffic.mooncake import read_bailian
 from minikv.traffic.trace_file import LONGEST_LINE, located
 
-pytestmark = pytest.mark.core
-
 READERS = {
     "mooncake": read_trace,
     "written": read_trace,

@@ -1,7 +1,5 @@
 """The commands `minikv classroom` and `minikv progress`: a class report, whatever the students' files do."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -15,8 +15,6 @@ from tqdm import tqdm
 from minikv import RadixCache, cli
 from minikv.traffic import open_traffic, replay
 
-pytestmark = pytest.mark.core
-
 PROMPTS = [[1, 2, 3], [1, 2, 4], [5, 6], [1, 2, 3], [7], [5, 6], [1, 2, 3, 8]]
 
 

@@ -13,8 +13,6 @@ from test_scheduler import run_step, submitted
 
 from minikv import CacheManager, CopyOnWrite, Scheduler
 
-pytestmark = pytest.mark.core
-
 
 def some_of(lines, begin, stride):
     """The lines at which to press: all by night, and by day one of each `stride`, which is a prime."""

@@ -1,7 +1,5 @@
 """Pictures of trees, pools, tables and rows, and their text twins, whatever a learner made."""
 
-from __future__ import annotations
-
 import random
 import re
 from types import SimpleNamespace

@@ -24,8 +24,6 @@ from minikv import (
 )
 from minikv.serving import Chunk
 
-pytestmark = pytest.mark.core
-
 PROMPTS = [[1, 2, 3, 4, 5], [1, 2, 3, 9], [7], [1, 2, 3, 4, 5]]
 
 

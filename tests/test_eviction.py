@@ -11,8 +11,6 @@ from refusals import said
 from minikv import RadixCache, SmallestKeyFirst
 from minikv.prefix.eviction import POLICIES, FirstInFirstOut, LeastFrequentlyUsed, LeastRecentlyUsed, order_named
 
-pytestmark = pytest.mark.core
-
 # A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
 ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
 

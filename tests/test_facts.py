@@ -1,7 +1,5 @@
 """Set-up files and documents agree: what is required, pinned, installed and cited, and what pages say of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

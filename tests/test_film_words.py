@@ -1,7 +1,5 @@
 """Films say and show what `golden/film_words.txt` says, word for word; see `golden_text`."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 

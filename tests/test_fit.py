@@ -8,8 +8,6 @@ from refusals import said
 
 from minikv import CacheManager, FreeListPool, RadixCache, TieredCache
 
-pytestmark = pytest.mark.core
-
 STORE = SimpleNamespace(num_pages=4, page_size=1, dtype="fp16")
 HOST = TieredCache(host_pages=8)
 BARE = {"prefix_cache": HOST, "store": None}

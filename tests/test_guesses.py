@@ -1,7 +1,5 @@
 """Predictions: what counts as a guess, when it is right, what is pressed, and which come back."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -11,8 +11,6 @@ from refusals import said
 from minikv import HashBlockCache, TokenTrie, pack
 from minikv.prefix.hash_blocks import HASHES, crc32_key, extra_keys, sha256_key, spelled
 
-pytestmark = pytest.mark.core
-
 
 def packed(*tokens):
     return array("I", tokens).tobytes()

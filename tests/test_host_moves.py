@@ -9,8 +9,6 @@ import pytest
 
 from minikv import CacheManager, OutOfPages, TieredCache
 
-pytestmark = pytest.mark.core
-
 
 def served(manager, tokens):
     with manager.request(tokens) as sequence:

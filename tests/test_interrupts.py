@@ -11,8 +11,6 @@ from test_threads import in_threads
 from minikv import CacheManager, OutOfPages
 from minikv.interrupts import Exclusive, begin_act, end_act, exclusive, uninterrupted
 
-pytestmark = pytest.mark.core
-
 
 @pytest.fixture(autouse=True)
 def handler_as_before():

@@ -1,7 +1,5 @@
 """The judge of the pieces: what it says and shows of a difference, and what it is safe from."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -1,7 +1,5 @@
 """What runs of the learner's, and the learner's file, in which it is kept."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

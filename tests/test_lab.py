@@ -1,7 +1,5 @@
 """`minikv lab`: which chapter opens, from which folder, with which options, and how JupyterLab looks."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

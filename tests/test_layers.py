@@ -11,8 +11,6 @@ from refusals import said
 from minikv import KVLayers, KVShape, asset, bytes_per_token
 from minikv.model_types import model_of
 
-pytestmark = pytest.mark.core
-
 LAYERS = KVLayers.from_config
 
 

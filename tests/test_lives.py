@@ -17,8 +17,6 @@ from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
 from minikv.tokens import pack
 
-pytestmark = pytest.mark.core
-
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=8)
 ROOM = 256
 FEW = settings(max_examples=20)

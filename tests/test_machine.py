@@ -1,7 +1,5 @@
 """The kit's strictest setting over every index, and whether it would notice: planted bugs, most of them real."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -21,8 +19,6 @@ from minikv.prefix.radix import _GONE
 from minikv.testing.scenarios import taking_turns
 from minikv.testing.search import find_breach
 from minikv.tokens import pack
-
-pytestmark = pytest.mark.core
 
 
 def test_the_model_spells_out_every_policy():

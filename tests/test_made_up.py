@@ -11,8 +11,6 @@ from minikv.tokens import PackedTokens, common_prefix
 from minikv.traffic import TraceError
 from minikv.traffic.made_up import Author, MadeUpText, NextRequest, overlapping
 
-pytestmark = pytest.mark.core
-
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), max_size=12), st.integers(1, 20))
 def test_two_texts_share_the_whole_blocks_of_what_both_were_made_from(made, size):

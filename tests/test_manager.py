@@ -16,8 +16,6 @@ from minikv import CacheManager, OutOfPages, RadixCache, TieredCache
 from minikv.prefix import INDEXES, index_named
 from minikv.traffic.replay import GrowingPool
 
-pytestmark = pytest.mark.core
-
 
 def computed(manager, tokens, count=None, **options):
     """A request of which so many tokens, or all, are computed."""

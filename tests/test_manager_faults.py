@@ -9,8 +9,6 @@ from test_manager import computed, ran
 
 from minikv import CacheManager, FreeListPool, OutOfPages
 
-pytestmark = pytest.mark.core
-
 
 class Nth:
     """Lets the k-th call of the pool or the cache fail, before it has done anything."""

@@ -8,7 +8,7 @@ from manager_machine import ManagerAgainstModel
 from minikv import CacheManager, LockError
 from minikv.manager.manager import FINISHED
 
-pytestmark = [pytest.mark.core, pytest.mark.nightly]  # it tests the tests
+pytestmark = pytest.mark.nightly  # it tests the tests
 
 
 class NoLock(CacheManager):

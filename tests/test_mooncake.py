@@ -13,9 +13,6 @@ from minikv.traffic import TraceRequest, read_trace
 from minikv.traffic.mooncake import blocks_of, read_bailian
 from minikv.traffic.trace_file import LONGEST_LINE, TraceFile
 
-pytestmark = pytest.mark.core
-
-
 REQUEST = {"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
 CHAT = {"chat_id": 159, "parent_chat_id": 55, **REQUEST, "timestamp": 61.114, "type": "text", "turn": 2}
 

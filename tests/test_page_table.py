@@ -10,8 +10,6 @@ from refusals import said
 
 from minikv import PageTable, page_slots
 
-pytestmark = pytest.mark.core
-
 ROWS, LENGTH = 3, 5
 ROW = st.integers(0, ROWS - 1)
 VERB, SLOTS = st.sampled_from(["open", "append", "close"]), st.lists(st.integers(0, 2**31 - 1), max_size=4)

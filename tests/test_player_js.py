@@ -3,8 +3,6 @@
 What it shows after each act is in `golden/player.txt`, see `golden_text`; here is how it looks.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """The playground as a class meets it: JupyterLab in a browser, typed into, pressed, undone; nothing leaves."""
 
-from __future__ import annotations
-
 import pytest
 from browser import RUN_ALL, serious_findings
 

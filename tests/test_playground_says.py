@@ -1,7 +1,5 @@
 """What a playground says and shows when its buttons are pressed, without a browser."""
 
-from __future__ import annotations
-
 import re
 from ast import literal_eval
 from html import unescape

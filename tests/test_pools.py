@@ -14,8 +14,6 @@ from minikv.pools import free_list
 from minikv.pools.contract import pool_size
 from minikv.traffic.replay import GrowingPool
 
-pytestmark = pytest.mark.core
-
 # For each pool the order of the free pages, of which the first is taken next, when some come back.
 POOLS = {
     FreeListPool: lambda free, pages: [*pages, *free],

@@ -1,7 +1,5 @@
 """No answer to a prediction can be read before the guess: in JupyterLab and Notebook 7, trusted or not, and in HTML."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from browser import RUN_ALL, Page, serious_findings

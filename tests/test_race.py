@@ -17,9 +17,6 @@ from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 from minikv.tokens import pack
 
-pytestmark = pytest.mark.core
-
-
 STRANGERS, OURS = WORKLOADS["W3"](4), CONTENDERS[0]
 
 

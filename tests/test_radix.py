@@ -14,8 +14,6 @@ from minikv import InvariantError, RadixCache, SlidingWindowCache, pack
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.radix import EVICT_BY
 
-pytestmark = pytest.mark.core
-
 
 def test_nodes_come_parents_first_with_ids_in_the_order_of_their_making_and_short_reprs():
     cache = RadixCache()

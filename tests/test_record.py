@@ -1,7 +1,5 @@
 """The record of marks: none is lost, whatever happens to the file, to the disk, or in another process."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

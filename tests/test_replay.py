@@ -10,8 +10,6 @@ from minikv import RadixCache
 from minikv.traffic import Replay, replay
 from minikv.traffic.replay import read_capacity
 
-pytestmark = pytest.mark.core
-
 
 def test_by_hand():
     """[1 2], then [3] fills it; [4] evicts the oldest leaf, 2; [1] is still there, 2 is not; then comes too much."""

@@ -17,8 +17,6 @@ from minikv.traffic import Replay, replay
 from minikv.traffic.reuse import ReuseBySize, Tails, clairvoyant_found
 from minikv.traffic.trace_tree import TraceTree
 
-pytestmark = pytest.mark.core
-
 
 def tree_of(*prompts):
     return TraceTree(trace(*prompts))

@@ -11,8 +11,6 @@ from refusals import said
 from minikv import Sampler, SamplingParams
 from minikv.serving.model import as_array
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize(
     ("temperature", "logits", "picked"),

@@ -20,8 +20,6 @@ from minikv import (
 )
 from minikv.serving.scheduler import LOOK_AHEAD
 
-pytestmark = pytest.mark.core
-
 FEW = settings(max_examples=2000 if NIGHTLY else 40)
 BY_PREFIX = {"order": LongestPrefixFirst()}
 

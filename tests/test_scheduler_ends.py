@@ -9,8 +9,6 @@ from test_scheduler import plan, run_all, run_step, submitted
 
 from minikv import FirstComeFirstServed, Request, Scheduler
 
-pytestmark = pytest.mark.core
-
 
 def test_an_aborted_request_holds_nothing_wherever_it_was():
     """Also if its sequence is gone already."""

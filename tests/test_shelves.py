@@ -1,7 +1,5 @@
 """What is kept beside a tree: each page is where the picture says that it is, and each word of it is in the image."""
 
-from __future__ import annotations
-
 from collections import deque
 from xml.etree import ElementTree
 

@@ -15,8 +15,6 @@ from refusals import said
 from minikv import KVShape, asset, bytes_per_page, bytes_per_token, kv_budget, kv_tensors, page_waste, pages_that_fit
 from minikv.sizing import DTYPE_BITS, SCALE_BYTES, size_text
 
-pytestmark = pytest.mark.core
-
 EVEN = st.integers(1, 16).map(lambda n: 2 * n)
 SHAPES = st.one_of(
     st.builds(KVShape, st.integers(1, 4), st.integers(1, 8), EVEN, st.none() | EVEN),

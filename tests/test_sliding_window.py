@@ -10,8 +10,6 @@ from window_pool import WindowLedger
 
 from minikv import CacheManager, SlidingWindowCache
 
-pytestmark = pytest.mark.core
-
 
 def tombstones(cache):
     """For each node its edge, with a dot in the place of every token whose window has gone."""

@@ -1,10 +1,7 @@
 """An index that is a radix tree and more is nothing else as long as that is not used: node by node, step by step."""
 
-from __future__ import annotations
-
 from functools import partial
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from machine import SCENARIOS
@@ -14,8 +11,6 @@ from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 from minikv.prefix.tiered import WRITES
 from minikv.testing.calls import Recorder
-
-pytestmark = pytest.mark.core
 
 MORE = [  # windows that never go, tiers without host memory, and host memory that the device does not notice
     *(partial(SlidingWindowCache, window=window) for window in (1, 2, 3, 6)),

@@ -8,8 +8,6 @@ from minikv import RadixCache
 from minikv.traffic import open_traffic, replay
 from minikv.traffic.synthetic import SHAPES, synthetic
 
-pytestmark = pytest.mark.core
-
 
 def requests_of(path, **options):
     with open_traffic(path, **options) as traffic:

@@ -7,8 +7,6 @@ import pytest
 
 from minikv.traffic.tables import aligned, csv_text
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum", "\tday"])
 def test_no_text_is_a_formula_in_a_spreadsheet(name):

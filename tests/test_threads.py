@@ -13,8 +13,6 @@ from test_engine import answers, assert_nothing_left, engine_of, warm
 
 from minikv import CacheManager, InvariantError, LockError, OutOfPages, RadixCache
 
-pytestmark = pytest.mark.core
-
 ROUNDS = 60  # lives of a request, in each thread
 
 

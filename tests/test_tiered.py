@@ -1,7 +1,5 @@
 """Two tiers: the laws of host memory under a model of pages, and what a copy costs."""
 
-from __future__ import annotations
-
 import contextlib
 import tracemalloc
 from dataclasses import replace
@@ -18,8 +16,6 @@ from minikv import InvariantError, LockError
 from minikv.prefix import host_memory
 from minikv.prefix.host_memory import HostedNode, HostMemory, HostTree
 from minikv.prefix.tiered import WRITES, TieredCache
-
-pytestmark = pytest.mark.core
 
 
 def moved(cache):

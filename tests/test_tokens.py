@@ -13,8 +13,6 @@ from minikv import PackedTokens, common_prefix, pack
 from minikv.errors import bounded
 from minikv.tokens import common_bytes, end_tokens, integers, token_id
 
-pytestmark = pytest.mark.core
-
 TOKENS = st.lists(st.integers(0, 2**32 - 1), max_size=50)
 INDEX = st.none() | st.integers(-60, 60)
 RULE = "a token is an integer in [0, 2**32)"

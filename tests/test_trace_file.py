@@ -8,8 +8,6 @@ import pytest
 
 from minikv.traffic.trace_file import TraceError, open_trace
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
 @pytest.mark.parametrize("name", ["day.jsonl", "day.gz", "-"])

@@ -11,8 +11,6 @@ from traffic import trace
 from minikv import InvariantError
 from minikv.traffic.trace_tree import PrefixTree, TraceTree
 
-pytestmark = pytest.mark.core
-
 
 def test_a_request_keeps_its_time_its_length_and_its_conversation():
     tree = TraceTree(trace([1], [2, 3], conversations=[7, None]))

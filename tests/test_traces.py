@@ -10,8 +10,6 @@ from broken_lines import SOUND
 from minikv.tokens import pack
 from minikv.traffic import TraceError, TraceRequest, Traffic, open_traffic
 
-pytestmark = pytest.mark.core
-
 MOONCAKE, WRITTEN, BAILIAN, AGENTS, *_ = SOUND.values()
 
 

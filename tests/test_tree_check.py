@@ -6,8 +6,6 @@ from digits import put
 from minikv import HashBlockCache, InvariantError, RadixCache, SlidingWindowCache
 from minikv.prefix.eviction import EvictionOrder
 
-pytestmark = pytest.mark.core
-
 
 class Listed(EvictionOrder):
     """A list of all unlocked nodes: what else than the unlocked leaves an order holds is its own affair."""

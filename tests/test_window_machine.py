@@ -1,7 +1,5 @@
 """The sliding-window index against a naive model that recomputes every window, and whether that would notice."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
@@ -19,8 +17,6 @@ from minikv.prefix.eviction import POLICIES
 from minikv.prefix.windows import Windows
 from minikv.testing.rules import RULES, Subject
 from minikv.testing.scenarios import Scenario
-
-pytestmark = pytest.mark.core
 
 
 class Windowed(Pooled):

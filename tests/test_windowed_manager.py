@@ -27,8 +27,6 @@ from minikv import (
 from minikv.prefix.windows import WindowState
 from minikv.testing.canary import WindowCanaryModel
 
-pytestmark = pytest.mark.core
-
 # -- the pool ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,6 @@ from minikv.measure.workloads import WORKLOADS, w6_mooncake
 from minikv.tokens import pack
 from minikv.traffic.traces import TraceRequest
 
-pytestmark = pytest.mark.core
-
-
 CHECKSUMS = {
     "W1": "cc2a317de291", "W2": "8379006a39fe", "W3": "3e12ddee9c75", "W4": "b60e43ffca81", "W5": "f6a31b0a7e69",
 }  # fmt: skip

@@ -5,8 +5,6 @@ last use. Bytes are followed as well: the test keeps what each device page and e
 that either tree has must hold what the tree says.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The naive model of the sliding-window index: a flag a page, and validity recomputed from scratch every time."""
 
-from __future__ import annotations
-
 from policy_model import PolicyModel, worth_of
 
 from minikv import LockError
