@@ -221,8 +221,7 @@ class CanaryModel:
         rows = [self._compute(chunk) for chunk in chunks]
         for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
             self._read(chunk, tokens)
-        found = [self._logits(tokens, chunk.num_logits) for chunk, tokens in zip(chunks, rows)]
-        return np.concatenate(found)
+        return np.concatenate([self._logits(tokens, chunk.num_logits) for chunk, tokens in zip(chunks, rows)])
 
     def _compute(self, chunk: Any) -> list[int]:
         """Read what is before the chunk, write the chunk; the tokens of it all."""
@@ -248,8 +247,10 @@ class CanaryModel:
 
     def _logits(self, tokens: list[int], count: int) -> npt.NDArray[np.float32]:
         """The logits after the last `count` of `tokens`."""
-        seeds = [int.from_bytes(print_, "little") for print_ in fingerprints(tokens)[-count:]]
-        return np.stack([np.random.default_rng(seed).random(self.vocab_size, np.float32) for seed in seeds])
+        return np.stack([
+            np.random.default_rng(int.from_bytes(print_, "little")).random(self.vocab_size, np.float32)
+            for print_ in fingerprints(tokens)[-count:]
+        ])  # fmt: skip
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(vocab_size={self.vocab_size})"

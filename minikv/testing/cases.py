@@ -127,7 +127,7 @@ cache.evict(9); cache.unlock(a)
 a = cache.insert([1, 2], [0, 1]); b = cache.insert([1, 2, 3], [0, 1, 2])
 cache.match_prefix([1, 2, 3]); cache.lock(a); cache.evict(9); cache.unlock(a)
 
-# Two locks above, one below: these are not the same locks, so nothing is joined.
+# Two locks above, one below: no join.
 cache.insert([1, 2, 3], [0, 1, 2]); a = cache.acquire([1, 2, 3]); b = cache.acquire([1])
 cache.match_prefix([1, 2, 3]); cache.unlock(b); cache.unlock(a)
 """

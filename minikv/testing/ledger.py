@@ -155,9 +155,9 @@ class Ledger(ExitStack):
         nodes = held_by_nodes(self._cache, where)
         for slot in nodes.keys() - self._book.keys():
             self._entry(slot, f"{where}: slot {slot} is held by {nodes[slot]}")
+        is_free = list(map(self._pool.is_free, range(self._num_slots // self._page)))
         for slot, entry in self._book.items():
-            free = bool(self._pool.is_free(slot // self._page))
-            if free != (entry.owner == FREE):
+            if (free := bool(is_free[slot // self._page])) != (entry.owner == FREE):
                 pools = "the pool has it as free" if free else "the pool has it as in use"
                 raise LedgerError(f"{where}: slot {slot}: {pools}, but it is\n{entry}")
             if entry.owner == CACHE and slot not in nodes:

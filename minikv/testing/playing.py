@@ -21,9 +21,8 @@ from minikv.testing.scenarios import Breach, Scenario
 from minikv.testing.snapshot import plain
 from minikv.tokens import pack
 
-RULE_OF = {
-    "match_prefix": 3, "acquire": 6, "insert": 4, "lock": 6, "unlock": 6, "evict": 9, "reset": 11, "check": 12,
-}  # fmt: skip
+RULE_OF = {"match_prefix": 3, "acquire": 6, "insert": 4, "lock": 6, "unlock": 6, "evict": 9,
+           "reset": 11, "check": 12}  # fmt: skip
 ALL = 10**6  # more tokens than any scenario caches
 _BAD_INPUT = {"tokens": 1, "pages": 1, "namespace": 10, "limit": 3, "start": 4, "num_tokens": 9}
 
@@ -47,8 +46,7 @@ class SideBySide:
         self.world = Recorder(self.index, self.make, change)
         self.expected = Recorder(self.model, self.new_model, change, math.inf)  # ours does not hang
         self.lines: list[str] = []
-        self.raised: dict[int, str] = {}
-        self.refused: dict[int, int] = {}
+        self.raised, self.refused = dict[int, str](), dict[int, int]()
         self.reached, self.offered, self.evicted = set[int](), set[int](), set[int]()
         self.scar: Breach | None = None
 
@@ -215,8 +213,9 @@ class SideBySide:
         latest = max((pages[key] for key in gone), key=lambda page: page.last_used)
         stays = min(used, key=lambda key: used[key], default=gone[0])
         if latest.last_used > used.get(stays, latest.last_used):
-            words = f"evicts page {latest.number}, although page {pages[stays].number} was used less recently"
-            yield self.end(8, words)
+            yield self.end(
+                8, f"evicts page {latest.number}, although page {pages[stays].number} was used less recently"
+            )
             return
         newer = any(pages[key].last_used > latest.last_used for key in model.unlocked_leaves())
         locked = any(page.last_used < latest.last_used and model.locked(key) for key, page in pages.items())

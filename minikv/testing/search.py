@@ -81,8 +81,7 @@ def _branches(run: SideBySide) -> Iterator[str]:
     page = 10**6
     for name, tokens in sorted(set(run.model.cuts), key=lambda cut: (cut[1], str(cut[0]))):
         pages = list(range(page, page := page + len(tokens) // run.page_size + 1))
-        branch = [*tokens, *[_BRANCH] * run.page_size]
-        yield f"cache.insert({branch}, {pages}{optional('namespace', name)})"
+        yield f"cache.insert({[*tokens, *[_BRANCH] * run.page_size]}, {pages}{optional('namespace', name)})"
 
 
 def _copied(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

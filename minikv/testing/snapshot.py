@@ -173,8 +173,8 @@ def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
     note = getattr(node, "note", "")
     view.note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
     if visit.parent is None:
-        name = "root" if visit.namespace is None else f"root of {visit.namespace!r}"
-        view.label = truncated(legible(name), MOST_LETTERS)
+        of = "" if visit.namespace is None else f" of {visit.namespace!r}"
+        view.label = truncated(legible(f"root{of}"), MOST_LETTERS)
         view.namespace = visit.namespace
         return view
     view.label, view.tokens = label_of(visit.tokens, label), visit.tokens
