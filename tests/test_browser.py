@@ -49,6 +49,7 @@ def test_a_phone_shows_the_chapter_and_not_the_side_bar(lab, chromium):
     tab.context.close()
 
 
+@pytest.mark.nightly  # a fact about the viewer
 def test_without_its_html_a_picture_has_no_alternative_text_in_jupyterlab(lab, chromium):
     """This is why a picture is stored as HTML too; once a PNG has one, `alt` in the metadata is enough."""
     data, metadata = draw(FreeListPool(3))._repr_mimebundle_()

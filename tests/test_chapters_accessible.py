@@ -5,18 +5,14 @@ import pytest
 from browser import Page, serious_findings
 from chapters import NOTEBOOKS
 from nbconvert import HTMLExporter
-from nightly import by_day
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly]  # by day two pages of the site are looked at
 TEXT, OUTPUTS = ".jp-MarkdownOutput", ".jp-OutputArea-output"
 JUPYTERS = "color-contrast", "link-in-text-block"  # the colors of text are those of Jupyter's style sheet
-BY_DAY = "04"  # it has code, tables, folds and films
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "path", by_day(NOTEBOOKS, lambda path: path.stem.startswith(BY_DAY)), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_axe_finds_nothing_serious_in_an_exported_chapter(path, theme, chromium, tmp_path):
     html, _ = HTMLExporter(theme=theme).from_notebook_node(nbformat.read(path, as_version=4))
     (tmp_path / "chapter.html").write_text(html, "utf-8")

@@ -135,7 +135,7 @@ class KeepsWhatMoves(CarriedOut):
 
 @pytest.mark.parametrize(("made", "rule"), [(CountsHostMemory, 3), (KeepsWhatMoves, 9)])
 def test_a_mistake_between_two_tiers_is_found_on_the_device(made, rule):
-    assert rule in states(made, examples=FEW, host_pages=6)[BROKEN]
+    assert rule in states(made, examples=0, host_pages=6)[BROKEN]
 
 
 # -- what is not ----------------------------------------------------------------------------------------------------

@@ -130,6 +130,7 @@ def test_a_class_votes_in_a_field_and_the_next_cell_compares_the_last_guess(room
     assert room.saved(1)[0] == "◆ 9.y: your guess is 4. Votes: 5 ×1, 4 ×2. Now run the next cell."
 
 
+@pytest.mark.nightly  # by day in a field alone
 def test_an_answer_that_a_question_offers_is_a_button(room):
     assert room.saved(3)[0].startswith('◇ 9.z: no guess yet. Answer below, or replace None with "more" or "less"')
     for name in ("less", "more"):
@@ -139,6 +140,7 @@ def test_an_answer_that_a_question_offers_is_a_button(room):
     room.says(4, "Your guess, 'more', is correct.")
 
 
+@pytest.mark.nightly
 def test_a_click_never_overtakes_what_was_typed_as_a_guess(room):
     for number in range(6):
         room.cell(1).get_by_label("your guess", exact=True).fill(str(number))
