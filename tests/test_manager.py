@@ -209,9 +209,9 @@ def test_a_copy_of_a_manager_goes_on_by_itself(copied):
 
 
 def test_a_manager_of_a_huge_pool_takes_no_memory_for_its_slots():
-    """As `minikv replay` without a capacity makes one: 2**27 pages of 16 would be a table of 8 GiB."""
+    """As `minikv replay` without a capacity makes one: 2**24 pages of 16 would be a table of 1 GiB."""
     tracemalloc.start()
-    manager = CacheManager(2**27, 16, pool=GrowingPool(2**27))
+    manager = CacheManager(2**24, 16, pool=GrowingPool(2**24))
     assert manager.start(range(40)).slots.tolist() == list(range(40))
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()

@@ -166,6 +166,7 @@ class Carried(TieredCache):
         assert all(self.on_host[page] == key for key, (page, _) in host.items())
         assert host.keys() == self.model.pages.keys()
         assert self.host.pool.num_free == self.model.free()
+        assert f", {len(host)} cached, " in repr(self.host)
         times = {key: node.last_used for key, (_, node) in host.items() if not self.model.locked(key)}
         assert ranks(times) == ranks({key: self.model.pages[key].last_used for key in times})
         for key, (page, node) in cached_in(self).items():
