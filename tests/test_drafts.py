@@ -160,9 +160,12 @@ def test_nobody_is_preempted_for_a_guess():
     assert (older.preemptions, younger.preemptions) == (0, 0)
 
 
-@pytest.mark.parametrize(("prompt", "said"), [([5, 6, 7, 8, 0], [2, 3, 4]), ([3, 4, 5, 6, 7, 8, 0], [2])])
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [([6, 7, 8, 0], [2, 3, 4, 5]), ([5, 6, 7, 8, 0], [2, 3, 4]), ([3, 4, 5, 6, 7, 8, 0], [2])],
+)
 def test_where_no_page_is_left_a_draft_fills_the_last_one(prompt, said):
-    """The prompt and a token fill 2 pages of 4, but for 2 slots or none; others have the rest."""
+    """The prompt and a token fill 2 pages of 4, but for 3 slots, 2 or none; others have the rest."""
     manager = CacheManager(4, page_size=4)
     engine = Engine(CountsUp(9), manager, drafts=Says(2, 3, 4, 5, 6))
     manager.start([7] * 8)

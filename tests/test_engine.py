@@ -61,6 +61,8 @@ def test_counts_of_one_request():
     assert (result.prompt, result.cached, result.computed, result.generated) == (7, 0, 10, 4)
     assert (result.first_token_steps, result.preemptions, result.reason) == (3, 0, "length")
     assert engine.scheduler.step == 6
+    (other,) = engine.generate([range(7)], 1, namespace="b")
+    assert (other.cached, other.first_token_steps) == (0, 3)
 
 
 @pytest.mark.parametrize("page_size", [1, 16])
@@ -83,7 +85,8 @@ def test_an_end_token_ends_it_and_is_part_of_the_answer():
     (everything,) = answers(engine_of(vocab_size=4), [[1, 2]], 20)
     (stopping,) = engine_of(vocab_size=4, eos=[everything[3]]).generate([[1, 2]], 20)
     assert stopping.tokens == everything[: everything.index(everything[3]) + 1]
-    assert stopping.reason == "stop"
+    (in_time,) = engine_of(vocab_size=4, eos=[everything[3]]).generate([[1, 2]], len(stopping.tokens))
+    assert stopping.reason == in_time.reason == "stop"
 
 
 def test_what_is_sampled_depends_on_nobody_else():
