@@ -31,6 +31,13 @@ def close(a, b):
 # -- what a step depends on: that no cut, batch or place changes it, say the oracle and test_attention ---------------
 
 
+def test_it_answers_for_the_last_token_of_each_chunk_in_the_order_given():
+    store, longer, shorter = store_for(EXACT), Chunk(TOKENS, 0, range(40)), Chunk(TOKENS[:3], 0, range(40, 43))
+    expected = whole(EXACT, TOKENS)[[39, 2]]
+    assert close(EXACT.forward([longer, shorter], store), expected)
+    assert close(EXACT.forward([shorter, longer], store), expected.flip(0))
+
+
 @pytest.mark.parametrize("wanted", [list, everywhere])
 def test_gradients_reach_every_weight_and_are_right(wanted):
     """By difference quotients along a random direction of each weight; chunks of several lengths."""
@@ -148,9 +155,9 @@ def test_a_setting_that_it_does_not_have_is_an_error_and_not_wrong_logits(messag
         LlamaConfig.read(settings(**UNKNOWN[message]))
 
 
-def test_a_window_that_is_switched_off_is_none():
-    off = settings(model_type="qwen2", use_sliding_window=False, sliding_window=4096)
-    assert LlamaConfig.read(off).biased
+def test_a_window_that_is_switched_off_is_none_and_qwen2_has_three_biases_whatever_is_said():
+    off = settings(model_type="qwen2", use_sliding_window=False, sliding_window=4096, attention_bias=True)
+    assert LlamaConfig.read(off).biased == {f"self_attn.{name}_proj" for name in "qkv"}
 
 
 def test_rope_is_read_from_either_place_by_the_names_of_its_numbers():
