@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from contextlib import nullcontext
 
 import pytest
 from refusals import said
@@ -12,6 +13,7 @@ from minikv import cli
 from minikv.measure import bench
 from minikv.measure.bench import Figures
 from minikv.measure.race import Race, Result
+from minikv.traffic.traces import Traffic
 
 pytestmark = pytest.mark.usefixtures("stays_frozen")
 
@@ -125,6 +127,15 @@ def test_a_trace_that_cannot_be_raced_is_one_line_before_any_race(blocks, output
     no_race(monkeypatch)
     assert cli.main([*QUICK, "--trace", write(tmp_path / "h.jsonl", blocks, output), "--only", "W1,W6"]) == 1
     assert capsys.readouterr().err == f"minikv: {says}\n"
+
+
+@pytest.mark.parametrize(("size", "unit"), [(512, "bytes"), (16, "tokens")])
+def test_blocks_of_another_size_or_of_bytes_are_named(size, unit, tmp_path, monkeypatch, capsys):
+    no_race(monkeypatch)
+    traffic = Traffic("h.jsonl", "mooncake", size, unit, iter([]))
+    monkeypatch.setattr("minikv.cli.bench.open_traffic", lambda path: nullcontext(traffic))
+    assert cli.main([*QUICK, "--trace", write(tmp_path / "h.jsonl", [0, 1], 5)]) == 2
+    assert capsys.readouterr().err.endswith(f"blocks of {size} {unit}: W6 needs blocks of 512 tokens\n")
 
 
 @pytest.mark.parametrize(("trace", "only", "words"), [

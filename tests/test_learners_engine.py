@@ -11,6 +11,7 @@ from minikv import (
     FreeListPool,
     OutOfPages,
     RadixCache,
+    Request,
     SamplingParams,
     Scheduler,
     SlidingWindowCache,
@@ -41,6 +42,15 @@ def test_it_gives_every_request_the_same_tokens(prompts, page_size, slots):
         made.cache.check()
         assert not made.cache.protected_size
     assert found[0] == found[1]
+
+
+def test_who_is_preempted_is_the_first_that_waits():
+    """Nobody overtakes it, although it has waited less."""
+    made = OWN["Scheduler"](OWN["CacheManager"](16, 1), 16, 4)
+    first, second = Request([1], 1), Request([2], 1)
+    first.sequence, made.running, made.waiting = made.manager.start([1]), [first], [second]
+    assert OWN["preempt"](made) is first
+    assert (made.running, made.waiting, first.sequence) == ([], [first, second], None)
 
 
 @settings(max_examples=200)

@@ -14,7 +14,7 @@ import pytest
 from nightly import by_day
 from project import ROOT
 
-from minikv import cli
+from minikv import RadixCache, cli
 from minikv.files import asset
 from minikv.testing import apart
 from minikv.testing import verify as judge
@@ -82,6 +82,22 @@ def test_the_guide_for_teachers_shows_what_it_prints(verify_here):
     assert status == 1
     shown = teachers.as_output("minikv verify my_cache.py --json", teachers.shortened(out))
     assert teachers.blocks()["verify"] == shown, "python tests/teachers.py writes it again"
+
+
+def test_a_file_named_as_a_module_that_is_loaded_replaces_nothing(verify_here):
+    status, _, error = verify_here(RIGHT, name="json.py")
+    assert (status, error, sys.modules["json"]) == (0, "", json)
+    sys.modules.pop("json_to_verify")
+
+
+def test_who_traces_goes_on_tracing():
+    before = sys.gettrace()
+    sys.settrace(tracing := lambda *_: None)
+    try:
+        judge.verify(RadixCache, examples=0)
+        assert sys.gettrace() is tracing
+    finally:
+        sys.settrace(before)
 
 
 def test_one_class_of_a_file_can_be_named(verify_here):

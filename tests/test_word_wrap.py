@@ -41,4 +41,5 @@ def test_by_hand():
     assert wrapped("two", 6, column=4) == "\ntwo"
     assert wrapped("abcdefgh ij", 3) == "abc\ndef\ngh\nij"
     assert wrapped("a  b \n\n  c ", 9) == "a  b\n\n  c"
+    assert wrapped("abc\nde fg", 5) == "abc\nde fg"  # a new line begins at its left end
     assert wrapped("  spaces and a tab\t ", None) == "  spaces and a tab\t "
