@@ -242,6 +242,21 @@ def test_an_eviction_in_the_wrong_order_is_not_a_shared_namespace():
     assert (found.rule, found.words) == (8, "evicts page 6, although page 5 was used less recently")
 
 
+class FindsWhatWent(PlainCache):
+    claims = (3, 4, 9)
+
+    def evict(self, num_tokens):
+        table = {**self.table}
+        pages = super().evict(num_tokens)
+        self.table = table
+        return pages
+
+
+def test_a_match_of_pages_that_went_is_the_fault_of_the_eviction():
+    lines = "cache.insert([1], [5])", "cache.evict(1)", "cache.match_prefix([1])"
+    assert find_breach(subject_of(FindsWhatWent), scenario_of(*lines), set()).rule == 9
+
+
 # -- what is silly --------------------------------------------------------------------------------------------------
 
 

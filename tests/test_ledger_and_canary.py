@@ -279,3 +279,12 @@ def test_an_engine_writes_by_itself_and_every_verb_that_gives_pages_reads():
     canary.write([1, 2], [0, 1])
     assert cache.match_prefix([1, 2]).length == 2
     assert canary.step == 4
+
+
+def test_two_canaries_mean_the_same_by_a_namespace_that_comes_up_later():
+    device = Canary()
+    host = device.beside(RadixCache())
+    device.write([1], [0], namespace="a")
+    device.write([1], [1], namespace="b")
+    host.take_pages(device, [1], [0])
+    host.read([1], [0], namespace="b")
