@@ -12,7 +12,7 @@ from nightly import NIGHTLY
 from plant import plant
 from tiered_machine import CASES, SUBJECTS, WatchedTiers
 
-from minikv import InvariantError, LockError
+from minikv import FreeListPool, InvariantError, LockError
 from minikv.prefix import host_memory
 from minikv.prefix.host_memory import HostedNode, HostMemory, HostTree
 from minikv.prefix.tiered import WRITES, TieredCache
@@ -55,6 +55,16 @@ def test_chunks_of_a_prompt_count_as_one_use_and_the_second_prompt_copies_it_out
     assert moved(cache) == []
     put(cache, b"12345", start=cache.acquire(b"12345"))
     assert moved(cache) == [([1, 12, 123, 1234], [0, 1, 2, 3])]
+
+
+def test_what_is_loaded_is_of_the_namespace_that_asks():
+    tree = TieredCache(host_pages=4, write="write_through")
+    for namespace in ("a", None):
+        tree.insert([1, 2], [0, 1], namespace=namespace)
+        tree.settle(tree.next_move())
+        tree.evict(2)
+    move = tree.load(tree.acquire([1, 2], namespace="a"), FreeListPool(2).alloc(2))
+    assert (move.namespace, move.src.tolist(), move.dst.tolist()) == ("a", [0, 1], [0, 1])
 
 
 def test_room_that_a_move_needs_is_not_made_in_what_another_reads():
