@@ -30,7 +30,7 @@ CLEAR = len(WORKLOADS) if NIGHTLY else 25
 DESIGNS = [*INDEXES, "tiered"]  # and a radix tree with host memory
 EVERY = {
     name: 1 if NIGHTLY else 2 if name in ("radix", "tiered") else 5 for name in DESIGNS
-}  # by day, of each other design, ten
+}  # of the clear workloads: by day one in so many
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
 
 
