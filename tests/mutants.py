@@ -84,7 +84,7 @@ JUDGES = {
     "manager/audit": "audit",
     "manager/fit": "fit arguments manager",
     "manager/host_moves": "host_moves fit engine_faults engine_oracle",
-    "manager/manager": "threads manager manager_faults host_moves ctrl_c interrupts arguments",
+    "manager/manager": "fit threads manager manager_faults host_moves ctrl_c interrupts arguments",
     "manager/sequence": "manager manager_faults",
     "manager/windowed": "windowed_manager engine_faults",
     "cli/bench": "bench",

@@ -26,6 +26,7 @@ class Adapted(Adapter):
         return match.pages, match
 
     def store(self, tokens, pages, namespace):
+        assert len(tokens) == len(pages) * self.page_size
         done = self.cache.insert(tokens, pages, namespace=namespace)
         return done.prefix_length, done
 

@@ -169,6 +169,10 @@ def test_a_match_is_written_to_a_row_that_has_room_for_it():
         with pytest.raises(error, match=words):
             match.copy_to(wrong)
     assert row.tolist() == [0, 7, 8, 9]
+    pairs = RadixCache(page_size=2)
+    pairs.insert([1, 2, 3, 4], [5, 6])
+    pairs.match_prefix([1, 2, 3, 4]).copy_to(row[:2])  # a place for each page is enough
+    assert row.tolist() == [5, 6, 8, 9]
 
 
 @every_shipped_index

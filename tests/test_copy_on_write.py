@@ -253,3 +253,12 @@ def test_tensors_of_a_store_are_shared_and_copied_in_all_layers(store):
         found = [side[:, 0, 0].tolist() for pair in cache.get(name) for side in pair]
         assert found == [[first or number, number, number] for number in range(1, 5)]
     assert said(CopyOnWrite, 4, 1, store) == "ValueError: the store has 8 pages of 2 tokens: expected 4 of 1"
+
+
+def test_of_tensors_for_all_tokens_those_after_the_shared_pages_are_written(store):
+    rows = store.read(0, [0, 1, 2, 3, 4])[0]
+    for token in range(5):
+        rows[token] = token
+    cache = played(2, [("attach", "a", [1, 2, 3], [(rows[:3], rows[:3])] * 2)], store=store)
+    assert cache.attach("b", [1, 2, 3, 4, 5], [(rows, 10 * rows)] * 2) == 2
+    assert [side[:, 0, 0].tolist() for side in cache.get("b")[1]] == [[0, 1, 2, 3, 4], [0, 1, 20, 30, 40]]

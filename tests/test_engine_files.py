@@ -143,3 +143,9 @@ def test_each_file_runs_when_it_is_imported_alone_and_no_other_changes_it():
     assert not done.returncode, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert found == [[name, name in TENSORS, USES[name][1]] for name in names]
+
+
+def test_a_file_without_a_piece_gets_ours_up_to_the_last_chapter():
+    world = {}
+    minikv.engine.given(world)
+    assert world.keys() >= {section.name for section in minikv.engine.pieces_up_to(minikv.engine.LAST)}

@@ -48,6 +48,7 @@ def test_any_value_is_shown_in_a_few_characters(value, text):
 
 def test_many_numbers_and_long_lines_are_shown_in_part():
     assert brief(range(8)) == "[0, 1, 2, 3, 4, 5, 6, 7]"
+    assert brief(range(9)) == "[0, 1, 2, 3, 4, 5, 6, 7, ... 9 in all]"
     assert [one_line("abcd", most) for most in (4, 3)] == ["abcd", "ab…"]
 
 

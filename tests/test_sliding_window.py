@@ -67,6 +67,17 @@ def test_a_tombstone_and_an_edge_that_begins_with_one_are_joined_to_a_longer_tom
     cache.check()
 
 
+@pytest.mark.parametrize(("asked", "edges"), [(b"12345", [5, 1]), (b"12", [2, 3, 1])])
+def test_edges_of_one_lock_are_joined_if_their_windows_are_equally_recent(asked, edges):
+    cache = SlidingWindowCache(window=1)
+    put(cache, b"129", b"12345")
+    held = cache.acquire(b"12345")
+    cache.match_prefix(asked)
+    cache.evict(1)  # "9", so that "12" has one child
+    cache.insert(b"123456", range(6), start=held)
+    assert [len(node.tokens) for node in cache.nodes()] == edges
+
+
 # -- insert -----------------------------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,10 @@ def test_json_may_be_as_deep_as_the_limit_and_not_deeper():
     assert "nested too deeply" in said(parse_json, f'{{"a": {deepest}}}', "it")
 
 
+def test_a_config_may_hold_numbers_that_json_does_not_have():
+    assert parse_json('{"router": Infinity}', "it", finite=False) == {"router": float("inf")}
+
+
 # -- fields ---------------------------------------------------------------------------------------------------------
 
 

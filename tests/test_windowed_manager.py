@@ -118,6 +118,10 @@ def test_window_pages_come_back_as_a_request_advances():
     assert (manager.cache.total_size, manager.cache.window_evictable_size, manager.pool.windows.num_free) == (8, 3, 7)
 
 
+def test_what_is_no_sequence_does_not_advance():
+    assert said(managed(20, 10).advance, 7) == "TypeError: cannot advance 7: expected a sequence that start() returned"
+
+
 def test_where_window_pages_cannot_be_given_back_nothing_counts_as_computed():
     manager = managed(20, 10)
     sequence = manager.start(range(8))

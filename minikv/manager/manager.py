@@ -356,7 +356,7 @@ class CacheManager(Exclusive):
             why = "another manager started it" if sequence.state == RUNNING else ended
             raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
 
-    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+    def _make_room(self, num_pages: int, spare: int) -> None:
         """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
 
         Lock first what you want to keep.

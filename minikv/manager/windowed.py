@@ -52,7 +52,7 @@ class WindowedManager(CacheManager):
         full, windows = self.pool.full.num_free, self.pool.windows.num_free
         return [(full, self.cache.evictable_size), (windows, self.cache.window_evictable_size)]
 
-    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+    def _make_room(self, num_pages: int, spare: int) -> None:
         """Evict until `num_pages` pages of each kind are free, as `CacheManager` does for its one kind."""
         if self._returns:
             self._give_back(*self._returns.pop())
