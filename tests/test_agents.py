@@ -76,6 +76,11 @@ def test_a_short_line_cannot_name_more_blocks_than_anybody_could_replay(monkeypa
         AgentSessions([session([0, 64, 1, 0, [[0, 5]]], [0, 64, 1, 5, []], [0, 64, 1, 1, []])])
 
 
+def test_a_request_shares_no_more_blocks_than_the_one_before_it_has():
+    with pytest.raises(TraceError, match=r"line 1: requests\[1\]: shared is 3: expected at most 2"):
+        AgentSessions([session([0, 128, 1, 0, [[7, 2]]], [0, 192, 1, 3, []])])
+
+
 @pytest.mark.parametrize("span_hours", [-1, 10**7])
 def test_a_span_is_a_number_of_hours(span_hours):
     with pytest.raises(ValueError, match=r"span_hours is .*: expected a number from 0 to 1e\+06"):

@@ -1,6 +1,7 @@
 """The chat: what a turn sends, what the cache serves of it, and that Ctrl-C stops an answer and nothing else."""
 
 import io
+import itertools
 import os
 import re
 import signal
@@ -126,12 +127,13 @@ def talk(chat, lines, params=ANSWER, phrasebook=None, out=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.StringIO(lines) if isinstance(lines, str) else lines)
         patch.setattr(sys, "stdout", out)
+        patch.setattr("minikv.cli.chat.time.perf_counter", itertools.count().__next__)
         converse(chat, params, phrasebook)
     assert_nothing_leaked(chat._engine.manager)
     return out.getvalue()
 
 
-SERVED = r"\[(\d+) of (\d+) prompt tokens from the cache \((\d+)%\) · (\d+) generated, the first after"
+SERVED = r"\[(\d+) of (\d+) prompt tokens from the cache \((\d+)%\) · (\d+) generated, the first after 1000 ms"
 
 
 def test_after_each_turn_it_says_what_the_cache_served_and_a_refused_question_leaves_it_running():

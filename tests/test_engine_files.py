@@ -13,7 +13,18 @@ FILES = sorted(path.stem for path in Path(minikv.engine.__file__).parent.glob("c
 TENSORS = {"ch08_serving"}  # the only file that imports torch
 # What is done with the classes of a file, and what must be printed.
 USES = {
-    "ch01_02_pool": ("pool = m.Pool(4); pool.free(pool.alloc(3)[1:]); print(pool.num_free, pool.alloc(2))", "3 [1, 2]"),
+    "ch01_02_pool": (
+        """
+        pool = m.Pool(4)
+        pool.free(pool.alloc(3)[1:])
+        print(pool.num_free, pool.alloc(2), m.pages_that_fit(100, 50, 10, 0, 0, 40))
+        try:
+            m.pages_that_fit(100, 50, 10, 0, 0, 41)
+        except MemoryError as error:
+            print(error)
+        """,
+        "3 [1, 2] 1\n40 bytes are left, but a page takes 41",
+    ),
     "ch03_first_split": (
         """
         from minikv.engine.ch03_tree import Node

@@ -108,6 +108,10 @@ def test_what_did_not_change_is_kept_once():
     assert film.at(0).state.nodes[1] is film.at(1).state.nodes[1]
 
 
+def test_joins_apart_stay_apart():
+    assert Changes([FilmEvent(1, "joins", 2), FilmEvent(3, "joins", 4)]).joined == {1: 2, 3: 4}
+
+
 def test_joins_one_after_the_other_are_one():
     earlier, later = (
         Changes([FilmEvent(key, "joins", key + 1), FilmEvent(key + 1, "joined", key), FilmEvent(key + 1, "new")])

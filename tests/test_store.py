@@ -260,6 +260,10 @@ def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device)
     for layer in crossing.to_come:  # which can be walked meanwhile
         crossing.arrive(layer)
     assert crossing.done
+    new, place = values(store, 4, 2), [*range(20, 24)]
+    store.write(0, place, *new)
+    crossing.arrive(0)  # which it has already
+    assert same(store.read(0, place), new)
     store.take_pages(host, [0], [3], later=True)
     host.take_pages(store, [3], [0])  # what is on its way arrives first
     assert same(host.read(0, [*range(4)]), store.read(0, [*range(4)]))
