@@ -95,7 +95,7 @@ JUDGES = {
     "traffic/replay": "replay pools reuse",
     "traffic/reuse": "curve reuse",
     "course/film": "film_words film film_laws",
-    "course/pictures/cells": "film_words draw",
+    "course/pictures/cells": "film_words branches draw",
     "course/pictures/palette": "picture draw",
     "course/pictures/picture": "picture draw",
     "course/pictures/shelves": "shelves film_words draw",

@@ -3,6 +3,7 @@
 import pytest
 
 from minikv import CopyOnWrite, draw
+from minikv.course.pictures.cells import MOST_LETTERS
 from minikv.engine import engine_world
 
 HOW = "a  0[A B]×2  1[C .]\nb  0[A B]×2  2[C D?]  3[E? .]\n×2 two sequences have it · ? a draft"
@@ -30,9 +31,13 @@ def test_ours_and_the_learners_look_alike():
 
 @pytest.mark.parametrize(
     ("tokens", "values", "row"),
-    [([7, 8], [[0.5], [0.25]], "1 of 2 pages free\na  0[7 8]"), ([], "", "2 of 2 pages free\na  -")],
+    [
+        ([7, 8], [[0.5], [0.25]], "1 of 2 pages free\na  0[7 8]"),
+        ([7], ["x" * 99], f"1 of 2 pages free\na  0[{'x' * MOST_LETTERS} .]"),
+        ([], "", "2 of 2 pages free\na  -"),
+    ],
 )
-def test_values_that_are_no_words_are_shown_by_their_tokens_and_no_pages_as_none(tokens, values, row):
+def test_a_page_shows_the_beginnings_of_words_or_tokens_and_none_is_said(tokens, values, row):
     cache = CopyOnWrite(2, 2)
     cache.attach("a", tokens, values)
     assert draw(cache).text == f"CopyOnWrite: {row}"
