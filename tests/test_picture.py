@@ -119,6 +119,7 @@ def test_pictures_stand_side_by_side_and_are_no_wider_than_a_page():
     both = beside(cache, pool)
     assert svg_size(both.svg)[0] > svg_size(cache.svg)[0] + svg_size(pool.svg)[0]
     assert both.text == f"{cache.text}\n{pool.text}"
+    assert words_in(both.svg) == [*words_in(cache.svg), *words_in(pool.svg)]
     assert ['role="img"' in picture.svg for picture in (cache, pool, both)] == [True, True, False]
     wide, high = svg_size(beside(*[pool] * 12).svg)
     assert wide <= MOST_WIDE
