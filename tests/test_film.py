@@ -14,7 +14,6 @@ from scripted_films import FILMS, Server, a_cache_and_a_pool
 from traitlets import TraitError
 
 from minikv import Film, FreeListPool, PageTable, RadixCache, record
-from minikv.course.film.changes import Changes, FilmEvent
 from minikv.course.film.layout import BROAD, FilmLayout, breadth
 from minikv.course.pictures.cells import pool_rows
 from minikv.course.pictures.svg import Paper, svg_size
@@ -108,19 +107,6 @@ def test_what_did_not_change_is_kept_once():
     assert film.at(0).state.nodes[1] is film.at(1).state.nodes[1]
 
 
-def test_joins_apart_stay_apart():
-    assert Changes([FilmEvent(1, "joins", 2), FilmEvent(3, "joins", 4)]).joined == {1: 2, 3: 4}
-
-
-def test_joins_one_after_the_other_are_one():
-    earlier, later = (
-        Changes([FilmEvent(key, "joins", key + 1), FilmEvent(key + 1, "joined", key), FilmEvent(key + 1, "new")])
-        for key in (1, 2)
-    )
-    found = earlier.then(later)
-    assert (found.joined, found.came("new")) == ({1: 3, 2: 3}, [3])
-
-
 # -- pictures --------------------------------------------------------------------------------------
 
 
@@ -136,13 +122,6 @@ def test_all_frames_of_a_film_have_one_size_and_every_word_of_a_frame_is_in_its_
         wanted.update(*([view.label, *view.marks] for view in frame.nodes))
         wanted.update(box.word for pool in frame.pools for box in pool.boxes)
         assert [word for word in " ".join(wanted).split() if word not in drawn] == []
-
-
-@needs_graphviz
-def test_the_same_operations_make_the_same_bytes():
-    one, two = FILM, a_cache_and_a_pool.__wrapped__()
-    assert json.dumps(one.player().reel) == json.dumps(two.player().reel)
-    assert one.at(3).picture.png == two.at(3).picture.png
 
 
 def test_marks_of_cells_differ_without_color():
@@ -236,14 +215,6 @@ def test_the_player_has_no_steps_but_its_own():
         with pytest.raises(TraitError, match=f"index is {wrong}: this player has steps 0 to 14"):
             player.index = wrong
     assert player.index == 14
-
-
-@needs_graphviz
-def test_a_saved_page_asks_nobody_for_anything(tmp_path):
-    page = FILM.save(tmp_path / "film.html")
-    assert page == tmp_path / "film.html"
-    without_names = page.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
-    assert not re.search(r"https?:|src=|href=|@import|url\(", without_names)
 
 
 def test_without_pictures_the_words_remain(monkeypatch):

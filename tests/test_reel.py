@@ -12,8 +12,7 @@ from reels import needs_graphviz, pictures_of
 from scripted_films import Server
 from scripted_films import a_step_says_what_was_computed_of_whom as of_an_engine
 
-from minikv import FreeListPool, RadixCache, record
-from minikv.course.film.layout import FilmLayout
+from minikv import RadixCache, record
 from minikv.course.pictures.svg import Drawing, Paper, Part
 from minikv.course.reel import Reel, script
 
@@ -51,29 +50,12 @@ def test_every_picture_comes_back_as_it_was(frames, sideways):
 
 
 @needs_graphviz
-def test_a_films_reel_gives_each_frame_as_the_frame_paints_itself():
-    film = of_an_engine()
-    for number, panel in enumerate(FilmLayout(film.frames).panels):
-        painted = [panel.paper.svg(panel.parts(frame)) for frame in film]
-        assert list(pictures_of(film.reel.as_dict(), number)) == painted
-
-
-@needs_graphviz
 def test_a_long_film_stays_small_and_is_laid_out_once(tmp_path, monkeypatch):
     """1.1 MB for 1,000 steps; 100 of them stay under 200 KB, and no step adds more than 2 KB."""
     film = a_day(100)
     assert len(json.dumps(film.player().reel, separators=(",", ":"))) < 200_000
     monkeypatch.setattr("minikv.course.film.layout.tree_parts", lambda *_, **__: pytest.fail("laid out again"))
     assert film.save(tmp_path / "film.html").stat().st_size < 200_000
-
-
-def test_a_reel_that_grew_is_made_again():
-    pool = FreeListPool(2)
-    film = record(pool).start()
-    assert len(film.reel.captions) == 1
-    pool.alloc(1)
-    assert len(film.reel.captions) == 2
-    film.finish()
 
 
 PICTURES = """async ([code, reel, panel, steps]) => {
