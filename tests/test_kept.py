@@ -41,6 +41,7 @@ TEXTS = {
     "the same node": "def split(node, at):\n    return node",
     "open": "def split(node, at):\n    raise NotImplementedError",
     "nothing": "def walk(root, tokens): ...",
+    "without its comment": SPLIT.replace("# mine\n", ""), "with blanks": SPLIT.replace(":\n", ":  \n\n"),
     "a heading": SPLIT.replace("    hang(upper", "# %% 3.4 walk\n    hang(upper"),
 }  # fmt: skip
 
@@ -211,8 +212,10 @@ def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(notebook, monk
 # -- earlier versions ------------------------------------------------------------------------------
 
 
-def test_line_ends_and_a_byte_order_mark_are_no_change(notebook):
+def test_line_ends_and_a_byte_order_mark_are_no_change_and_what_is_no_text_is_passed_over(notebook):
     notebook.answer("3.3", SPLIT)
+    (beside := notebook.folder / "my_minikv_older").mkdir()
+    (beside / "a.py").write_bytes(b"\xff\xfe\x00")
     text = notebook.text
     notebook.file.write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
     assert "is saved in" not in notebook.answer("3.3", SPLIT)
