@@ -15,7 +15,6 @@ import sys
 import textwrap
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from mutate import changed, replacements
 
@@ -26,11 +25,6 @@ from minikv.course.pieces.worlds import reference_world
 from minikv.testing import attempt as attempts
 
 HARMLESS = Path(__file__).with_name("harmless.txt")
-KINDS = {
-    ast.Compare: "comparison", ast.BoolOp: "condition", ast.UnaryOp: "condition", ast.Constant: "constant",
-    ast.If: "condition", ast.IfExp: "condition", ast.While: "condition", ast.BinOp: "arithmetic",
-    ast.AugAssign: "arithmetic", ast.Subscript: "slice", ast.Call: "argument",
-}  # fmt: skip
 # Functions that do not ask for an order, and those whose result is in order already: to sort there changes nothing.
 ORDERLESS = {"len", "sum", "min", "max", "any", "all", "set", "sorted", "dict", "Counter"}
 IN_ORDER = {"range", "enumerate", "sorted"}
@@ -38,20 +32,6 @@ SYMMETRIC = {"min", "max"}
 LOAD = ast.Load()
 DEFINED = ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom
 THINGS = ast.Name, ast.Attribute, ast.Call, ast.Subscript
-
-
-class Change(NamedTuple):
-    """One change to a solution: the id of the piece, its kind, what it does in words, and the changed text."""
-
-    id: str
-    kind: str
-    words: str
-    text: str
-
-    @property
-    def line(self):
-        """How it is written in `harmless.txt`."""
-        return f"{self.id} {self.kind}: {self.words}"
 
 
 def tasks():
@@ -69,7 +49,10 @@ def _text_of(id):
 
 
 def changes(task, every=1, first=0):
-    """The small changes to a solution, each once, or one of each `every` from the `first` on."""
+    """The small changes to a solution, each once, or one of each `every` from the `first` on.
+
+    Of each, how it is written in `harmless.txt`, and the changed text.
+    """
     tree = ast.parse(_text_of(task.id))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -79,17 +62,16 @@ def changes(task, every=1, first=0):
             if getattr(node, field, None) is not None and not isinstance(node, ast.AnnAssign):
                 setattr(node, field, None)
     plain = ast.unparse(tree)
-    seen, found = {plain}, list[Change]()
-    for kind, home, key, new in [*_replaced(tree)][first::every]:
+    found = {plain: ""}
+    for home, key, new in [*_replaced(tree)][first::every]:
         home[key], old = new, home[key]
         text = ast.unparse(tree)
         home[key] = old
-        if text not in seen:
-            words = _difference(plain, text)
-            words = words.partition(" -> ")[0] if kind == "lines swapped" else words
-            found.append(Change(task.id, kind, words, text))
-        seen.add(text)
-    return found
+        words = _difference(plain, text)
+        words = words.partition(" -> ")[0] if isinstance(key, slice) else words  # of lines that change places
+        found.setdefault(text, f"{task.id}: {words}")
+    del found[plain]
+    return [(line, text) for text, line in found.items()]
 
 
 def _difference(old, new):
@@ -113,7 +95,7 @@ def _places(node, above=()):
 
 
 def _replaced(tree):
-    """The kind of each change, what holds the place under which key, and what is there then; some change nothing."""
+    """Of each change what holds the place under which key, and what is there then; some change nothing."""
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     names = sorted(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
     attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
@@ -123,35 +105,35 @@ def _replaced(tree):
         if len(above) > 1 and isinstance(above[-1], ast.Call) and isinstance(above[-2], ast.Raise):
             continue  # an error may say what it likes
         for new in replacements(node):
-            yield "line dropped" if isinstance(new, ast.Pass) else KINDS.get(type(node), "line"), home, key, new
-        for kind, new in _of_expression(above[-1], field, node, names, attributes):
-            yield kind, home, key, new
+            yield home, key, new
+        for new in _of_expression(above[-1], field, node, names, attributes):
+            yield home, key, new
         if isinstance(node, ast.stmt) and not isinstance(node, DEFINED):
-            yield "line dropped", home, key, ast.Pass()
+            yield home, key, ast.Pass()
             if not isinstance(node, ast.Return):
-                yield "lines swapped", home, slice(key, key + 2), home[key : key + 2][::-1]
+                yield home, slice(key, key + 2), home[key : key + 2][::-1]
 
 
 def _of_expression(above, field, node, names, attributes):
     match node:
         case ast.Name(ctx=ast.Load()) if node.id in names:
-            yield from (("another name", ast.Name(name, ast.Load())) for name in names)
+            yield from (ast.Name(name, ast.Load()) for name in names)
         case ast.Attribute():
-            yield from (("another attribute", changed(node, attr=attr)) for attr in attributes)
+            yield from (changed(node, attr=attr) for attr in attributes)
         case ast.Constant(value=int()) if not isinstance(node.value, bool):
-            yield "constant", ast.Constant(node.value - 1)
+            yield ast.Constant(node.value - 1)
         case ast.Subscript(slice=ast.Slice(), ctx=ast.Load()):
             for bound in ("lower", "upper", "step"):
-                yield "slice", changed(node, slice=changed(node.slice, **{bound: None}))
+                yield changed(node, slice=changed(node.slice, **{bound: None}))
         case ast.Call() if not isinstance(above, ast.Raise):
             yield from _of_call(node)
     is_value = isinstance(above, (ast.Return, ast.Assign, ast.Call, ast.Tuple, ast.For, ast.comprehension, ast.Starred))
     if is_value and field in ("value", "args", "elts", "iter") and isinstance(getattr(node, "ctx", LOAD), ast.Load):
         is_list = isinstance(node, (*THINGS, ast.ListComp)) or (isinstance(node, ast.List) and len(node.elts) > 1)
         if is_list and _name_of(above) not in ORDERLESS and _name_of(node) not in IN_ORDER:
-            yield "sorted", ast.Call(ast.Name("sorted", ast.Load()), [node], [])
+            yield ast.Call(ast.Name("sorted", ast.Load()), [node], [])
         if isinstance(node, THINGS) and not _name_of(node)[:1].isupper():
-            yield "copied", ast.Call(ast.Name("_copied", ast.Load()), [node], [])
+            yield ast.Call(ast.Name("_copied", ast.Load()), [node], [])
 
 
 def _name_of(node):
@@ -162,14 +144,14 @@ def _name_of(node):
 def _of_call(call):
     args = call.args
     for n in range(len(args)):
-        yield "argument", changed(call, args=args[:n] + args[n + 1 :])
+        yield changed(call, args=args[:n] + args[n + 1 :])
         if _name_of(call) not in SYMMETRIC:
-            yield "argument", changed(call, args=[*args[:n], *args[n : n + 2][::-1], *args[n + 2 :]])
+            yield changed(call, args=[*args[:n], *args[n : n + 2][::-1], *args[n + 2 :]])
     match call:
         case ast.Call(func=ast.Attribute(value=original, attr="tolist")):
-            yield "copy", original
+            yield original
         case ast.Call(func=ast.Name(id="reversed" | "sorted" | "list" | "tuple" | "set"), args=[original, *_]):
-            yield "copy", original
+            yield original
 
 
 _made = [0]  # how many objects `_copied` has copied
@@ -199,10 +181,11 @@ def world_of(task, text):
     return world
 
 
-def passes(task, change):
-    """Whether the judge lets a change pass."""
+def passes(task, text):
+    """Whether the judge lets a changed text pass."""
+    is_copied = "_copied(" in text
     try:
-        world = world_of(task, change.text)
+        world = world_of(task, text)
     except Exception:
         return False
     _made[0] = 0
@@ -210,14 +193,14 @@ def passes(task, change):
         mine, ours = play_case(task, world, copy.deepcopy(case)), played_by_us(task, copy.deepcopy(case))
         if difference(task, world, case, mine, ours) is not None:
             return False
-    if task.cost is not None and change.kind != "copied":  # `copy` itself takes steps
+    if task.cost is not None and not is_copied:  # `copy` itself takes steps
         counted = attempts.attempt(lambda: work_of(task, world), ())
         if counted.error is not None:
             return False
         enough = work_of(task, reference_world(task))
         if any(mine > task.cost.most * right for mine, right in zip(counted.value, enough)):
             return False
-    return change.kind != "copied" or _made[0] > 0  # where nothing was copied, nothing has changed
+    return not is_copied or _made[0] > 0  # where nothing was copied, nothing has changed
 
 
 def harmless():
@@ -239,10 +222,10 @@ def main(ids):
         _text_of(task.id)  # before somebody edits the file
     for task in chosen:
         tried = changes(task)
-        passed = [change for change in tried if passes(task, change)]
-        for change in passed:
-            if change.line not in known:
-                print(change.line, flush=True)
+        passed = [line for line, text in tried if passes(task, text)]
+        for line in passed:
+            if line not in known:
+                print(line, flush=True)
         print(f"# {task.id} {task.name}: {len(tried)} tried, {len(passed)} pass", file=sys.stderr, flush=True)
 
 
