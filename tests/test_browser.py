@@ -1,13 +1,10 @@
 """The chapters as a learner opens them: JupyterLab in a browser, everything run, the player used, nothing leaving."""
 
-import nbformat
 import pytest
 from browser import Page
 from chapters import NOTEBOOKS
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nightly import by_day
 
-from minikv import FreeListPool, draw
 from minikv.cli.lab import OURS
 
 pytestmark = pytest.mark.browser
@@ -47,27 +44,6 @@ def test_a_phone_shows_the_chapter_and_not_the_side_bar(lab, chromium):
     tab.page.wait_for_selector(".jp-Notebook")
     assert tab.page.locator(".jp-Notebook").evaluate("e => e.clientWidth") > 300
     tab.context.close()
-
-
-@pytest.mark.nightly  # a fact about the viewer
-def test_without_its_html_a_picture_has_no_alternative_text_in_jupyterlab(lab, chromium):
-    """This is why a picture is stored as HTML too; once a PNG has one, `alt` in the metadata is enough."""
-    data, metadata = draw(FreeListPool(3))._repr_mimebundle_()
-    metadata["image/png"]["alt"] = data["text/plain"]
-    said, place = [], lab.root / "notebooks" / "one.ipynb"
-    for kinds in (("image/png",), ("text/html",), ("image/png", "text/html")):
-        output = new_output("display_data", {kind: data[kind] for kind in kinds}, metadata=metadata)
-        cell = new_code_cell("", outputs=[output], id="one")
-        nbformat.write(new_notebook(cells=[cell]), place)
-        tab = Page(chromium)
-        tab.page.goto(f"{lab.base}/lab/tree/one.ipynb?reset&token={lab.token}")
-        picture = tab.page.locator(".jp-OutputArea-output img")
-        picture.wait_for()
-        assert picture.evaluate("img => img.decode().then(() => img.naturalWidth > 50)")
-        said.append(picture.get_attribute("alt"))
-        tab.context.close()
-    place.unlink()
-    assert said == [None, data["text/plain"], data["text/plain"]]
 
 
 def _use(player, page):

@@ -10,7 +10,6 @@ from designs import COMPARED, PAGES, Comparison, Design, compare_designs, design
 from minikv import asset
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS
-from minikv.prefix import INDEXES
 
 SHIPPED = json.loads(asset("designs.json").read_text("utf-8"))
 
@@ -35,11 +34,6 @@ def test_the_memory_of_a_workload_is_not_counted_as_the_index_s_own():
     entries, per_token = footprint("radix", 1, workload)
     assert entries == 4
     assert 8 < per_token < 10
-
-
-def test_a_tree_keeps_fewer_bytes_than_an_entry_for_every_page():
-    per_token = {name: footprint(name, 16, WORKLOADS["W4"](64))[1] for name in INDEXES}
-    assert max(per_token["radix"], per_token["window"]) < per_token["hash"] < per_token["trie"]
 
 
 def test_the_report_has_every_figure():

@@ -174,14 +174,6 @@ def test_the_order_of_chapter_08_is_that_of_the_scheduler(cached, max_overtakes)
 # -- the cases of an answer; what is said of it is in tests/answers --------------------------------
 
 
-def test_checking_twice_says_the_same():
-    def wrong(prompts):
-        return len(prompts) if len(prompts) < 3 else 7
-
-    first, second = (printed_by(check, "3.9 radix_nodes", wrong) for _ in range(2))
-    assert first == second
-
-
 def lists():
     return st.tuples(st.lists(st.integers(0, 100)))
 

@@ -7,7 +7,6 @@ import re
 import stat
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -235,19 +234,6 @@ def test_two_names_of_one_file_have_one_lock(path, tmp_path):
     (tmp_path / "link").symlink_to(path)
     with locked(path):
         assert taken(tmp_path / "link").startswith("TimeoutError")
-
-
-def test_no_thread_loses_what_another_one_wrote(path):
-    path.write_text("0", "utf-8")
-
-    def count(_):
-        for _ in range(25):
-            with locked(path, 60):
-                replace(path, str(int(path.read_text("utf-8")) + 1))
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(count, range(4)))
-    assert content_of(path) == "100"
 
 
 HOLDS = """

@@ -7,28 +7,12 @@ import json
 import growth
 import memory
 import pytest
-from growth import Growth, Scales, evict_one, long_run, measure, rebuilt
-from hypothesis import given
-from hypothesis import strategies as st
+from growth import Growth, Scales, evict_one, long_run, measure
 from memory import memory_per_token, pauses
 
-from minikv import RadixCache, asset
+from minikv import asset
 
 SHIPPED = json.loads(asset("growth.json").read_text("utf-8"))
-PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=10)
-
-
-@given(PROMPTS, st.integers(0, 6), st.sampled_from([1, 2]))
-def test_a_tree_rebuilt_has_the_same_content(prompts, evicted, page_size):
-    cache = RadixCache(page_size)
-    for number, prompt in enumerate(prompts):
-        cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // page_size))
-    cache.evict(evicted)
-    fresh = rebuilt(cache)
-    fresh.check()
-    assert fresh.total_size == cache.total_size
-    for prompt in prompts:
-        assert fresh.match_prefix(prompt).pages.tolist() == cache.match_prefix(prompt).pages.tolist()
 
 
 def test_a_tree_that_has_lived_long_has_few_nodes_more_than_one_rebuilt():

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import mutants
 import pytest
@@ -15,7 +15,6 @@ from house import (
     INNER,
     NEXT_DOOR,
     READMES,
-    TOOLS,
     TREES,
     bytes_of_data,
     docstrings,
@@ -166,12 +165,6 @@ def test_a_public_name_has_one_meaning():
         for name in public(path):
             homes[name].append(named(path))
     assert not {name: found for name, found in homes.items() if len(found) > 1}
-
-
-def test_the_name_of_a_file_says_what_is_in_it():
-    stems = Counter(path.stem for path in [*INNER, *TOOLS] if path.stem != "__init__")
-    assert max(stems.values()) <= 3, stems.most_common(2)
-    assert not {"utils", "common", "helpers", "misc"} & set(stems)
 
 
 def test_no_private_name_is_imported():

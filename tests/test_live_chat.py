@@ -13,26 +13,9 @@ from minikv.serving.tokenizer import load_tokenizer
 pytest.importorskip("torch")
 
 
-@pytest.fixture(scope="module")
-def runs():
-    return stored_runs()
-
-
-def test_the_stored_runs_are_what_a_run_gives(runs):
+def test_the_stored_runs_are_what_a_run_gives():
     """`python assets/live_chat.py` writes them."""
-    assert json.loads(asset("live_chat.json").read_text("utf-8")) == runs
-
-
-def test_the_cache_changes_no_answer_and_saves_most_of_the_work(runs):
-    cached, without = runs["with a cache"], runs["without a cache"]
-    assert [turn["answer"] for turn in cached] == [turn["answer"] for turn in without]
-    assert all(turn["computed"] == turn["prompt"] for turn in without)
-    assert sum(turn["computed"] for turn in cached[1:]) * 4 < sum(turn["prompt"] for turn in cached[1:])
-
-
-def test_a_clock_in_front_throws_nearly_all_of_it_away(runs):
-    stamped = runs["with a cache, with a clock"]
-    assert all(turn["computed"] > 0.9 * turn["prompt"] for turn in stamped)
+    assert json.loads(asset("live_chat.json").read_text("utf-8")) == stored_runs()
 
 
 def test_without_torch_the_stored_run_is_played_and_says_so(monkeypatch):

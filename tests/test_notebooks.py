@@ -4,7 +4,6 @@ import ast
 import contextlib
 import io
 import itertools
-import os
 import re
 
 import build
@@ -28,7 +27,6 @@ from nightly import NIGHTLY
 from refusals import said
 
 from minikv import RadixCache
-from minikv.course.live_chat import QUESTIONS, live_chat
 
 SLOW = {"00": ["live_chat(", "in chats.items()"]}  # what the few cells of a chapter call that take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
@@ -240,27 +238,6 @@ def test_in_chapter_00_something_can_be_clicked_in_the_first_two_minutes():
     first = next(at for at, cell in enumerate(cells) if "Player with" in str(cell.get("outputs")))
     assert not [cell.source for cell in cells[: first + 1] if cell.source.startswith("guess(")]
     assert 0 < sum(len(cell.source.split()) for cell in cells[:first] if cell.cell_type == "markdown") <= 400
-
-
-def test_the_first_film_of_chapter_00_ends_in_the_totals_that_the_text_compares(monkeypatch):
-    monkeypatch.setattr("minikv.course.live_chat.find_spec", lambda name: None)  # the stored chat
-    names = {"live_chat": live_chat, "with_cache": live_chat()}
-    for cell in Page(NOTEBOOKS[0]).code:
-        if "steps" not in names and re.search("^def strip|^play", cell.source, re.MULTILINE):
-            exec(cell.source, names)
-    caption, picture = names["steps"][-1]
-    assert caption == QUESTIONS[-1]
-    ends = [line.split("  ")[-1].strip() for line in picture.text.splitlines()]
-    assert ends[:2] == ["1,036 tokens computed", "298 tokens computed"]
-
-
-@pytest.mark.nightly  # by day nbval compares what the cells print
-def test_building_again_gives_the_same_bytes(monkeypatch):
-    monkeypatch.setattr(build, "HERE", ROOT / "notebooks")
-    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)  # to which a build sets it
-    source = build.chapters()[1]
-    made = nbformat.writes(build.clean(build.execute(build.assemble(source))))
-    assert made + "\n" == (ROOT / "notebooks" / f"{source.stem}.ipynb").read_text("utf-8")
 
 
 def test_links_and_set_up_come_from_one_address():

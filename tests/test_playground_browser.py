@@ -86,24 +86,6 @@ def test_type_enter_step_back_click_a_node_and_undo(room):
     room.shows("[3 4]")
 
 
-def test_a_class_plays(room, tab):
-    room.do("insert", "1 2 3 4")
-    room.shows("[1 2 3 4]")
-    room.do("lock", "1 2 9")
-    room.says("2 tokens are now protected from eviction, 2 evictable")
-    room.press("unlock")
-    room.says("unlock 1 [1 2 9]: 0 tokens are now protected from eviction, 4 evictable")
-    room.press("settings")
-    room.enter("page size", "0")
-    room.says("page_size is 0: a playground draws 1 to 64", role="alert")
-    tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
-    room.field("scene").select_option(label="two prompts share a prefix")
-    room.says("Both prompts start with the same tokens")
-    room.shows("'ran'")
-    room.press("undo")
-    room.tree.get_by_text("'ran'", exact=True).first.wait_for(state="detached")
-
-
 def test_a_click_never_overtakes_what_was_typed(room):
     for i in range(8):
         room.do("match", f"{i} 3 3")

@@ -1,6 +1,5 @@
 """The record of marks: none is lost, whatever happens to the file, to the disk, or in another process."""
 
-import errno
 import json
 import os
 import re
@@ -9,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults import at_line, fails
+from faults import at_line
 from golden_text import replay, sections
 from lesson import printed_by
 
@@ -130,14 +129,6 @@ def not_saved():
     first, second = printed_by(judge, None, "1.6 right").splitlines()
     assert first.startswith("✓ 1.6 ")
     return second.removeprefix("  This result was not saved: ")
-
-
-def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch):
-    write(named, MANY | {"1.6": WRONG})
-    monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
-    assert not_saved() == f"[Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
-    monkeypatch.undo()
-    assert read(named) == MANY | {"1.6": WRONG, "numbering": NUMBERING}
 
 
 def test_an_interrupt_at_any_line_takes_no_mark_away(named):

@@ -172,17 +172,6 @@ def test_what_the_index_lacks_comes_from_pip_and_a_download_that_breaks_off_does
 # -- what runs once all is there --------------------------------------------------------------------------------------
 
 
-def test_both_projects_are_built_and_checked_and_the_wheels_tried_together(tmp_path):
-    machine = Machine(tmp_path)
-    machine.make("wheel")
-    assert machine.done[-4:] == [
-        "-m build --no-isolation",
-        "-m build --no-isolation --outdir dist ./tools",
-        "-m twine check --strict dist/*",
-        ".ci/wheel.py dist/*.whl",
-    ]
-
-
 @pytest.mark.parametrize(("types", "tests"), [(0, 0), (1, 0), (0, 1)])
 def test_make_test_fails_where_the_types_or_the_tests_do_and_shows_the_types_last(types, tests, tmp_path):
     machine = Machine(tmp_path)
