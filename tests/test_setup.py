@@ -8,9 +8,10 @@ import sys
 import zipfile
 
 import pytest
+from golden_text import replay, sections
 from project import text_of, write
 
-MAKE = shutil.which("make")
+GOLDEN, MAKE = "make.txt", shutil.which("make")
 pytestmark = pytest.mark.skipif(not MAKE, reason="there is no make on this machine")
 
 # Stands for the Python of the virtual environment: it notes what it is asked, and has no index unless `REAL` is set.
@@ -91,47 +92,29 @@ ASKS = f"index versions torch --index-url {DEAD} --retries 0 --timeout 5"  # whe
 PIP, INTO = "-c constraints.txt", "uv pip install --python .venv/bin/python"
 COURSE, LIGHT = f"install {PIP} -e .[course,serving]", f"install {PIP} -e .[course]"
 ANY_TORCH, DEV = (f"install --no-compile {PIP} {what}" for what in ("torch", "-e .[dev] -e ./tools[sweep]"))
-CALLS = {
-    "asks": ASKS, "torch": ANY_TORCH, "removes": "uninstall --yes torch", "course": COURSE, "light": LIGHT, "dev": DEV,
-    "uv-torch": f"{INTO} {PIP} torch", "uv-dev": f"{INTO} {PIP} -e .[dev] -e ./tools[sweep]",
-    "uv-removes": "uv pip uninstall --python .venv/bin/python torch",
-    "uv-course": f"{INTO} {PIP} -e .[course,serving]",
-}  # fmt: skip
-# And what make itself adds: that a rule failed.
-NO_GPU = r"make gpu needs an NVIDIA GPU, and nvidia-smi finds none on this machine\.\n(make[^\n]*\n)+"
+# What make itself adds: the commands that it runs, and that a rule failed.
+ECHO = re.compile(r"(rm -f|touch|make(\[\d+\])?:|\.venv/|/\S+/uv) .*|\.venv/.*|Makefile:\d+: \*+ ")
+PROGRAMS = {"nvidia_smi": SILENT, "uv": UV}
 
 
-@pytest.mark.parametrize(
-    ("programs", "steps", "status", "said"),
-    [
-        ({}, ["lab: asks torch course", "lab:", "lab GPU=1: removes torch course", "lab GPU=1:",
-              "lab: removes asks torch course", "lab TORCH=0: light"], 0, "(?!.*PyTorch).*0.1 GB to fetch.*"),
-        ({}, ["lab GPU=1: torch course"], 0, ".*PyTorch with CUDA: 2.8 GB to fetch.*"),
-        ({"nvidia_smi": SILENT}, ["lab: torch course"], 0, ".*PyTorch with CUDA: 2.8 GB to fetch.*"),
-        ({"nvidia_smi": SILENT}, ["lab GPU=0: asks torch course"], 0,
-         f".*{DEAD} cannot be reached.*2.8 GB to fetch.*TORCH=0.*"),
-        ({}, ["test: asks torch dev", "lab:", "edit", "lab:", "test: dev"], 0, ".*0.4 GB to fetch.*"),
-        ({"uv": UV}, ["test: asks uv-torch uv-dev", "lab GPU=1: uv-removes uv-torch uv-course"], 0, ".*"),
-        ({"uv": UV}, ["lab UV= TORCH=0: light"], 0, ".*"),  # an empty UV leaves it to pip
-        ({}, ["test TORCH=0:"], 2, "touch .*\nMakefile.*the tests need PyTorch.*\n"),
-        ({}, ["gpu:"], 2, NO_GPU),
-        ({"nvidia_smi": SILENT}, ["gpu:"], 2, NO_GPU),
-    ],
-)  # fmt: skip
-def test_what_a_machine_needs_is_said_and_installed_once_and_again_for_another_choice(
-    programs, steps, status, said, tmp_path
-):
-    """Each step is what make is told, and the calls of `CALLS` that follow; `edit` changes what the tools need."""
-    machine, tools = Machine(tmp_path, **programs), tmp_path / "tools" / "pyproject.toml"
-    for step in steps:
-        words, _, calls = step.partition(":")
+@pytest.mark.parametrize("title", sections(GOLDEN))
+def test_what_a_machine_needs_is_said_and_installed_once_and_again_for_another_choice(title, tmp_path):
+    """What make is told, what it asks pip or uv, and says; `edit` changes what the tools need."""
+    machine, tools = (
+        Machine(tmp_path, **{name: PROGRAMS[name] for name in title.partition(" @ ")[2].split()}),
+        tmp_path / "tools",
+    )
+
+    def act(words):
         if words == "edit":
-            later = tools.stat().st_mtime + 60
-            os.utime(tools, (later, later))
-        else:
-            assert machine.make(words) == [CALLS[call] for call in calls.split()], step
-    assert machine.status == status
-    assert re.fullmatch(said, machine.said, re.DOTALL)
+            later = (tools / "pyproject.toml").stat().st_mtime + 60
+            os.utime(tools / "pyproject.toml", (later, later))
+            return []
+        asked = machine.make(words)
+        said = filter(None, (ECHO.sub("", line) for line in machine.said.splitlines()))
+        return [*asked, *said, f"status {machine.status}"]
+
+    replay(GOLDEN, title, act)
     assert "--quiet" not in text_of("Makefile")  # pip shows its progress
 
 
@@ -141,7 +124,7 @@ def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(uv, index, tm
     asks, torch, course = machine.make("lab", index)
     assert asks == ASKS.replace(DEAD, index)  # pip's question, which uv does not have
     if uv:
-        assert (torch, course) == (f"{INTO} {own}", CALLS["uv-course"])
+        assert (torch, course) == (f"{INTO} {own}", f"{INTO} {COURSE.removeprefix('install ')}")
     else:
         assert (torch, course) == (f"install --no-compile {own}", COURSE)
         said = "CPU build: 0.2 GB to fetch.*Successfully installed torch-2.13.0\\+cpu"
