@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import re
 from collections.abc import Iterable
@@ -59,15 +58,6 @@ def run_cells(cells: Iterable[Any], names: dict[str, Any], replace: dict[str, st
                 source = f"{source[: asked.start()]}\n{replace[asked[1]]}\n{asked[0]}"
             exec(compile(source, "<cell>", "exec"), names)
     return said.getvalue()
-
-
-@functools.cache
-def built(number: str) -> dict[str, Any]:
-    """The names that the chapter of that number makes where it builds; what it shows before that is not run."""
-    (path,) = (path for path in NOTEBOOKS if path.stem.startswith(number))
-    names: dict[str, Any] = {"__name__": "__main__"}
-    run_cells(code_under(load(path), "", "Build it"), names)
-    return names
 
 
 def solutions(notebook: Any) -> dict[str, str]:

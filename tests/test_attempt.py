@@ -150,19 +150,6 @@ def run(code, seconds=0.1):
     return False
 
 
-def stubborn():
-    for _ in range(3):
-        try:
-            forever()
-        except BaseException:
-            continue
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot stop what catches everything")
-def test_what_catches_everything_is_stopped_again_and_again():
-    run(stubborn)  # comes back
-
-
 def test_one_limit_may_pass_while_another_runs():
     found = {}
     threads = [

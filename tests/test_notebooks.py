@@ -15,18 +15,13 @@ from chapters import (
     NOTEBOOKS,
     PAGE,
     ROOT,
-    built,
     code_cells,
     code_under,
     load,
     markdown,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from nightly import NIGHTLY
 from refusals import said
-
-from minikv import RadixCache
 
 SLOW = {"00": ["live_chat(", "in chats.items()"]}  # what the few cells of a chapter call that take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
@@ -268,19 +263,3 @@ def test_an_address_that_pip_cannot_install_from_is_refused_before_a_notebook_is
     refused = said(build.assemble, build.chapters()[0], {"repository": repository, "tag": "v9"})
     words = "must look like https://github.com/OWNER/NAME, without a slash at the"
     assert (words in refused) != is_one
-
-
-# -- what a chapter builds and what the package has cannot drift apart ------------------------------------------------
-
-PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=10)
-
-
-@settings(max_examples=50)
-@given(st.lists(PROMPT, max_size=8), PROMPT)
-def test_chapter_00_counts_what_the_cache_saves(prompts, last):
-    names = built("00")
-    memory, cache = [], RadixCache()
-    for prompt in [*prompts, last]:
-        computed = names["serve"](prompt, [7], memory)
-        assert computed == len(prompt) - cache.match_prefix(prompt[:-1]).length
-        cache.insert(prompt, range(len(prompt)))

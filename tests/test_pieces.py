@@ -9,9 +9,8 @@ from lesson import learner, stored
 from nightly import NIGHTLY, by_day
 
 from minikv.course.pieces.checking import verdict_on
-from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece
+from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of
 from minikv.course.pieces.record import WRONG
-from minikv.course.pieces.trial import judge
 from minikv.course.pieces.worlds import reference_world
 from minikv.engine import run_section
 
@@ -76,21 +75,3 @@ def test_a_piece_has_a_ladder_of_hints_and_hints_that_differ(piece):
     assert len(known) >= 3
     assert all(known)
     assert len(set(known)) == len(known)
-
-
-# -- the judge -------------------------------------------------------------------------------------
-
-
-def test_an_insert_that_takes_its_row_is_caught_for_finish_has_freed_it():
-    """It was accepted, and then `RowTrie.finish` raised in the next cell of the chapter."""
-    piece = find_piece("9.3")
-    world = reference_world(piece)
-    right = world["trie_insert"]
-
-    def trie_insert(root, tokens, row, pool):
-        if pool.is_free(row):
-            pool.occupy(row, renew=True)
-        return right(root, tokens, row, pool)
-
-    world["trie_insert"] = trie_insert
-    assert judge(piece, world)

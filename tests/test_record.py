@@ -14,7 +14,7 @@ from lesson import printed_by
 
 from minikv import check, files, progress
 from minikv.course.pieces.piece import find_exercise
-from minikv.course.pieces.record import NUMBERING, RIGHT, WRONG, missed, recall, remember
+from minikv.course.pieces.record import NUMBERING, RIGHT, WRONG, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
 GOLDEN = "record.txt"
@@ -45,10 +45,6 @@ def put(record, text):
 
 def write(record, marks):
     put(record, json.dumps({"numbering": NUMBERING, **marks}))
-
-
-def read(path):
-    return json.loads(path.read_text("utf-8"))
 
 
 # -- what happens to a record, act by act ---------------------------------------------------------------------------
@@ -161,12 +157,7 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     assert "your progress can't be read" in printed_by(progress, [])
 
 
-def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_folder(here, tmp_path, monkeypatch):
-    old = tmp_path / ".minikv" / "progress.json"
-    write(old, {"1.1": RIGHT, "2.a": {"question": "how many?", "said": "3"}})
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert (recall(), missed()) == ({}, {})
+def test_each_folder_has_a_record_of_its_own(here, tmp_path, monkeypatch):
     remember("1.3", RIGHT)
     assert here.exists()
     (tmp_path / "other").mkdir()
@@ -174,7 +165,6 @@ def test_each_folder_has_a_record_of_its_own_and_nothing_is_read_from_the_home_f
     assert recall() == {}
     monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
     assert recall() == {"1.3": RIGHT}
-    assert list(read(old)) == ["numbering", "1.1", "2.a"]
 
 
 def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch):
