@@ -1,7 +1,5 @@
 """A real JupyterLab in a real browser: fixtures for the tests that are marked `browser`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets
@@ -11,9 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,7 +27,7 @@ AXE = "async within => (await axe.run(within, {preload: false, resultTypes: ['vi
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+def chromium():
     """A headless browser; the test is skipped where there is none."""
     playwright = pytest.importorskip("playwright.sync_api")
     if not BROWSER:
@@ -40,7 +36,7 @@ def chromium() -> Iterator[Any]:
         yield launch(running)
 
 
-def launch(playwright: Any) -> Any:
+def launch(playwright):
     """A headless browser of this machine."""
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return playwright.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
@@ -51,28 +47,28 @@ class Page:
 
     def __init__(
         self,
-        browser: Any,
-        width: int = 1280,
-        height: int = 720,
-        dark: bool = False,
-        local: tuple[str, ...] = ("http://127.0.0.1", "data:", "blob:"),
+        browser,
+        width=1280,
+        height=720,
+        dark=False,
+        local=("http://127.0.0.1", "data:", "blob:"),
     ):
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
         )
         self.page = self.context.new_page()
-        self.leaks: list[str] = []
-        self.errors: list[str] = []
+        self.leaks = []
+        self.errors = []
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.context.route(lambda url: not url.startswith(local), lambda route: self._refuse(route))
 
-    def _refuse(self, route: Any) -> None:
+    def _refuse(self, route):
         self.leaks.append(route.request.url)
         route.abort()
 
 
-def serious_findings(page: Any, within: str = "body") -> list[str]:
+def serious_findings(page, within="body"):
     """What axe finds serious or critical in a page; the test is skipped where axe is not installed."""
     axe = pytest.importorskip("axe_playwright_python")
     page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
@@ -84,7 +80,7 @@ def serious_findings(page: Any, within: str = "body") -> list[str]:
 class Lab:
     """A JupyterLab server of its own, with its own settings, on a free port."""
 
-    def __init__(self, root: Path, home: Path):
+    def __init__(self, root, home):
         self.root = root
         (home / "config" / "labconfig").mkdir(parents=True)
         with socket.socket() as probe:
@@ -105,7 +101,7 @@ class Lab:
             self.process = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
         self._wait()
 
-    def _wait(self) -> None:
+    def _wait(self):
         for _ in range(400):
             try:
                 urllib.request.urlopen(f"{self.base}/api/status?token={self.token}", timeout=1).close()
@@ -116,7 +112,7 @@ class Lab:
                 time.sleep(0.1)
         pytest.fail(self.log.read_text())
 
-    def open(self, tab: Page, name: str) -> Any:
+    def open(self, tab, name):
         """Open a notebook and run it from top to bottom; fails unless every cell passes."""
         page = tab.page
         page.goto(f"{self.base}/lab/tree/{name}?reset&token={self.token}")
@@ -125,7 +121,7 @@ class Lab:
         return page
 
     @contextlib.contextmanager
-    def playing(self, browser: Any, cells: list[str], **how: Any) -> Iterator[Page]:
+    def playing(self, browser, cells, **how):
         """A tab with a notebook of these cells, beside the chapters, after Run All; in the end nothing went wrong."""
         import nbformat  # which a core install has not
 
@@ -140,21 +136,21 @@ class Lab:
         tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
         tab.context.close()
 
-    def stop(self) -> None:
+    def stop(self):
         """End the server and its kernels."""
         self.process.terminate()
         self.process.wait(20)
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory):
     """The course, open for the whole session."""
     with course(tmp_path_factory.mktemp("course")) as server:
         yield server
 
 
 @contextlib.contextmanager
-def course(folder: Path) -> Iterator[Lab]:
+def course(folder):
     """`minikv lab` on a copy of the notebooks in an empty folder, as `make lab` starts it."""
     root, home = folder / "course", folder / "jupyter"
     here = Path(__file__).resolve().parent.parent

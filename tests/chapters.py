@@ -1,13 +1,8 @@
 """The chapters as the tests see them: sources, notebooks, exercise cells, and running them in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import nbformat
 from project import ROOT
@@ -25,19 +20,19 @@ BUILDS = "", "The problem", "The picture", "Build it"  # the parts before the ch
 SOLUTION = re.compile(r"<summary>Solution</summary>\s+```python\n(.*?)```", re.DOTALL)
 
 
-def load(path: Path) -> Any:
+def load(path):
     return nbformat.read(path, as_version=4)
 
 
-def markdown(notebook: Any) -> str:
+def markdown(notebook):
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def code_cells(notebook: Any) -> list[Any]:
+def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def code_under(notebook: Any, *headings: str) -> list[Any]:
+def code_under(notebook, *headings):
     """The code cells in the parts with these headings; "" stands for what comes before the first heading."""
     found, part = [], ""
     for cell in notebook.cells:
@@ -48,7 +43,7 @@ def code_under(notebook: Any, *headings: str) -> list[Any]:
     return found
 
 
-def run_cells(cells: Iterable[Any], names: dict[str, Any], replace: dict[str, str] | None = None) -> str:
+def run_cells(cells, names, replace=None):
     """Run code cells with `names` and give what they print; `replace` swaps an exercise's stub by its id."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -60,10 +55,10 @@ def run_cells(cells: Iterable[Any], names: dict[str, Any], replace: dict[str, st
     return said.getvalue()
 
 
-def solutions(notebook: Any) -> dict[str, str]:
+def solutions(notebook):
     """The printed solution of each exercise, by id: the first one after its check."""
-    asked: list[str] = []
-    found: dict[str, str] = {}
+    asked = []
+    found = {}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             asked += [match[1] for match in CHECK.finditer(cell.source)]
@@ -72,7 +67,7 @@ def solutions(notebook: Any) -> dict[str, str]:
     return found
 
 
-def printed(chapter: int, words: str) -> str:
+def printed(chapter, words):
     """What the cells of a chapter that have these words print."""
     notebook = load(next(path for path in NOTEBOOKS if path.stem.startswith(f"{chapter:02}")))
     outputs = [output for cell in code_cells(notebook) if words in cell.source for output in cell.outputs]

@@ -4,14 +4,11 @@
 compares them.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from project import ROOT
@@ -35,17 +32,17 @@ FLOORS = [["errors", "interrupts", "progress_bar"], ["tokens", "untrusted"], ["f
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
-def part_of(path: Path) -> str:
+def part_of(path):
     """The folder of the package that a file is in, or its own name at the top."""
     return path.relative_to(HOME).with_suffix("").parts[0]
 
 
-def named(path: Path) -> str:
+def named(path):
     """The path of a file as a failing test shows it."""
     return path.relative_to(ROOT).as_posix()
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+def imported(tree):
     """The modules that a file imports, with the home of each name that it takes from `minikv` itself."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -56,7 +53,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names] if face else [node.module]
 
 
-def used(path: Path) -> Iterator[tuple[str, str]]:
+def used(path):
     """The modules of other parts that a file imports, each with its part."""
     for name in imported(TREES[path]):
         package, part, *_ = f"{name}.".split(".")
@@ -71,7 +68,7 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 DATA = {".txt", ".toml", ".json", ".css", ".js"}
 
 
-def code_tokens(source: str) -> int:
+def code_tokens(source):
     """How many tokens of code a file has: no comments and docstrings, a string as 1 for each 40 characters.
 
     Tokens and not lines, so that packing lines saves nothing. Python 3.12 splits an f-string into
@@ -85,7 +82,7 @@ def code_tokens(source: str) -> int:
     return len(code) + sum(len(text) // 40 for text in texts)
 
 
-def docstrings(tree: ast.AST) -> list[ast.stmt]:
+def docstrings(tree):
     """The docstrings of a file."""
     scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(tree) if isinstance(node, scopes)]
@@ -110,7 +107,7 @@ ROOMS = {
 }
 
 
-def room_of(place: Path) -> str:
+def room_of(place):
     """The room of a file, by its path below the package; `KeyError` for a folder that is in no room."""
     for room, places in ROOMS.items():
         if f"{place.as_posix()}/".startswith(tuple(f"{one}/" for one in places)):
@@ -120,22 +117,22 @@ def room_of(place: Path) -> str:
     return "foundations"
 
 
-def room_for(path: Path) -> str:
+def room_for(path):
     """The room of a file of the package; the assets and the tools are a room each."""
     first, *rest = path.relative_to(ROOT).parts
     return room_of(Path(*rest)) if first == "minikv" else first
 
 
-def tokens_by_room() -> dict[str, int]:
+def tokens_by_room():
     """The tokens of code in each room."""
     beside = [path for folder in ("assets", "tools") for path in (ROOT / folder).rglob("*.py")]
-    found: Counter[str] = Counter()
+    found = Counter()
     for path in [*FILES, *(path for path in beside if "tests" not in path.relative_to(ROOT).parts)]:
         found[room_for(path)] += code_tokens(path.read_text("utf-8"))
     return found
 
 
-def bytes_of_data() -> int:
+def bytes_of_data():
     """How large the data in the package is: everything that is not Python."""
     return sum(path.stat().st_size for path in HOME.rglob("*") if path.suffix in DATA)
 
@@ -149,9 +146,9 @@ READMES = sorted([*HOME.rglob("README.md"), *NEXT_DOOR.rglob("README.md")])
 BEGIN, END = "<!-- python tests/house.py draws this -->\n", "<!-- end of the drawing -->"
 
 
-def drawing() -> str:
+def drawing():
     """The folders, the lowest at the bottom, and their imports: those that others imply are left out."""
-    boxes, lines, reached = list[str](), list[str](), dict[str, set[str]]()
+    boxes, lines, reached = [], [], {}
     for part in (part for part in FLOOR if (HOME / part).is_dir()):  # from the ground up
         mine = [path for path in INNER if part_of(path) == part]
         below = {other for path in mine for _, other in used(path) if (HOME / other).is_dir()}
@@ -162,18 +159,18 @@ def drawing() -> str:
     return "\n".join(["```mermaid", "flowchart TD", *boxes, *sorted(lines), "```\n"])
 
 
-def about(part: str) -> str:
+def about(part):
     """The first sentence of a folder's docstring, without what comes after a colon."""
     text = ast.get_docstring(TREES[HOME / part / "__init__.py"]) or ""
     return re.split(r"[:.;]", text.replace("\n", " ").replace('"', "'"))[0]
 
 
-def drawn() -> str:
+def drawn():
     """The drawing that is in CONTRIBUTING now."""
     return GUIDE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
-def with_budget(readme: Path, budgets: dict[str, int]) -> str:
+def with_budget(readme, budgets):
     """The text of a README, with the budget of its room as it is now."""
     budget = budgets[room_for(readme)]
     return re.sub(r"Budget: [\d,]+ tokens", f"Budget: {budget:,} tokens", readme.read_text("utf-8"))

@@ -1,10 +1,7 @@
 """The pictures of a reel, made again from its differences: what `pictureAt` in `player.js` does, in Python."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 
@@ -18,8 +15,8 @@ def pictures_of(reel, panel):
     """The SVG of a panel at every step, from the plain data of a reel."""
     about, reaches = reel["panels"][panel], reel["reaches"]
     drawings = [Drawing(svg, reaches[i] if reaches else 0) for i, svg in enumerate(reel["drawings"])]
-    shape: list[Any] = []
-    where: dict[int, tuple[int, int, int]] = {}
+    shape = []
+    where = {}
     for step in about["steps"]:
         shape = step[0] if step and step[0] != 0 else shape
         put = step[1] if step else []

@@ -4,8 +4,6 @@ Each block of the guide between `<!-- NAME -->` and `<!-- end -->` is made here;
 them.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import json
@@ -13,7 +11,6 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from chapters import NOTEBOOKS, load
@@ -23,7 +20,7 @@ from project import ROOT, python, tomllib, write
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
 from minikv.course.pieces.record import RIGHT, WRONG, remember
-from minikv.course.pieces.stored import WrongAnswer, wrong_answers, wrong_answers_to
+from minikv.course.pieces.stored import wrong_answers, wrong_answers_to
 
 GUIDE = ROOT / "notebooks" / "site" / "teachers.md"
 BLOCK = re.compile(r"(<!-- ([a-z ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
@@ -32,23 +29,23 @@ BLOCK = re.compile(r"(<!-- ([a-z ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
 # -- a class of ten ---------------------------------------------------------------------------------------------------
 
 
-def other_right(id: str, which: int = 0) -> str:
+def other_right(id, which=0):
     """An answer to a piece that passes, and is not the printed one."""
     return [section.text for section in stored("right") if section.id == id][which]
 
 
-def stored_wrong(id: str, mistake: str) -> WrongAnswer:
+def stored_wrong(id, mistake):
     """The stored wrong answer to a piece with this mistake."""
     (found,) = [each for each in wrong_answers_to(id) if each.mistake == mistake]
     return found
 
 
-def without_head(text: str) -> str:
+def without_head(text):
     """The code of a stored answer, without what it is called and its hint."""
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# "))
 
 
-def answers(right: Mapping[str, int], wrong: Mapping[str, str] | None) -> dict[str, str]:
+def answers(right, wrong):
     """Right answers by id, each the `which`th stored one, and then wrong ones by their mistakes."""
     found = {id: other_right(id, which) for id, which in right.items()}
     for id, mistake in (wrong or {}).items():
@@ -56,12 +53,12 @@ def answers(right: Mapping[str, int], wrong: Mapping[str, str] | None) -> dict[s
     return found
 
 
-def handed_in(right: Mapping[str, int], wrong: Mapping[str, str] | None = None) -> str:
+def handed_in(right, wrong=None):
     """A student's file with these answers."""
     return assembled(answers(right, wrong))
 
 
-def tried(right: Mapping[str, int], wrong: Mapping[str, str]) -> str:
+def tried(right, wrong):
     """The file that `check` writes for a student who gives these answers in notebooks."""
     with tempfile.TemporaryDirectory() as folder, learner(Path(folder)) as notebook:
         for id, text in answers(right, wrong).items():
@@ -69,7 +66,7 @@ def tried(right: Mapping[str, int], wrong: Mapping[str, str]) -> str:
         return notebook.text
 
 
-def with_other_names(id: str) -> str:
+def with_other_names(id):
     """The printed solution with other names for two of its locals, a comment, and no docstring."""
     text = re.sub(r'    """.*?"""\n', "    # I did this\n", find_piece(id).solution, flags=re.DOTALL)
     for name, other in {"upper": "top", "wrong": "bad", "child": "kid"}.items():
@@ -86,7 +83,7 @@ BY_HAND = """def common(a, b):
 """  # edited after it had passed: a mistake that is not stored
 
 
-def files_of_a_class() -> dict[str, str]:
+def files_of_a_class():
     """Ten students by the names of their files, with the text of each: what the guide shows, and a test judges."""
     own = handed_in({**POOL, **TREE})
     dana = handed_in({"2.1": 0, "3.1": 0}, {"3.3": "the old node becomes the upper half", "3.4": "does not split"})
@@ -104,7 +101,7 @@ def files_of_a_class() -> dict[str, str]:
     }
 
 
-def write_class(folder: Path) -> None:
+def write_class(folder):
     """Put the files of the class into a folder."""
     write(folder, files_of_a_class())
 
@@ -131,22 +128,22 @@ class Mine(RadixCache):
 # -- the blocks of the guide ------------------------------------------------------------------------------------------
 
 
-def bare(text: str) -> str:
+def bare(text):
     """The code of a solution, without its docstring and comments."""
     return ast.unparse(ast.parse(re.sub(r'    """.*?"""\n', "", text, flags=re.DOTALL)))
 
 
-def as_output(command: str, output: str) -> str:
+def as_output(command, output):
     """A command and what it prints."""
     return f"```console\n$ {command}\n{output}\n```\n"
 
 
-def folded(line: str) -> str:
+def folded(line):
     """A long line of JSON, broken at spaces."""
     return textwrap.fill(line, 110, break_long_words=False, break_on_hyphens=False)
 
 
-def shortened(line: str) -> str:
+def shortened(line):
     """What `verify --json` prints for a class, with the first rule and the broken ones."""
     report = json.loads(line)
     first, *others = report["rules"]
@@ -156,7 +153,7 @@ def shortened(line: str) -> str:
 
 
 @functools.cache
-def times() -> dict[str, tuple[int, int]]:
+def times():
     """The minutes to read and to build each chapter, from its first cell."""
     found = {}
     for path in NOTEBOOKS:
@@ -166,20 +163,20 @@ def times() -> dict[str, tuple[int, int]]:
     return found
 
 
-def link(chapter: str) -> str:
+def link(chapter):
     """The number of a chapter, as a link to it."""
     (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
     return f"[{chapter}](../{path.name})"
 
 
-def table(head: str, rows: list[tuple[object, ...]]) -> str:
+def table(head, rows):
     """A table in Markdown; `head` has the names of the columns."""
     columns = head.split(" | ")
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-def lecture() -> str:
+def lecture():
     """The table of the lecture."""
     begins = [sum(minutes for minutes, *_ in LECTURE[:at]) for at in range(len(LECTURE))]
     rows = [(f"{at // 60}:{at % 60:02d}", minutes, link(chapter), what)
@@ -187,7 +184,7 @@ def lecture() -> str:
     return table("begins | minutes | chapter | what the room sees", rows)
 
 
-def workshop() -> str:
+def workshop():
     """The table of the day."""
     rows, now = [], 9 * 60
     for what, which in CHOSEN["day"]:
@@ -199,7 +196,7 @@ def workshop() -> str:
     return table("begins | minutes | what", [*rows, (f"{now // 60}:{now % 60:02d}", "", "end")])
 
 
-def six_weeks() -> str:
+def six_weeks():
     """The table of the weeks, and what is left for projects."""
     rows, known = [], times()
     for week, chapters in enumerate(CHOSEN["weeks"], 1):
@@ -210,7 +207,7 @@ def six_weeks() -> str:
     return table("week | chapters | read in class | build at home", rows) + left
 
 
-def goals() -> str:
+def goals():
     """The table of the playground's goals."""
     rows = []
     for goal, (question, steps) in WAYS.items():
@@ -222,7 +219,7 @@ def goals() -> str:
     return table("chapter | goal | ask first | one way", rows)
 
 
-def mistakes() -> str:
+def mistakes():
     """The themes, each with hints to stored wrong answers."""
     count = sum(len(wrong_answers(chapter)) for chapter in CHAPTERS)
     known = f"The course knows more than {count // 100 * 100:,} wrong answers, each with a hint."
@@ -238,7 +235,7 @@ def mistakes() -> str:
 MADE_HERE = {"lecture": lecture, "workshop": workshop, "six weeks": six_weeks, "goals": goals, "mistakes": mistakes}
 
 
-def printed() -> dict[str, str]:
+def printed():
     """The blocks that are the output of a command, which is run here: this takes a minute."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MINIKV_PROGRESS"] = f"{folder}/progress.json"
@@ -247,7 +244,7 @@ def printed() -> dict[str, str]:
         write_class(Path(folder, "homework"))
         write(Path(folder), {"my_cache.py": VERIFIED})
 
-        def run(command: str, form: Callable[[str], str] = str) -> str:
+        def run(command, form=str):
             words = ["-m", *command.split(), *["--examples", "0"] * ("verify" in command)]
             said = python(*words, cwd=Path(folder), PYTHONPATH=str(ROOT)).stdout
             return as_output(command, form(said.rstrip("\n")))
@@ -259,7 +256,7 @@ def printed() -> dict[str, str]:
         }
 
 
-def blocks() -> dict[str, str]:
+def blocks():
     """What the guide shows now, by the names of its blocks."""
     return {found[2]: found[3] for found in BLOCK.finditer(GUIDE.read_text("utf-8"))}
 

@@ -11,11 +11,8 @@ a constant of the code; those that the question does not offer count in the text
 And the film that opens a chapter must not play a prompt of four tokens or more that a prediction is about.
 """
 
-from __future__ import annotations
-
 import ast
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -46,9 +43,9 @@ class Asked(NamedTuple):
     film: str
 
 
-def asked_in(path: Path) -> list[Asked]:
+def asked_in(path):
     """The predictions of a chapter, with what a reader of it has seen before each answer."""
-    texts, codes, film, questions = list[str](), list[str](), "", dict[str, str]()
+    texts, codes, film, questions = [], [], "", {}
     found, last = [], 0
     for cell in load(path).cells:
         if cell.cell_type == "markdown":
@@ -73,44 +70,44 @@ def asked_in(path: Path) -> list[Asked]:
     return found
 
 
-def letters(text: str) -> str:
+def letters(text):
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def calls(source: str, name: str) -> list[Any]:
+def calls(source, name):
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
 
 
-def value_of(text: str) -> Any:
+def value_of(text):
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
 
-def text_of(output: Any) -> str:
+def text_of(output):
     return output.get("text") or output.get("data", {}).get("text/plain", "")
 
 
-def numbers_in(text: str) -> str:
+def numbers_in(text):
     """The text with its ranges written out, and numbers without the commas between their thousands."""
     text = re.sub(r"(?<=\d)[,_](?=\d{3}\b)", "", text)
     return re.sub(r"\b(\d{1,3})-(\d{1,3})\b", written_out, text)
 
 
-def written_out(found: re.Match[str]) -> str:
+def written_out(found):
     low, high = int(found[1]), int(found[2])
     return " ".join(map(str, range(low, high + 1))) if low < high < low + 100 else found[0]
 
 
-def constants(code: str) -> set[str]:
+def constants(code):
     """The texts that are written out in code."""
     nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
     return {letters(node.value) for node in nodes if isinstance(node.value, str)}
 
 
-def place_of(asked: Asked) -> str | None:
+def place_of(asked):
     """Where the answer stands above its guess, or `None`."""
     answer = asked.answer
     if isinstance(answer, str):
@@ -129,14 +126,14 @@ def place_of(asked: Asked) -> str | None:
     return f"...{text[max(0, found.start() - 60) : found.end() + 30]}..." if found else None
 
 
-def place_of_words(asked: Asked, answer: str) -> str | None:
+def place_of_words(asked, answer):
     if answer in constants(asked.code) - {"yes", "no"}:
         return "the code has it as a constant"
     is_offered = answer in letters(asked.question)
     return "the text has it" if not is_offered and f" {answer} " in f" {letters(asked.since)} " else None
 
 
-def faults(asked: Asked) -> list[str]:
+def faults(asked):
     """What gives the answer of a prediction away."""
     (call,) = calls(asked.fold, "fold")
     found = ["its answer is a constant, and is to be computed"] if isinstance(call.args[1], ast.Constant) else []
