@@ -15,13 +15,6 @@ def the_learners_manager(manager, film):
     manager.finish(first)
 
 
-@filmed(lambda: engine_world()["RadixCache"]())
-def the_learners_cache(cache, film):
-    """What stands around its verbs is not heard."""
-    cache.insert([1, 2], [0, 1])
-    cache.acquire([1, 2])
-
-
 @filmed(
     lambda: Engine(CanaryModel(64), engine_world()["CacheManager"](8)),
     label=lambda tokens: "".join(chr(64 + token) for token in tokens),

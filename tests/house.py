@@ -19,8 +19,7 @@ HOME = ROOT / "minikv"
 GUIDE = ROOT / ".github" / "CONTRIBUTING.md"
 FILES = sorted(HOME.rglob("*.py"))
 NEXT_DOOR = ROOT / "tools" / "minikv_tools"  # which imports the house, and is not imported by it
-TOOLS = sorted(NEXT_DOOR.rglob("*.py"))
-EVERY = [*FILES, *TOOLS]
+EVERY = [*FILES, *sorted(NEXT_DOOR.rglob("*.py"))]
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in EVERY}
 TESTS = sorted([*(ROOT / "tests").glob("*.py"), *(ROOT / "tools" / "tests").glob("*.py")])
 INNER = [path for path in FILES if path != HOME / "__init__.py"]

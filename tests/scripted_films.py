@@ -1,7 +1,6 @@
 """Films of small scripts, by their names: `golden/film_words.txt` has what they say."""
 
 import contextlib
-from array import array
 from functools import cache
 
 from chats import canary_model
@@ -134,13 +133,6 @@ def windows(cache, film):
     cache.evict(0, 1)
 
 
-@filmed(lambda: pair(4))
-def rows_in_place_of_arrays(cache, pool, film):
-    pool.alloc_to(row := memoryview(array("i", [0] * 2)))
-    cache.insert([1, 2], row)
-    pool.free(cache.evict(1))
-
-
 @filmed(lambda: (FreeListPool(4), FreeListPool(4), BitmaskPool(2), PageTable(2, 4)))
 def several_pools(first, second, bits, table, film):
     """A shared slot is named after the first row that has it."""
@@ -158,18 +150,6 @@ def a_pool_of_pages(cache, pool, table, film):
     cache.insert(range(2), pages[2:3])
     pool.free(pages[:2])
     pool.free(cache.evict(2))
-
-
-def with_a_past():
-    cache, pool = pair(4)
-    cache.insert([1], pool.alloc(1))
-    pool.alloc(1)
-    return cache, pool
-
-
-@filmed(with_a_past)
-def a_slot_that_the_pool_has_back_too_early_shows_its_node(cache, pool, film):
-    pool.free([0])
 
 
 @filmed(RadixCache)

@@ -218,9 +218,3 @@ def watched(act, calls):
         return act(*args)
 
     return watching
-
-
-def test_descendants_are_found_in_any_order_and_nobody_else(theirs):
-    assert os.getpid() in apart._descendants(os.getppid())
-    assert apart._descendants(os.getpid()).keys().isdisjoint({os.getpid(), os.getppid(), 1})
-    assert apart._descendants(10**9) == {}

@@ -15,7 +15,7 @@ from project import ROOT, python
 from refusals import said
 
 from minikv import files
-from minikv.files import append, destination, locked, read_object, replace, set_aside
+from minikv.files import append, destination, locked, read_object, replace
 
 fcntl = pytest.importorskip("fcntl") if os.name == "posix" else None
 posix = pytest.mark.skipif(os.name != "posix", reason="as POSIX has it")
@@ -305,15 +305,6 @@ def test_nothing_in_a_file_is_an_empty_object(content, path):
 def test_what_is_no_json_object_is_one_line(content, path):
     path.write_bytes(content)
     assert re.match(r"ValueError: '?.*notes\.txt' (is|holds) .*$", said(read_object, path))
-
-
-def test_what_is_set_aside_is_never_lost(tmp_path):
-    path, kept = tmp_path / "notes.txt", []
-    for content in OLD, NEW:
-        path.write_text(content, "utf-8")
-        kept.append(set_aside(path))
-    assert [place.name for place in kept] == ["notes.txt.bad", "notes.txt.bad.2"]
-    assert [content_of(place) for place in kept] == [OLD, NEW]
 
 
 # -- who writes -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import re
 from html import unescape
 
 import pytest
-from chapters import ROOT
 from test_playground import check
 from test_playground_says import press, refused
 
@@ -92,13 +91,6 @@ def test_buttons_for_requests_are_there_where_they_were_asked_for(how):
     room = playground(**how)
     shown = [control for row in room.box.children for control in getattr(row, "children", ())]
     assert [room.controls[name] in shown for name in ("unlock", "publish")] == [True, "capacity" not in how]
-
-
-def test_the_notebook_comparison_is_never_disturbed():
-    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "course" / "playground").glob("*.py")]
-    assert len(sources) > 1
-    words = ("Output(", "interact", "clear_output", "display_id", "display(")
-    assert [word for word in words if any(word in source for source in sources)] == []
 
 
 def test_an_error_that_nobody_foresaw_is_said_too_and_it_can_be_played_on(monkeypatch):

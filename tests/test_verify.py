@@ -209,13 +209,6 @@ def test_whatever_a_file_does_it_is_one_report(verify, what, monkeypatch):
     assert "leaves" not in what or time.monotonic() - begun < 20, "what is left is waited for"
 
 
-def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    status, _, error = verify(RIGHT)
-    said = "minikv: minikv verify needs hypothesis, which is not installed: pip install 'minikv[testing]'\n"
-    assert (status, error) == (2, said)
-
-
 def test_a_package_is_looked_through_for_what_it_imports():
     indexes = {"HashBlockCache", "NoCache", "RadixCache", "SlidingWindowCache", "TokenTrie"}
     assert judge.classes_in(apart.load_module("minikv.prefix")).keys() >= indexes
