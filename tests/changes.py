@@ -68,7 +68,8 @@ def changes(task, every=1, first=0):
         text = ast.unparse(tree)
         home[key] = old
         words = _difference(plain, text)
-        words = words.partition(" -> ")[0] if isinstance(key, slice) else words  # of lines that change places
+        if isinstance(key, slice):  # lines that change places
+            words = words.partition(" -> ")[0]
         found.setdefault(text, f"{task.id}: {words}")
     del found[plain]
     return [(line, text) for text, line in found.items()]
@@ -95,7 +96,7 @@ def _places(node, above=()):
 
 
 def _replaced(tree):
-    """Of each change what holds the place under which key, and what is there then; some change nothing."""
+    """Of each change what holds the place, its key there, and what is new; some change nothing."""
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     names = sorted(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
     attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})

@@ -67,12 +67,14 @@ def test_a_ratio_is_a_lap_to_the_laps_of_the_memcpy_beside_it(monkeypatch):
 
 
 def figures(best, loop=40.0, device="cpu", quick=False, gather=60.0, few=None):
-    """Figures of three methods: the store's has ratio `best`, or `few` but for the most tokens, and others theirs."""
-    found = CopyFigures("here", "2026-11-21", 5, quick, device, 16, 4, 64, 16384, [16, 128, 1024, 4096],
-                        [Spread(13719.04, 11711.04, 20248.14)] * 4)  # fmt: skip
+    """Figures of three methods: the store's has ratio `best`, but `few` for fewer tokens."""
+    measured = "here", "2026-11-21", 5, quick, device
+    memcpy = [Spread(13719.04, 11711.04, 20248.14)] * 4
+    found = CopyFigures(*measured, 16, 4, 64, 16384, [16, 128, 1024, 4096], memcpy)
     for name, ratio in (("KVStore.copy", best), (INDEXED_LOOP, loop), ("one gather, one scatter", gather)):
         ratios = [few if few and ratio == best else ratio] * 3 + [ratio]
-        found.results.append(CopyResult(name, "layer", [Spread(each, each, each) for each in ratios]))
+        spreads = [Spread(each, each, each) for each in ratios]
+        found.results.append(CopyResult(name, "layer", spreads))
     return found
 
 
@@ -87,7 +89,7 @@ JUDGED = [
 
 def test_the_report_and_the_promises_are_those_of_the_golden_file():
     first, *others = (found.report().splitlines() for found in (figures(1.5, 6.0), *JUDGED))
-    promised = [line for report in others for line in report if re.match("promised|  [✓✗]", line)]
+    promised = [line for line in itertools.chain(*others) if re.match("promised|  [✓✗]", line)]
     compare("reports.txt", "copies", [*first, "", "of others", *promised])
 
 

@@ -26,17 +26,19 @@ def test_a_small_change_to_a_solution_is_refused_or_known_to_be_harmless(monkeyp
     assert not unknown
 
 
-RETURN = "3.6: return (end, [slot for run in reversed(runs) for slot in run]) -> return (end, [slot for run in {}])"
+RUNS = "reversed(runs) for slot in run"
+RETURN = f"3.6: return (end, [slot for run in {RUNS}]) -> return (end, [slot for run in {{}}])"
 SOME = [
     "3.6: runs.append(node.slots) / node = node.parent", "3.6: runs.append(node.slots) -> pass",
     "3.6: node = node.parent -> node = node.slots", "3.6: node = node.parent -> node = root.parent",
-    *map(RETURN.format, ("reversed(sorted(runs)) for slot in run", "reversed(runs) for slot in _copied(run)")),
+    RETURN.format("reversed(sorted(runs)) for slot in run"),
+    RETURN.format("reversed(runs) for slot in _copied(run)"),
 ]  # fmt: skip
 
 
 @pytest.mark.nightly
 def test_the_changes_are_found():
-    """Lines that change places or go, another attribute or name, a list in another order, and a copy."""
+    """Lines that change places or go, another attribute or name, another order, and a copy."""
     assert {*SOME} <= {line for line, _ in changes(TASKS["3.6"])}
 
 

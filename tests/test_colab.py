@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,9 +16,10 @@ from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import find_piece
 
 GOLDEN = "colab.txt"
+ANOTHER = "def split(node, at):\n    return node  # another one of mine\n"
 TEXTS = {
     "mine": assembled({"3.3": find_piece("3.3").solution}).encode(),
-    "another": assembled({"3.3": "def split(node, at):\n    return node  # another one of mine\n"}).encode(),
+    "another": assembled({"3.3": ANOTHER}).encode(),
     "no text": b"\xff\xfe\x00",
     "no pieces": b"print('some other file')",
 }
@@ -45,7 +47,7 @@ def test_the_files_are_what_the_golden_file_says(title, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINIKV_MINE", "my_minikv.py")
     if title != "elsewhere":
-        files = SimpleNamespace(download=lambda name: print("downloaded:", name), upload_file=upload)
+        files = SimpleNamespace(download=partial(print, "downloaded:"), upload_file=upload)
         for name in ("google", "google.colab", "google.colab.files"):
             monkeypatch.setitem(sys.modules, name, files)
     names = {text: name for name, text in TEXTS.items()}
@@ -54,6 +56,7 @@ def test_the_files_are_what_the_golden_file_says(title, tmp_path, monkeypatch):
         verb, _, what = words.partition(" ")
         said = printed_by(ACTS[verb], what)
         files = (path for path in sorted(Path().rglob("*")) if path.is_file())
-        return [*said.splitlines(), *(f"{path.as_posix()}: {names[path.read_bytes()]}" for path in files)]
+        there = [f"{path.as_posix()}: {names[path.read_bytes()]}" for path in files]
+        return [*said.splitlines(), *there]
 
     replay(GOLDEN, title, act)

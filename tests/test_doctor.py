@@ -58,13 +58,15 @@ def test_it_names_what_is_missing_of(what, installed, capsys):
     status, lines = cli.main(["doctor"]), capsys.readouterr().out.splitlines()
     there = [line for line in lines if line[:1] == "✓"]
     assert {line.split()[1] for line in there} == {"python", *doctor.CORE, *INSTALLED[what]}
-    compare("doctor.txt", what, [*(line for line in lines if line not in there), f"status {status}"])
+    others = [line for line in lines if line not in there]
+    compare("doctor.txt", what, [*others, f"status {status}"])
 
 
 def test_without_numpy_even_the_core_is_broken(installed, monkeypatch):
     monkeypatch.setattr(doctor, "CORE", ("numpy", "no-such-package"))
     installed()
-    assert [finding.advice for finding in doctor.examine() if finding.mark == "✗"] == ["pip install no-such-package"]
+    broken = [finding for finding in doctor.examine() if finding.mark == "✗"]
+    assert [finding.advice for finding in broken] == ["pip install no-such-package"]
 
 
 def test_a_torch_that_cannot_be_imported_is_said(monkeypatch):

@@ -41,7 +41,8 @@ TEXTS = {
     "the same node": "def split(node, at):\n    return node",
     "open": "def split(node, at):\n    raise NotImplementedError",
     "nothing": "def walk(root, tokens): ...",
-    "without its comment": SPLIT.replace("# mine\n", ""), "with blanks": SPLIT.replace(":\n", ":  \n\n"),
+    "without its comment": SPLIT.replace("# mine\n", ""),
+    "with blanks": SPLIT.replace(":\n", ":  \n\n"),
     "a heading": SPLIT.replace("    hang(upper", "# %% 3.4 walk\n    hang(upper"),
 }  # fmt: skip
 

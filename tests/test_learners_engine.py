@@ -118,7 +118,8 @@ def test_a_model_attends_through_it_run_by_run(monkeypatch):
     model, runs_read, gather = Llama.from_folder(asset("model")), [], OWN["gather"]
     monkeypatch.setitem(OWN, "gather", lambda rows, runs, room: runs_read.append(runs) or gather(rows, runs, room))
     own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
-    Engine(own, OWN["CacheManager"](16, 16, store=KVStore(model.shape, 16, 16))).generate([[*b"What is a slot?"]], 12)
+    manager = OWN["CacheManager"](16, 16, store=KVStore(model.shape, 16, 16))
+    Engine(own, manager).generate([[*b"What is a slot?"]], 12)
     assert {len(runs) for runs in runs_read} == {1}
 
 

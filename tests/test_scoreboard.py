@@ -34,7 +34,7 @@ def score(engine, talk=one_after_the_other):
 
 @pytest.mark.parametrize("page_size", [1, 4])
 def test_what_a_conversation_takes_and_a_second_one_is_what_the_golden_file_says(page_size):
-    """Both engines compute the same and say the same; only ours joins, and so visits fewer nodes."""
+    """Both compute the same and say the same; only ours joins, and so visits fewer nodes."""
     mine, theirs = learners(page_size), Engine(CanaryModel(20), CacheManager(64, page_size))
     boards = [scoreboard({"yours": mine, "ours": theirs}, one_after_the_other) for _ in range(2)]
     compare("scoreboard.txt", f"pages of {page_size}", "\n".join(map(str, boards)).splitlines())

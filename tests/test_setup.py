@@ -98,7 +98,7 @@ PROGRAMS = {"nvidia_smi": SILENT, "uv": UV}
 
 
 @pytest.mark.parametrize("title", sections(GOLDEN))
-def test_what_a_machine_needs_is_said_and_installed_once_and_again_for_another_choice(title, tmp_path):
+def test_what_a_machine_needs_is_said_and_installed_once_and_again_if_it_changes(title, tmp_path):
     """What make is told, what it asks pip or uv, and says; `edit` changes what the tools need."""
     machine, tools = (
         Machine(tmp_path, **{name: PROGRAMS[name] for name in title.partition(" @ ")[2].split()}),

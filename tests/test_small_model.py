@@ -87,7 +87,7 @@ def spelled(runs):
 
 
 def test_what_is_read_is_what_the_golden_file_says():
-    """Of a group the first questions, and a half of the answers cut after what tells them from others."""
+    """Of a group the first questions; half of the answers are cut after what tells them apart."""
     compare("training.txt", "texts", list(map(spelled, islice(texts(MANY, random.Random(7)), 9))))
     lines = []
     for ids, weights in islice(rows(MANY, random.Random(3), 80), 3):

@@ -103,11 +103,14 @@ def test_who_traces_goes_on_tracing():
         sys.settrace(before)
 
 
+AS_THE_FIRST = r" +(?!1 )\d+  (holds|not judged|not claimed) "
+
+
 def seen(found):
     """The status, the error and the report; of rules that hold or are not judged, the first."""
     status, out, error = found
     error = re.sub("(SyntaxError:) .*", r"\1", error)  # which is Python's
-    told = (line for line in out.splitlines() if not re.match(r" +(?!1 )\d+  (holds|not judged|not claimed) ", line))
+    told = (line for line in out.splitlines() if not re.match(AS_THE_FIRST, line))
     return [f"status {status}", *error.splitlines(), *told]
 
 
@@ -123,7 +126,8 @@ NOSY = RIGHT.replace(
         assert self.protected_size or not handle.length
         return super().unlock(handle)""",
 )
-CLAIMS_NOTHING, TEMPLATE = RIGHT.replace("pass", "claims = ()"), asset("adapter.txt").read_text("utf-8")
+CLAIMS_NOTHING = RIGHT.replace("pass", "claims = ()")
+TEMPLATE = asset("adapter.txt").read_text("utf-8")
 OTHER = WRONG.replace("Mine", "Other")
 BEGUN = TEMPLATE.replace("self.cache = ...", "self.cache = []").replace(
     "return ...  # evict", "return self.pages[...]  #"
@@ -178,11 +182,15 @@ rules.Conformance.as_json = lambda self: {}
 verify.verify = lambda *args: rules.Conformance('Mine', ())
 """
 BY_DAY = "cannot be made", "ends the process", "computes in C", "writes in a verb", "leaves a child"
+NEVER = evict(f"{DEAF}; time.sleep(1000)", "import signal, time")
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=[20]).start()\n"
+CHILD = "import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\n"
+DUMPS = "import json\njson.dumps = lambda *args, **options: '{}'\n"
 JUDGED = {  # what a file does, and options
     "is right": (RIGHT,),
     "cannot be made": (RIGHT.replace("pass", NO_GPU),),
     "ends the process": (evict("os._exit(0)", "import os") + RIGHT.replace("Mine", "Other"),),
-    "never returns from C": (evict(f"{DEAF}; time.sleep(1000)", "import signal, time"), "--timeout", "2"),
+    "never returns from C": (NEVER, "--timeout", "2"),
     "computes in C": (evict("10 ** 10 ** 9"), "--timeout", "1"),
     "is imported for ever": ("10 ** 10 ** 9", "--timeout", "1"),
     "ends at its import": ("import os; os._exit(0)", "--json"),
@@ -191,9 +199,9 @@ JUDGED = {  # what a file does, and options
     "writes no verdict": (WRITES,),
     "writes in a verb": (evict(WRITES),),
     "patches the judge": (CHEAT + RIGHT,),
-    "leaves a thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=[20]).start()\n" + RIGHT,),
-    "leaves a child": ("import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\n" + RIGHT,),
-    "has another json.dumps": ("import json\njson.dumps = lambda *args, **options: '{}'\n" + RIGHT,),
+    "leaves a thread": (THREAD + RIGHT,),
+    "leaves a child": (CHILD + RIGHT,),
+    "has another json.dumps": (DUMPS + RIGHT,),
     "prints": (RIGHT.replace("pass", "def check(self):\n        print('printed')"),),
     "has endless claims": (RIGHT.replace("pass", "claims = range(10**12)"),),
 }

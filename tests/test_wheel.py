@@ -160,12 +160,14 @@ class Course:
     def renew(self, version="0.1.0"):
         """What the learner of this version is told."""
         with mock.patch.object(shipped, "__version__", version):
-            return [re.sub("(updated:) .*/", r"\1 ", line) for line in shipped.renew(self.home, self.package)]
+            said = shipped.renew(self.home, self.package)
+            return [re.sub("(updated:) .*/", r"\1 ", line) for line in said]
 
     def contents(self):
         """What each file but the record says, and a notebook puts out."""
         there = files_in(self.home)
-        return {name: told(path.read_text("utf-8")) for name, path in there.items() if name != RECORD}
+        there.pop(RECORD, None)
+        return {name: told(path.read_text("utf-8")) for name, path in there.items()}
 
 
 @pytest.fixture
@@ -205,7 +207,7 @@ ACTS = {
 
 
 @pytest.mark.parametrize("title", sections(GOLDEN))
-def test_only_a_notebook_whose_cells_are_ours_is_replaced_and_others_are_told_of_once(title, course):
+def test_only_a_notebook_whose_cells_are_ours_is_replaced_and_others_are_told_of(title, course):
     """What is said, and what each file holds that has changed."""
 
     def act(words):
