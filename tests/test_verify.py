@@ -213,7 +213,7 @@ def test_whatever_a_file_does_it_is_one_report(verify, what, monkeypatch):
     monkeypatch.setattr(apart, "PATIENCE", 2)
     monkeypatch.setattr(apart, "MOST_BYTES", 2**30)
     begun = time.monotonic()
-    compare(GOLDEN, f"a file that {what}", seen(verify(*JUDGED[what])))
+    compare(GOLDEN, what, seen(verify(*JUDGED[what])))
     assert "leaves" not in what or time.monotonic() - begun < 20, "what is left is waited for"
 
 
