@@ -17,7 +17,7 @@ MARKS = re.compile(" · (matched|new|split|joined)")
 EVERY_KIND = Changes(
     [
         FilmEvent(1, "split", 5), FilmEvent(9, "joins", 6), FilmEvent(10, "joins", 6), FilmEvent(2, "gone", "evicted"),
-        FilmEvent(6, "new"), FilmEvent(6, "joins", 12),
+        FilmEvent(13, "joins", 14), FilmEvent(6, "new"), FilmEvent(6, "joins", 12),
         FilmEvent(3, "gone", "evicted"), FilmEvent(4, "gone", "removed"), FilmEvent(7, "new"), FilmEvent(8, "grown"),
     ]
 )  # fmt: skip
