@@ -81,44 +81,13 @@ def test_edges_of_one_lock_are_joined_if_their_windows_are_equally_recent(asked,
 # -- insert -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_comes_in_without_a_window_is_a_tombstone_from_the_start():
-    cache = SlidingWindowCache(page_size=2, window=2)
-    done = put(cache, b"123456", window_start=3)  # the second page has half a window: none
-    assert (done.length, tombstones(cache), cache.window_evictable_size) == (6, ["....56"], 2)
-    cache.check()
-
-
 def test_pages_of_the_tree_that_come_back_to_it_heal_nothing():
     cache = two_turns()
     put(cache, b"12347")
     assert tombstones(cache) == ["....", "5555", "6666", "7"]
 
 
-def test_what_lies_before_the_start_heals_nothing():
-    """Neither above the edge that it starts from nor in that edge."""
-    one_turn = SlidingWindowCache(window=2)
-    put(one_turn, b"12345555", window_start=4)
-    for cache, prompt, expected in ((two_turns(), b"123455", "...."), (one_turn, b"12345555", "....5555")):
-        match = cache.acquire(prompt)
-        put(cache, prompt + b"7", plus=900_000_000, start=match)
-        assert tombstones(cache)[0] == expected
-        cache.unlock(match)
-        cache.check()
-
-
 # -- lock -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_lock_holds_the_whole_path_and_only_the_last_window():
-    cache = SlidingWindowCache(window=2)
-    put(cache, b"12345")
-    match = cache.acquire(b"1234")
-    assert (cache.protected_size, cache.window_protected_size, cache.window_evictable_size) == (4, 2, 3)
-    cache.evict(100, window_tokens=100)
-    assert (cache.total_size, tombstones(cache)) == (4, ["..34"])
-    cache.unlock(match)
-    assert (cache.protected_size, cache.window_protected_size, cache.window_evictable_size) == (0, 0, 2)
-    cache.check()
 
 
 def test_a_lock_on_a_place_without_a_window_is_refused_and_changes_nothing():
@@ -132,16 +101,6 @@ def test_a_lock_on_a_place_without_a_window_is_refused_and_changes_nothing():
 
 
 # -- evict ------------------------------------------------------------------------------------------------------------
-
-
-def test_windows_go_from_the_beginning_of_a_path_and_a_leaf_keeps_its_last_one():
-    cache = SlidingWindowCache(window=2, evict_by="page")
-    put(cache, b"12345")
-    for expected in (".2345", "..345", "...45"):
-        assert cache.evict(0, window_tokens=1).tolist() == []
-        assert tombstones(cache) == [expected]
-    assert cache.evict(0, window_tokens=1).tolist() == [1, 12, 123, 1234, 12345]
-    assert cache.total_size == 0
 
 
 class Failing(WindowLedger):
