@@ -27,36 +27,6 @@ def moved(cache):
     return found
 
 
-@pytest.mark.parametrize(
-    ("write", "expected"),
-    [
-        ("write_back", [[], [], [[1, 12, 123], [124]]]),
-        ("write_through", [[[1, 12, 123]], [[124]], []]),
-        ("write_through_selective", [[], [[1, 12]], []]),
-    ],
-)
-def test_each_policy_copies_out_when_it_says(write, expected):
-    cache, moves = TieredCache(host_pages=9, write=write, evict_by="page"), []
-    for prompt in (b"123", b"124"):
-        cache.match_prefix(prompt)
-        put(cache, prompt)
-        moves.append([src for src, _ in moved(cache)])
-    cache.evict(2)
-    assert [*moves, [src for src, _ in moved(cache)]] == expected
-
-
-def test_chunks_of_a_prompt_count_as_one_use_and_the_second_prompt_copies_it_out():
-    """sglang#33714: its threshold was looked at only where a whole prompt was inserted at once."""
-    cache = TieredCache(host_pages=9, write="write_through_selective")
-    first = put(cache, b"12")
-    cache.lock(first)
-    put(cache, b"1234", start=first)
-    cache.unlock(first)
-    assert moved(cache) == []
-    put(cache, b"12345", start=cache.acquire(b"12345"))
-    assert moved(cache) == [([1, 12, 123, 1234], [0, 1, 2, 3])]
-
-
 def test_what_is_loaded_is_of_the_namespace_that_asks():
     tree = TieredCache(host_pages=4, write="write_through")
     for namespace in ("a", None):
@@ -65,21 +35,6 @@ def test_what_is_loaded_is_of_the_namespace_that_asks():
         tree.evict(2)
     move = tree.load(tree.acquire([1, 2], namespace="a"), FreeListPool(2).alloc(2))
     assert (move.namespace, move.src.tolist(), move.dst.tolist()) == ("a", [0, 1], [0, 1])
-
-
-def test_room_that_a_move_needs_is_not_made_in_what_another_reads():
-    cache = TieredCache(host_pages=3)
-    put(cache, b"123")
-    cache.evict(3)
-    moved(cache)
-    back = cache.load(cache.acquire(b"123"), [20, 21, 22])
-    put(cache, b"78")
-    cache.evict(2)
-    assert cache.next_move() is None
-    cache.settle(back)
-    put(cache, b"78")
-    cache.evict(2)
-    assert moved(cache) == [([7, 78], [2, 1])]
 
 
 def test_what_is_wrong_is_said_and_nothing_changes():
