@@ -14,7 +14,7 @@ class TestAgainstCopies(AgainstCopies.TestCase):
     settings = settings(stateful_step_count=30)
 
 
-# -- what is shared, and found ----------------------------------------------------------------------------------------
+# -- what is shared; what is found, the machine says -------------------------------------------------------------------
 
 
 def played(page_size, steps, **options):
@@ -28,42 +28,6 @@ def played(page_size, steps, **options):
 
 A = ("attach", "a", [1, 2, 3, 4], "ABCD")
 # The size of a page, the acts, and what a request with these tokens then finds: what the machine might not come upon.
-FOUND = {
-    "no page that was written over": (2, [A, ("write", "a", 0, [9], "Z")], [1, 2, 3, 4], ""),
-    "what a fork appends, after its own tokens only": (
-        1,
-        [
-            ("attach", "a", [1, 2], "AB"),
-            ("fork", "a", "b"),
-            ("append", "a", [7], "X"),
-            ("append", "b", [8], "Y"),
-            ("append", "a", [9], "Z"),
-        ],
-        [1, 2, 8, 9],
-        "ABY",
-    ),
-    "no draft": (2, [A, ("draft", "a", [5, 6], "EF")], [1, 2, 3, 4, 5, 6], "ABCD"),
-    "what was right of a draft, once it is settled": (
-        2,
-        [A, ("draft", "a", [5, 6, 7], "EFG"), ("settle", "a", 2)],
-        [1, 2, 3, 4, 5, 6, 7],
-        "ABCDEF",
-    ),
-    "nothing that was wrong in a draft": (
-        2,
-        [A, ("draft", "a", [5, 6], "EF"), ("settle", "a", 1), ("append", "a", [7], "G")],
-        [1, 2, 3, 4, 5, 6],
-        "ABCD",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", FOUND)
-def test_a_request_finds(what):
-    page_size, steps, tokens, values = FOUND[what]
-    cache = played(page_size, steps)
-    assert cache.attach("new", tokens) == len(values)
-    assert cache.get("new") == [*values]
 
 
 def test_a_fork_copies_nothing_and_no_draft_the_first_write_one_page_and_the_second_none():
