@@ -1,7 +1,7 @@
 """The contract over every index of this package: the kit plays it, and the rest here is what only ours promise.
 
-What the fifteen rules ask of anybody's index are the scenarios of `minikv.testing.cases`. The other tests are stricter:
-the words of our errors, our types, our nodes, and namespaces of any kind.
+What the fifteen rules ask of anybody's index are the scenarios of `minikv.testing.cases`, with many kinds of bad input.
+The other tests are stricter: the words of our errors, our types, and namespaces of any kind.
 """
 
 from array import array
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from indexes import SUBJECTS, every_index, every_shipped_index
 
-from minikv import InvariantError, LockError, RadixCache
+from minikv import LockError, RadixCache
 from minikv.testing.verify import examine_class
 
 
@@ -27,26 +27,12 @@ def test_every_index_keeps_every_rule_that_it_claims(name):
 
 # -- rule 1, and the words of every refusal ---------------------------------------------------------------------------
 
-BAD_TOKENS = [
-    ([1, -1], ValueError, r"tokens\[1\] is -1"), ([2**32], ValueError, r"tokens\[0\] is 4294967296"),
-    ([1, 2, 3.5], TypeError, r"tokens\[2\] is 3.5"), ([1, "2"], TypeError, r"tokens\[1\] is '2'"),
-    ([None], TypeError, r"tokens\[0\] is None"), ("hello", TypeError, "'hello'"), ({1, 2}, TypeError, "set"),
-    (5, TypeError, "int"), (None, TypeError, "NoneType"), ([[1, 2]], TypeError, r"tokens\[0\] is \[1, 2\]"),
-    (np.zeros((2, 2), int), ValueError, r"shape \(2, 2\)"), (np.array([0.5]), TypeError, r"tokens\[0\] is 0.5"),
-    (np.array([4, -7]), ValueError, r"tokens\[1\] is -7"), (np.array([True]), TypeError, r"tokens\[0\] is True"),
-    (np.array([2**40]), ValueError, r"tokens\[0\] is 1099511627776"),
-    (np.array([1, 2.5], object), TypeError, r"tokens\[1\] is 2.5"),
-]  # fmt: skip
+BAD_TOKENS = [([1, -1], ValueError, r"tokens\[1\] is -1"), ([1, 2, 3.5], TypeError, r"tokens\[2\] is 3.5")]
 BAD_PAGES = [
-    ([1], ValueError, "1 pages for 3 tokens"), ([1, 2, 3, 4], ValueError, "4 pages for 3 tokens"),
-    ([1, 2, -3], ValueError, r"pages\[2\] is -3"), ([1, 2**31, 3], ValueError, r"pages\[1\] is 2147483648"),
-    ([1, 2.0, 3], TypeError, r"pages\[1\] is 2.0"), (None, TypeError, "NoneType"), ("abc", TypeError, "str"),
-    ({5, 6, 7}, TypeError, "pages are a set"), ({5: 5, 6: 6, 7: 7}, TypeError, "a dict"),
-    (np.ones(3), TypeError, r"pages\[0\] is 1.0"), (np.ones((3, 1), int), ValueError, r"shape \(3, 1\)"),
-    (np.array([1, 2, -3], np.int32), ValueError, r"pages\[2\] is -3"),
-    (array("i", [1, -2, 3]), ValueError, r"pages\[1\] is -2"),
+    ([1, 2, -3], ValueError, r"pages\[2\] is -3"), (None, TypeError, "NoneType"),
+    ({5, 6, 7}, TypeError, "pages are a set"), (np.ones((3, 1), int), ValueError, r"shape \(3, 1\)"),
     (memoryview(array("i", [-1, 2, 3])), ValueError, r"pages\[0\] is -1"),
-    (np.ones(2, np.int32), ValueError, "2 pages for 3 tokens"),
+    (np.ones(2, np.int32), ValueError, "2 pages for 3 tokens: expected one page for each token"),
     (np.ones((3, 1), np.int32), ValueError, r"shape \(3, 1\)"),
     (np.ones(3, np.float32), TypeError, r"pages\[0\] is 1.0"),
     (memoryview(array("f", [1, 2, 3])), TypeError, r"pages\[0\] is 1.0"),
@@ -60,11 +46,11 @@ REFUSED = [  # verb, arguments, options, error, words; the cache holds [1, 2], a
     *[("insert", [[1, 2, 3], pages], {"start": "held"}, error, words) for pages, error, words in (
         ([5, 6, -7], ValueError, r"pages\[2\] is -7"), ({5, 6, 7}, TypeError, "pages are a set"))],
     *[(verb, [[1, 9]], {"limit": limit}, error, f"limit is {limit!r}") for verb in ("match_prefix", "acquire")
-      for limit, error in ((-1, ValueError), (2.0, TypeError), ("2", TypeError), (True, TypeError))],
+      for limit, error in ((-1, ValueError), (True, TypeError))],
     *[("evict", [wanted], {}, error, f"num_tokens is {wanted!r}")
-      for wanted, error in ((-1, ValueError), (1.5, TypeError), ("1", TypeError), (None, TypeError))],
-    *[(verb, [wrong], {}, TypeError, "expected the handle") for verb in ("lock", "unlock") for wrong in (None, 1, [1])],
-    *[("insert", [[1], [1]], {"start": wrong}, TypeError, "expected the handle") for wrong in (0, 1, [1])],
+      for wanted, error in ((-1, ValueError), (None, TypeError))],
+    *[(verb, [wrong], {}, TypeError, "expected the handle") for verb in ("lock", "unlock") for wrong in (None, [1])],
+    *[("insert", [[1], [1]], {"start": wrong}, TypeError, "expected the handle") for wrong in (0, [1])],
     *[("insert", [tokens, range(len(tokens))], {"start": "held", "namespace": name}, ValueError, "start is")
       for tokens, name in (([1, 9, 3], None), ([1], None), ([1, 2, 3], "lora"))],
 ]  # fmt: skip
@@ -128,7 +114,7 @@ def test_pages_of_16_need_a_number_for_each_whole_page_and_perhaps_one_for_the_t
         cache.insert([1, 2, 3, 4], [6], start=cache.acquire([1, 2]))
 
 
-# -- our types and our nodes -------------------------------------------------------------------------------------------
+# -- our types ---------------------------------------------------------------------------------------------------------
 
 
 @every_index
@@ -136,25 +122,14 @@ def test_pages_go_in_and_come_back_one_number_each_and_can_become_a_tensor_witho
     cache = make(16)
     cache.insert(range(40), [9, 5])
     match = cache.match_prefix(range(40))
-    assert (match.length, match.pages.tolist(), match.pages.dtype, match.slots.dtype) == (
-        32,
-        [9, 5],
-        np.int32,
-        np.int32,
-    )
+    assert (match.pages.tolist(), match.pages.dtype, match.slots.dtype) == ([9, 5], np.int32, np.int32)
     assert match.slots.tolist() == [*range(144, 160), *range(80, 96)]
     torch, pages = pytest.importorskip("torch"), match.pages
     assert torch.as_tensor(pages).data_ptr() == pages.__array_interface__["data"][0]
     cache.insert(torch.tensor([7] * 16), torch.tensor([3], dtype=torch.int32))
     assert cache.match_prefix(torch.tensor([7] * 17, dtype=torch.int32)).pages.tolist() == [3]
-    with pytest.raises(TypeError, match=r"tokens\[0\] is 0.5"):
-        cache.match_prefix(torch.tensor([0.5]))
-    for dtype in (torch.int64, torch.float32):
-        empty = torch.empty(16, dtype=dtype, device="meta")
-        with pytest.raises(ValueError, match="tokens are a tensor on meta, which has no values"):
-            cache.match_prefix(empty)
-        with pytest.raises(ValueError, match="pages are a tensor on meta, which has no values"):
-            cache.insert(range(16), empty)
+    with pytest.raises(ValueError, match="pages are a tensor on meta, which has no values"):
+        cache.insert(range(16), torch.empty(16, dtype=torch.int64, device="meta"))
 
 
 def test_a_match_is_written_to_a_row_that_has_room_for_it():
@@ -176,38 +151,18 @@ def test_a_match_is_written_to_a_row_that_has_room_for_it():
 
 
 @every_shipped_index
-def test_nodes_are_a_list_of_the_callers_own_parents_first_and_each_page_once(make):
-    cache = make(2)
-    for number, prompt in enumerate(([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7, 8], [9, 9])):
-        cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // 2))
-    nodes = cache.nodes()
-    assert type(nodes) is list
-    place = {id(node): at for at, node in enumerate(nodes)}
-    assert all(place.get(id(node.parent), -1) < place[id(node)] for node in nodes)
-    assert sorted(page for node in nodes for page in node.pages) == [0, 1, 2, 12, 20]
-    assert sorted(slot // 2 for node in nodes for slot in node.slots) == sorted([0, 1, 2, 12, 20] * 2)
-    nodes.clear()
-    assert len(cache.nodes()) == len(place)
-
-
-@every_shipped_index
 def test_after_a_reset_the_same_operations_give_the_same_nodes(make):
-    def run(cache):
-        for i in range(60):
-            tokens = [(i * k) % 5 for k in range(1, i % 7 + 2)]
-            cache.insert(tokens, range(len(tokens)), namespace=i % 2)
-            cache.match_prefix(tokens[::-1], namespace=i % 3)
-            cache.evict(3 * (i % 10 == 9))
-        return [repr(node) for node in cache.nodes()], repr(cache)
-
-    cache = make()
-    first = run(cache)
-    cache.evict(10**6)
-    cache.reset()
-    assert run(cache) == first == run(make())
+    used, new = make(), make()
+    used.insert([1], [0])
+    used.evict(1)
+    used.reset()
+    for cache in used, new:
+        cache.insert([1, 2], [3, 4], namespace="a")
+        cache.match_prefix([1], namespace="a")
+    assert [repr(node) for node in used.nodes()] == [repr(node) for node in new.nodes()]
 
 
-# -- rules 10, 12 and 14 -----------------------------------------------------------------------------------------------
+# -- namespaces of any kind --------------------------------------------------------------------------------------------
 
 
 @every_shipped_index
@@ -249,33 +204,3 @@ def test_the_error_of_a_long_or_deep_namespace_is_short(make):
         with pytest.raises((TypeError, ValueError), match=r"must be hashable|start is in namespace") as caught:
             getattr(cache, verb)(*args, **options)
         assert len(str(caught.value)) < 200
-
-
-@every_shipped_index
-@pytest.mark.parametrize(
-    ("inserts", "names"),
-    [
-        ([([1, 2], [5, 5])], "page 5 is cached (twice in node 1|in nodes 1 and 2)"),
-        ([([1, 2], [4, 5]), ([7, 8], [5, 6])], r"page 5 is cached in nodes \d and \d"),
-        ([([1, 2], [4, 5]), ([1, 2, 3], [0, 0, 4])], r"page 4 is cached in nodes 1 and \d"),
-    ],
-)
-def test_a_page_that_is_cached_twice_is_found(make, inserts, names):
-    cache = make()
-    for tokens, pages in inserts:
-        cache.insert(tokens, pages)
-    with pytest.raises(InvariantError, match=names):
-        cache.check()
-
-
-def test_a_handle_finds_its_end_in_what_was_joined_until_that_is_evicted():
-    cache = RadixCache()
-    deep = cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
-    middle = cache.match_prefix([1, 2])
-    cache.match_prefix([1, 2, 3, 4])
-    assert [node.tokens for node in cache.nodes()] == [[1, 2, 3, 4]]
-    cache.lock(middle)
-    assert (middle.node.end, [node.tokens for node in cache.nodes()]) == (2, [[1, 2], [3, 4]])
-    cache.evict(10)
-    with pytest.raises(LockError, match="its end was evicted"):
-        cache.lock(deep)
