@@ -155,15 +155,6 @@ class TakesAPageTooMuch(CacheManager):
             self.pool.alloc(1)
 
 
-class GivesBackHalfAPage(CacheManager):
-    """The page in which the draft begins goes back, with the tokens before it."""
-
-    def truncate(self, sequence, length):
-        super().truncate(sequence, length)
-        if length % self.page_size:
-            self.pool.free(sequence.pages[-1:])
-
-
 class PublishesADraft(CacheManager):
     """What was computed for a draft counts as computed for what comes in its place."""
 
@@ -206,14 +197,6 @@ class IgnoresTheLimit(CacheManager):
         return super().start(tokens, **options)
 
 
-class CountsTheLimitInPages(CacheManager):
-    """A limit of 3 is taken for 3 pages."""
-
-    def start(self, tokens, *, limit=None, **options):
-        most = None if limit is None else limit * self.page_size
-        return super().start(tokens, limit=most, **options)
-
-
 # Each with what must be said of it: by an audit, by the ledger, by the canary, or by whoever refuses; and the rule of
 # `manager_machine` that it breaks.
 MUTANTS = {
@@ -233,11 +216,9 @@ UNKNOWN = [
     GivesAPageTwice,  # 1
     ReadsBackwards,  # 2
     IgnoresTheLimit,  # 3
-    CountsTheLimitInPages,  # 3
     PublishesADraft,  # 6
     PublishesOnAbort,  # 8
     TakesAPageTooMuch,  # 10
-    GivesBackHalfAPage,  # 10
     SharesNamespaces,  # 11
     TakesNoTokens,  # 12
     TruncatesWhatIsCached,  # 12
