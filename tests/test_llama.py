@@ -31,13 +31,6 @@ def close(a, b):
 # -- what a step depends on: that no cut, batch or place changes it, say the oracle and test_attention ---------------
 
 
-def test_it_answers_for_the_last_token_of_each_chunk_in_the_order_given():
-    store, longer, shorter = store_for(EXACT), Chunk(TOKENS, 0, range(40)), Chunk(TOKENS[:3], 0, range(40, 43))
-    expected = whole(EXACT, TOKENS)[[39, 2]]
-    assert close(EXACT.forward([longer, shorter], store), expected)
-    assert close(EXACT.forward([shorter, longer], store), expected.flip(0))
-
-
 @pytest.mark.parametrize("wanted", [list, everywhere])
 def test_gradients_reach_every_weight_and_are_right(wanted):
     """By difference quotients along a random direction of each weight; chunks of several lengths."""
@@ -166,14 +159,6 @@ def test_rope_is_read_from_either_place_by_the_names_of_its_numbers():
     assert old.rope_theta == 500.0
     backwards = dataclasses.replace(old, rope_scaling=dict(reversed(old.rope_scaling.items())))
     assert rope_frequencies(backwards) == rope_frequencies(old)
-
-
-def test_llama_3_leaves_fast_pairs_and_stretches_slow_ones():
-    """head_dim 8, theta 500: the pairs turn 1, 0.211, 0.0447 and 0.00946 a position, in 32 positions 5.1, 1.08, 0.23
-    and 0.05 times; so the first is left, the second blended, the last two are slowed by 8."""
-    configs = (LlamaConfig.read(settings(rope_theta=500.0, rope_scaling=scaling)) for scaling in (None, LLAMA3))
-    ratios = [scaled / plain for plain, scaled in zip(*map(rope_frequencies, configs))]
-    assert ratios == pytest.approx([1, 0.147, 0.125, 0.125], abs=1e-3)
 
 
 def test_end_tokens_may_be_one_many_or_none_and_a_generation_config_knows_more(tmp_path):

@@ -1,4 +1,4 @@
-"""Replaying traces: worked by hand; test_reuse shows that the reuse found in one pass says the same.
+"""Replaying traces: what is refused. What is found, test_reuse says, whose one pass finds the same.
 
 Its pool is one of those of test_pools.
 """
@@ -7,14 +7,8 @@ import pytest
 from traffic import trace
 
 from minikv import RadixCache
-from minikv.traffic import Replay, replay
+from minikv.traffic import replay
 from minikv.traffic.replay import read_capacity
-
-
-def test_by_hand():
-    """[1 2], then [3] fills it; [4] evicts the oldest leaf, 2; [1] is still there, 2 is not; then comes too much."""
-    found = replay(trace([1, 2], [3], [4], [1, 2], [], [1, 2, 3, 4]), RadixCache(evict_by="page"), 3)
-    assert found == Replay(6, 10, hits=1, evicted=1 + 1, peak_size=3, uncached_requests=1)
 
 
 def test_an_empty_trace_has_a_hit_rate_of_zero():
