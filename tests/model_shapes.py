@@ -58,7 +58,6 @@ NEMOTRON = {"model_type": "nemotron_h", "conv_kernel": 4, "n_groups": 8, "mamba_
 SHAPES = {
     "Llama 2 7B": Shape("llama-2-7b", gqa(32, 32, 128)),
     "Llama 3.1 8B": Shape("llama-3.1-8b", gqa(32, 8, 128)),
-    "Llama 3.1 70B": Shape("llama-3.1-70b", gqa(80, 8, 128)),
     "Llama 3.1 70B FP8": Shape("llama-3.1-70b", gqa(80, 8, 128, each=1), dtype="fp8", beside=BESIDE),
     "Qwen3 8B": Shape("qwen3-8b", gqa(36, 8, 128)),
     "Qwen3 32B": Shape("qwen3-32b", gqa(64, 8, 128)),
@@ -106,16 +105,10 @@ SHAPES = {
         {"model_type": "kimi_k2", **MLA, "num_hidden_layers": 61, "num_attention_heads": 64, "num_key_value_heads": 64,
          "q_lora_rank": 1536, "hidden_size": 7168},
         61 * (512 + 64) * BF16),
-    "GLM-5": Shape(GLM_5, 78 * ((512 + 64) * BF16 + 132)),
     "GLM-5.2": Shape(  # 21 of 78 layers have an indexer of their own
         {**GLM_5, "index_topk_freq": 4, "index_skip_topk_offset": 3,
          "indexer_types": ["full"] * 3 + ["shared", "shared", "shared", "full"] * 18 + ["shared"] * 3},
         78 * (512 + 64) * BF16 + 21 * 132),
-    "Nemotron-H 56B": Shape(
-        {**NEMOTRON, "num_hidden_layers": 118, "num_attention_heads": 64, "num_key_value_heads": 8,
-         "attention_head_dim": 128, "hidden_size": 8192, "mamba_num_heads": 256, "ssm_state_size": 256,
-         "hybrid_override_pattern": "M-M-M-M*-" + "M-M-M-M-M*-" * 9 + "M-M-M-M-M-"},
-        gqa(10, 8, 128), mamba2(54, 256, 64, 256, 8)),
     "Nemotron 3 Nano 30B": Shape(
         {**NEMOTRON, "num_hidden_layers": 52, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
          "hidden_size": 2688, "mamba_num_heads": 64, "ssm_state_size": 128, "moe_intermediate_size": 1856,

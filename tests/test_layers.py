@@ -206,11 +206,9 @@ NONSENSE = [
     (LLAMA, "model_type", "t5", "minikv does not know its layers"),
     (LLAMA, "model_type", ["llama"], "minikv does not know its layers"),
     (LLAMA, "num_hidden_layers", "32", "a size is at least 1"),
-    (LLAMA, "num_hidden_layers", 10_001, "expected at most 10000"),
-    ("qwen3_next", "num_hidden_layers", 10**9, "expected at most 10000"),
+    ("qwen3_next", "num_hidden_layers", 10_001, "expected at most 10000"),
     (GEMMA_4, "per_layer_config", {"x": {}}, "expected the fields of layers by their numbers"),
     (GEMMA_4, "per_layer_config", {"0": 1}, "expected the fields of layers by their numbers"),
-    (GEMMA_4, "per_layer_config", [1], "expected the fields of layers by their numbers"),
     (MIMO, "hybrid_layer_pattern", "x", "expected a list of whole numbers"),
     (MIMO, "hybrid_layer_pattern", [True], "expected a list of whole numbers"),
     ("lfm2_moe", "layer_types", 5, "expected a list of kinds of layers"),
@@ -225,9 +223,8 @@ NONSENSE = [
     ("glm_moe_dsa", "indexer_types", ["full"], "expected one for each of 78 layers"),
     ("glm_moe_dsa", "indexer_types", [], "expected one for each of 78 layers"),
     *((LLAMA, field, value, "minikv does not know what llama keeps then") for field, value in {
-        "sliding_window_pattern": 6, "sliding_window": 1024, "index_topk": 2048, "num_kv_shared_layers": 15,
-        "hybrid_override_pattern": "M-M*", "compress_ratios": [4], "memory_tokens": 8, "local_attention": 128,
-        "recurrent_width": 5, "my_cache_layout": "x", "per_layer_config": {"0": {"head_dim": 512}},
+        "sliding_window": 1024, "hybrid_override_pattern": "M-M*", "my_cache_layout": "x",
+        "per_layer_config": {"0": {"head_dim": 512}},
     }.items()),  # fields that a type has not
 ]  # fmt: skip
 
