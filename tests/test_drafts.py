@@ -64,15 +64,6 @@ def test_a_text_that_repeats_itself_takes_far_fewer_steps(page_size):
     assert steps == [100, 19]
 
 
-def test_every_right_token_of_a_draft_comes_out_in_the_step_that_computes_it():
-    engine = Engine(CountsUp(5), CacheManager(64), drafts=PromptLookup(length=2, most=4))
-    request = engine.submit([0, 1, 2, 3, 4, 0, 1], 7)
-    assert [event.token for event in engine.step()] == [2]
-    assert [event.token for event in engine.step()] == [3, 4, 0, 1, 2]
-    assert [event.token for event in engine.step()] == [3]
-    assert (request.reason, request.drafted_tokens, request.accepted_tokens) == ("length", 4, 4)
-
-
 # -- what a draft may not do ------------------------------------------------------------------------------------------
 
 

@@ -78,8 +78,6 @@ RUNS = {
         lambda: plan(token_budget=4, max_running=3), [range(10, 16), range(20, 26)], 1,
         "1+4, 1+2 2+2, 2+4",
     ),
-    "no more run than may": (lambda: plan(max_running=2), [[1, 2], [3, 4], [5, 6]], 2, "1+2 2+2, 1.1 2.1, 3+2, 3.1"),
-    "a cached prompt is not computed again": (lambda: plan(warm=10), [range(10)], 1, "1+1"),
     "the longest prefix goes first": (
         lambda: plan(warm=10, max_running=1, **BY_PREFIX), [[50, 51], [0, 1, 2, 60], [0, 1, 2, 3, 4, 70], [52]], 1,
         "3+1, 2+1, 1+2, 4+1",
@@ -127,7 +125,6 @@ RUNS = {
         lambda: plan(16, 4, min_awaited_prefix=9), [[*range(10), 90, 92], [*range(10), 91, 93]], 1,
         "1+12 2+12",
     ),
-    "a short one is not": (lambda: plan(min_awaited_prefix=9), [[*range(8), 90], [*range(8), 91]], 1, "1+9 2+9"),
     "nor with None": (lambda: plan(min_awaited_prefix=None), [range(8)] * 2, 1, "1+8 2+8"),
     "nor without a cache": (lambda: plan(cache=NoCache(), min_awaited_prefix=2), [range(8)] * 2, 1, "1+8 2+8"),
     "what has been published is not waited for": (
