@@ -1,8 +1,6 @@
 """Threads: any of them may call a cache manager, and only its lock makes that so."""
 
 import contextlib
-import inspect
-import pydoc
 import sys
 import threading
 import time
@@ -128,27 +126,6 @@ def test_without_the_lock_it_does_harm(act):
         (other,) = act(manager, patience=60)
         other.join()
         manager.check()
-
-
-@pytest.mark.parametrize(
-    ("part", "careful"),
-    [
-        ("minikv.pools", "a `CacheManager`"),
-        ("minikv.prefix.radix", "a `CacheManager`"),
-        ("minikv.prefix.token_trie", "a `CacheManager`"),
-        ("minikv.store", "an `Engine`"),
-        ("minikv.store.KVStore", "an `Engine`"),
-        ("minikv.store.Crossing", ""),
-        ("minikv.store.Slots", ""),
-    ],
-)
-def test_a_part_that_is_for_one_thread_says_so_and_who_takes_care(part, careful):
-    if "store" in part:
-        pytest.importorskip("torch")
-    words = inspect.getdoc(pydoc.locate(part)).replace("\n", " ")
-    assert "may be used by one thread at a time" in words
-    assert careful in words
-    assert "Any thread may call it" in CacheManager.__doc__
 
 
 def test_a_request_that_is_refused_ends_nobody_elses():
