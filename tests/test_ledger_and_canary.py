@@ -166,8 +166,6 @@ def test_a_ledger_that_cannot_begin_leaves_nothing_behind():
     with pytest.raises(LedgerError, match="the pool has it as in use, but it is\nfree from the start"):
         Ledger(pool, RadixCache())
     assert "alloc" not in vars(pool)
-    with pytest.raises(ValueError, match="page_size is 0"):
-        world(page_size=0)
 
 
 def test_an_operation_that_fails_moves_nothing():
