@@ -67,7 +67,7 @@ JUDGES = {
     "prefix/eviction": "eviction tree_check radix machine::test_radix",
     "prefix/hash_blocks": "tree_check hash_blocks contract machine::test_another_design",
     "prefix/radix": "tree_check radix race::test_a_bare_index_is_given_what_follows_the_lock_only_if_it_says_so "
-    "eviction contract machine::test_radix manager::test_the_manager_against_the_model",
+    "scheduler::test_a_run_is_scheduled_so eviction contract machine::test_radix",
     "prefix/base_index": "no_cache arguments contract",
     "prefix/sliding_window": "tree_check sliding_window still_radix window_machine arguments contract",
     "prefix/token_trie": "tree_check hash_blocks contract machine::test_another_design",

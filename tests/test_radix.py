@@ -151,7 +151,7 @@ def test_a_policy_that_fails_half_way_through_an_eviction_keeps_no_page_that_wen
 
 
 def test_nothing_is_cached_after_a_handle_that_is_not_locked():
-    """That all else is as if the whole prompt had been given, test_race and the machine of a manager say."""
+    """That all else is as if the whole prompt had been given, test_race and test_scheduler say."""
     cache = RadixCache()
     says = said(cache.insert_after, cache.match_prefix(b"1"), bytes(4), bytes(4))
     assert says == "LockError: cannot insert after the handle of length 0 (node 0): it holds no lock"
