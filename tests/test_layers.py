@@ -221,7 +221,7 @@ NONSENSE = [
     ("gemma3_text", "sliding_window_pattern", 0, "a size is at least 1"),
     ("gemma3n_text", "num_kv_shared_layers", 35, "it has 35 layers"),
     ("glm_moe_dsa", "indexer_types", ["full"], "expected one for each of 78 layers"),
-    ("glm_moe_dsa", "indexer_types", [], "expected one for each of 78 layers"),
+    ("glm_moe_dsa", "indexer_types", 7, "expected one for each of 78 layers"),
     *((LLAMA, field, value, "minikv does not know what llama keeps then") for field, value in {
         "sliding_window": 1024, "hybrid_override_pattern": "M-M*", "my_cache_layout": "x",
         "per_layer_config": {"0": {"head_dim": 512}},
