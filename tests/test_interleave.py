@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from minikv import CacheManager
 from minikv.testing.interleave import NAMES, Exploration, explore
 
 
@@ -109,30 +108,6 @@ def test_the_check_comes_after_every_step_that_does_not_raise():
 def test_one_order_is_told_as_one():
     assert repr(Exploration(1)) == "1 order, and it breaks nothing"
     assert repr(explore(list, walker("A", 1), walker("B", 1))) == "2 orders, and none breaks anything"
-
-
-def test_the_package_manager_stands_every_order_of_two_lives_and_an_abort():
-    """In too little room for both, with an audit after each step."""
-
-    def life(prompt, end):
-        def steps(manager):
-            yield "start"
-            sequence = manager.start(prompt)
-            yield "compute"
-            manager.advance(sequence)
-            yield "checkpoint"
-            manager.checkpoint(sequence)
-            yield "end"
-            getattr(manager, end)(sequence)
-
-        return steps
-
-    for page_size, end in itertools.product([1, 2], ["finish", "abort"]):
-        found = explore(
-            lambda size=page_size: CacheManager(8, size), life([1, 2, 3, 4], "finish"), life([1, 2, 3, 5], end),
-            check=CacheManager.check,
-        )  # fmt: skip
-        assert found == Exploration(70)
 
 
 @pytest.mark.parametrize(
