@@ -132,15 +132,11 @@ def test_a_pool_does_what_a_list_does(make, few, size, acts):
         assert both.pool.alloc(len(both.free)).tolist() == both.free
 
 
-TOO_LONG = 10**5000  # Python refuses to print it
-REFUSED = [
-    *(("free", pages, "TypeError: pages") for pages in ([1.5], ["1"], "12", None, 3, {1}, [[1]], b"\1")),
-    ("free", np.array([0.5]), "TypeError: pages[0] is 0.5"),
+REFUSED = [  # what else is no number of a page, test_tokens says
+    *(("free", pages, "TypeError: pages") for pages in ([1.5], None, {1}, b"\1")),
     ("free", np.zeros((1, 1), int), "ValueError: pages have shape (1, 1)"),
-    ("free", [TOO_LONG], "ValueError: pages[0] is an integer of 16610 bits: "),
-    *(("alloc", count, f"TypeError: num_pages is {count!r}") for count in (1.0, "2", None)),
+    ("alloc", 1.0, "TypeError: num_pages is 1.0"),
     ("alloc", -1, "ValueError: num_pages is -1"),
-    ("alloc", TOO_LONG, "ValueError: num_pages is an integer of 16610 bits: "),
     ("is_free", 4, "ValueError: page is 4"),
     ("__init__", None, "TypeError: size is None"),  # V1: there an IndexError about a list; others are in test_arguments
 ]
