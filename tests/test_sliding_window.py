@@ -48,16 +48,6 @@ def test_a_match_that_finds_no_valid_place_splits_nothing():
     assert tombstones(cache) == ["....56"]
 
 
-def test_what_has_lost_its_window_together_is_joined_again():
-    """No scars: a tombstone and the live tokens behind it are one edge as soon as they are used together."""
-    cache = two_turns()
-    cache.evict(4)
-    assert tombstones(cache) == ["....", "6666"]
-    cache.match_prefix(b"12346666")
-    assert tombstones(cache) == ["....6666"]
-    cache.check()
-
-
 def test_a_tombstone_and_an_edge_that_begins_with_one_are_joined_to_a_longer_tombstone():
     cache = SlidingWindowCache(window=2)
     put(cache, b"123455", b"12346677", window_start=4)
