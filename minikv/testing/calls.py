@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from types import CodeType
+from functools import lru_cache, partial
 from typing import Any
 
 from minikv.errors import bounded
@@ -14,6 +14,8 @@ from minikv.testing.attempt import Outcome, attempt
 from minikv.testing.scenarios import NAMES
 
 Change = Callable[[str, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+_FIELDS = {"match_prefix": ("length", "pages"), "acquire": ("length", "pages"), "insert": ("prefix_length", "length")}
+_compiled = lru_cache(4096)(partial(compile, filename="<scenario>", mode="exec"))
 
 
 class UnreadableError(TypeError):
@@ -45,20 +47,15 @@ def read_pages(values: Any, what: str = "the result") -> list[int]:
     return [read_number(value, f"{what}[{i}]") for i, value in enumerate(listed)]
 
 
-def _reader(**fields: Callable[[Any, str], Any]) -> Callable[[Any], Any]:
-    def read(result: Any) -> dict[str, Any]:
-        if not all(hasattr(result, name) for name in fields):
-            raise UnreadableError(f"the result is {bounded(result)}: expected an object with {' and '.join(fields)}")
-        return {name: read_field(getattr(result, name), name) for name, read_field in fields.items()}
-
-    return read
-
-
-_match = _reader(length=read_number, pages=read_pages)
-_READERS = {
-    "match_prefix": _match, "acquire": _match, "evict": read_pages,
-    "insert": _reader(prefix_length=read_number, length=read_number),
-}  # fmt: skip
+def _read(verb: str, result: Any) -> Any:
+    """What the contract promises of the result of a verb, in whole numbers."""
+    if verb == "evict":
+        return read_pages(result)
+    names = _FIELDS.get(verb, ())
+    if not all(hasattr(result, name) for name in names):
+        raise UnreadableError(f"the result is {bounded(result)}: expected an object with {' and '.join(names)}")
+    reads = {name: read_pages if name == "pages" else read_number for name in names}
+    return {name: read(getattr(result, name), name) for name, read in reads.items()} or None
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Reply(Outcome):
 
 
 class Recorder:
-    """The names that lines know; `cache` passes each call on to `thing`, for so many `seconds`, and keeps its `reply`.
+    """What lines call `cache`: it passes each call of a verb on to `thing`, and keeps the `reply`.
 
     >>> from minikv import RadixCache
     >>> world = Recorder(RadixCache())
@@ -80,53 +77,35 @@ class Recorder:
     ({'prefix_length': 0, 'length': 2}, [5])
     """
 
-    def __init__(self, thing: Any, make: Any = None, change: Change | None = None, seconds: float | None = None):
-        self.thing, self.change, self.seconds = thing, change, seconds
-        self.reply: Reply | None = None
-        self.names = {**NAMES, "cache": _Caller(self, thing), "new": lambda: _Caller(self, make())}
-
-    def call(self, thing: Any, verb: str, *args: Any, **options: Any) -> Any:
-        """Call a verb as `change` says, keep the reply, and end as the call does."""
-        if self.change is not None:
-            args, options = self.change(verb, args, options)
-        results: list[Any] = []
-
-        def act() -> Any:
-            results.append(getattr(thing, verb)(*args, **options))
-            return _READERS[verb](results[0]) if verb in _READERS else None
-
-        done = attempt(act, seconds=self.seconds)
-        if thing is self.thing:
-            self.reply = Reply(done.value, done.error, done.printed, verb, args, options, *results)
-        if done.error is not None:
-            raise done.error
-        return results[0]
-
-    def step(self, line: str) -> Reply | None:
-        """Run one line; what the last call of `thing` in it came to, or `None` if there is none."""
-        self.reply = None
-        try:
-            exec(_compiled(line), self.names)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # of a call: it is in the reply; of the line itself: a name that an error left out
-            pass
-        return self.reply
-
-
-class _Caller:
-    """The thing that a line calls `cache`."""
-
-    def __init__(self, world: Recorder, thing: Any):
-        self._world, self._thing = world, thing
+    def __init__(self, thing: Any, make: Any = None, change: Change | None = None):
+        self.thing, self.change, self.reply = thing, change, Reply()
+        self.names = {**NAMES, "cache": self, "new": lambda: Recorder(make(), change=change)}
 
     def __getattr__(self, verb: str) -> Any:
-        return functools.partial(self._world.call, self._thing, verb)
+        return partial(self.call, verb)
 
+    def call(self, verb: str, *args: Any, **options: Any) -> Any:
+        """Call a verb as `change` says, and keep the reply; where the call raises there is no result."""
+        if self.change is not None:
+            args, options = self.change(verb, args, options)
 
-@functools.lru_cache(4096)
-def _compiled(line: str) -> CodeType:
-    return compile(line, "<scenario>", "exec")
+        def act() -> Any:
+            result = getattr(self.thing, verb)(*args, **options)
+            return result, _read(verb, result)
+
+        done = attempt(act)
+        result, value = done.value or (None, None)
+        self.reply = Reply(value, done.error, verb=verb, args=args, options=options, result=result)
+        if done.error is not None:
+            raise LookupError("no result")
+        return result
+
+    def step(self, line: str) -> Reply:
+        """Run one line; what its last call came to, or an empty reply if there is none."""
+        self.reply = Reply()
+        with suppress(Exception):  # of a call: it is in the reply; of the line itself: a name that an error left out
+            exec(_compiled(line), self.names)
+        return self.reply
 
 
 def is_named(error: BaseException | None, *names: str) -> bool:
