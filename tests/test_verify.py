@@ -179,7 +179,7 @@ WRITES = (
 )
 CHEAT = """from minikv.testing import rules, verify
 rules.Conformance.as_json = lambda self: {}
-verify.verify = lambda *args: rules.Conformance('Mine', ())
+verify.examine_class = lambda *args: rules.Conformance('Mine', ())
 """
 BY_DAY = "cannot be made", "ends the process", "computes in C", "writes in a verb", "leaves a child"
 NEVER = evict(f"{DEAF}; time.sleep(1000)", "import signal, time")

@@ -43,7 +43,8 @@ def add_verify(verify: argparse.ArgumentParser) -> None:
                         help="without CLASS: every prefix cache in it")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
     verify.add_argument("--junit", metavar="FILE", help="also write the report as JUnit's XML")
-    verify.add_argument("--examples", type=whole, metavar="N", help="number of random scenarios (default 1000)")
+    verify.add_argument("--examples", type=whole, default=1000, metavar="N",
+                        help="number of random scenarios (default 1000)")  # fmt: skip
     verify.add_argument("--trusting", action="store_true", help="for a class that does not check its input")
     verify.add_argument("--timeout", type=positive, default=60, metavar="SECONDS",
                         help="most CPU time for the import, and for each scenario (default 60)")  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -14,7 +15,7 @@ from minikv.testing.cases import CASES
 from minikv.testing.playing import ALL, SideBySide
 from minikv.testing.rules import SIZES, Subject
 from minikv.testing.scenarios import Breach, Scenario, fewest_lines
-from minikv.testing.search import Before, find_breach
+from minikv.testing.search import find_breach
 
 _TWICE = [  # and how many pages are then cached
     (2, ["cache.insert([1, 2], [5, 5])"]),
@@ -37,10 +38,10 @@ def missed_by_check(subject: Subject) -> Breach | None:
     """
     for settings in subject.settings:
         for run, wrong in (*_pages_twice(subject, settings), *_wrong_sizes(subject, settings)):
-            error = attempt(lambda run=run: run.index.check())
-            if not is_named(error.error, "InvariantError", "AssertionError"):
+            reply = run.world.step("cache.check()")
+            if not is_named(reply.error, "InvariantError", "AssertionError"):
                 run.lines.append("cache.check()")
-                said = "says nothing" if error.error is None else error.in_words
+                said = "says nothing" if reply.error is None else reply.in_words
                 return run.end(12, f"{said}, although {wrong}")
     return None
 
@@ -49,7 +50,7 @@ def _pages_twice(subject: Subject, settings: Any) -> Iterator[tuple[SideBySide, 
     """Caches in which a page is cached twice, if they take it."""
     for expected, lines in _TWICE:
         run = SideBySide(subject, 1, settings)
-        done = [reply.value for reply in map(run.world.step, lines) if reply and not reply.error]
+        done = [reply.value for reply in map(run.world.step, lines) if not reply.error]
         if expected == sum(value["length"] - value["prefix_length"] for value in done):
             run.lines += lines
             yield run, "a page is cached twice"
@@ -79,13 +80,13 @@ class AuditedRun(SideBySide):
     def look_around(self, reply: Reply, expected: Reply) -> Breach | None:
         """Rule 12, the other half."""
         found = super().look_around(reply, expected)
-        if found is None and (error := attempt(lambda: self.index.check()).error) is not None:
+        if found is None and (error := self.world.step("cache.check()").error) is not None:
             self.lines.append("cache.check()")
             return self.end(12, f"raises {type(error).__name__}, although nothing is wrong")
         return found
 
 
-def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
+def false_alarm(subject: Subject) -> Breach | None:
     """Rule 12, the other half: where every other rule holds, `check` has nothing to say.
 
     >>> from minikv import RadixCache
@@ -96,11 +97,11 @@ def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Bre
     >>> false_alarm(subject_of(Nervous)).words
     'raises AssertionError, although nothing is wrong'
     """
-    for scenario in (each for cases in CASES.values() for each in cases if each.page_size in subject.page_sizes):
-        before(scenario)
-        found = find_breach(subject, scenario, set(), AuditedRun)
-        if found is not None and found.rule == 12:
-            return found
+    for scenario in itertools.chain(*CASES.values()):
+        if scenario.page_size in subject.page_sizes:
+            found = find_breach(subject, scenario, set(), AuditedRun)
+            if found is not None and found.rule == 12:
+                return found
     return None
 
 
@@ -116,20 +117,19 @@ def slow_sizes(subject: Subject) -> Breach | None:
     >>> "lines of Python with 4 prompts cached, and" in slow_sizes(subject_of(Counting)).words
     True
     """
-    run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
-    counts = [
-        attempt(lambda prompts=prompts: _steps(run, prompts)).value for prompts in (range(_FEW), range(_FEW, _MANY))
-    ]
+    run, counts = SideBySide(subject, subject.page_sizes[0], subject.settings[0]), list[Any]()
+    tokens = "[i]" if run.page_size == 1 else f"[i] * {run.page_size}"
+    for prompts in (_FEW, _MANY):
+        run.lines = [f"for i in range({prompts}): cache.insert({tokens}, [i])", f"[cache.{', cache.'.join(SIZES)}]"]
+        run.world.step(run.lines[0])
+        counts.append(attempt(lambda: _steps(run)).value)
     if None in counts or counts[1] <= 2 * counts[0] + 20:
         return None
-    tokens = "[i]" if run.page_size == 1 else f"[i] * {run.page_size}"
-    run.lines = [f"for i in range({_MANY}): cache.insert({tokens}, [i])", f"[cache.{', cache.'.join(SIZES)}]"]
-    words = f"takes {counts[0]} lines of Python with {_FEW} prompts cached, and {counts[1]} with {_MANY}"
-    return run.end(7, words)
+    return run.end(7, f"takes {counts[0]} lines of Python with {_FEW} prompts cached, and {counts[1]} with {_MANY}")
 
 
-def _steps(run: SideBySide, prompts: range) -> int:
-    """Return how many lines of Python run while the sizes are read, once these prompts are cached as well."""
+def _steps(run: SideBySide) -> int:
+    """Return how many lines of Python run while the sizes are read."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
@@ -137,8 +137,6 @@ def _steps(run: SideBySide, prompts: range) -> int:
         count += event == "line"
         return trace
 
-    for prompt in prompts:
-        run.index.insert([prompt] * run.page_size, [prompt])
     before = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -148,16 +146,7 @@ def _steps(run: SideBySide, prompts: range) -> int:
     return count
 
 
-class Named(str):
-    """A namespace whose hash can be chosen: the `number` that it is given."""
-
-    number = 0
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
+def repeats(subject: Subject) -> Breach | None:
     """Return where a cache answers differently the second time, with the shortest operations that show it.
 
     >>> from minikv import RadixCache
@@ -166,10 +155,13 @@ def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach 
     """
     for settings in subject.settings:
 
-        def shown_by(lines: list[str], settings: Mapping[str, Any] = settings) -> list[str] | None:
-            before(Scenario(tuple(lines)))
-            end = _differs(subject, settings, lines)
-            return None if end is None else lines[: end + 1]
+        def shown_by(lines: list[str], settings: Any = settings) -> list[str] | None:
+            subject.before(Scenario(tuple(lines)))
+            one, other = (SideBySide(subject, 1, settings) for _ in range(2))
+            if 11 in subject.claims:  # the other has seen it all, and forgets it
+                _answers(other, [*lines, f"cache.evict({ALL})", "cache.reset()"], 3)
+            pairs = zip(_answers(one, lines, 1), _answers(other, lines, 2))
+            return next((lines[: n + 1] for n, (answer, again) in enumerate(pairs) if answer != again), None)
 
         if (lines := shown_by(_lines(subject))) is not None:
             run = SideBySide(subject, 1, settings)
@@ -190,27 +182,14 @@ def _lines(subject: Subject) -> list[str]:
     return [*lines, f"cache.evict({ALL})"]
 
 
-def _differs(subject: Subject, settings: Any, lines: list[str]) -> int | None:
-    """The first line that answers differently in one of three runs, the last of them after a reset."""
-    run = SideBySide(subject, 1, settings)
-    first, runs = _answers(run, lines, 1), [_answers(SideBySide(subject, 1, settings), lines, 2)]
-    if 11 in subject.claims and run.world.step(f"cache.evict({ALL})") and run.world.step("cache.reset()"):
-        runs.append(_answers(run, lines, 3))
-    parted = (n for again in runs for n, (one, other) in enumerate(zip(first, again)) if one != other)
-    return next(parted, None)
-
-
-def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
+def _answers(run: SideBySide, lines: list[str], seed: int) -> list[Any]:
     """Return the answer of each line; `seed` decides the random numbers and the hashes of the namespaces."""
     random.seed(seed)
-    names = run.world.names["names"] = {name: Named(name) for name in "abc"}
-    for number, name in enumerate(names.values()):
-        name.number = (number * seed + seed) % 4
-    answers = []
-    for line in lines:
-        named, _, name = line.partition("namespace=")
-        reply = run.world.step(f"{named}namespace=names[{name[:-1]}])" if name else line)
-        answers.append(repr(reply and (reply.value, type(reply.error))))
-        if reply is not None and isinstance(reply.error, TooLong):
+    named = type("Named", (str,), {"__hash__": lambda name: ord(name) * seed % 4})
+    run.world.change = lambda verb, args, options: (args, {key: named(name) for key, name in options.items()})
+    answers = list[Any]()
+    for reply in map(run.world.step, lines):
+        answers.append((reply.value, type(reply.error)))
+        if isinstance(reply.error, TooLong):
             break
     return answers

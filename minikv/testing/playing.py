@@ -20,7 +20,7 @@ from minikv.testing.snapshot import plain
 from minikv.tokens import pack
 
 RULE_OF = {"match_prefix": 3, "acquire": 6, "insert": 4, "lock": 6, "unlock": 6, "evict": 9,
-           "reset": 11, "check": 12}  # fmt: skip
+           "reset": 11, "check": 12, **dict.fromkeys(SIZES, 7)}  # fmt: skip
 ALL = 10**6  # more tokens than any scenario caches
 _BAD_INPUT = {"tokens": 1, "pages": 1, "namespace": 10, "limit": 3, "start": 4, "num_tokens": 9}
 

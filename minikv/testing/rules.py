@@ -49,7 +49,8 @@ class Subject:
 
     `page_sizes` are the sizes of a page that it can have; a choice of them is an argument. `fixed` are arguments that
     are always given. `claims` are the numbers of the rules that it says it keeps, `used_by` the verbs that are a use
-    to it, and `lacks` those that it does not have. If it is `trusting`, it is given only valid input.
+    to it, and `lacks` those that it does not have. If it is `trusting`, it is given only valid input. `before` is
+    called with each scenario before it is tried.
 
     >>> from minikv import RadixCache
     >>> subject = subject_of(RadixCache)
@@ -67,6 +68,7 @@ class Subject:
     used_by: frozenset[str] = frozenset(USES)
     lacks: frozenset[str] = frozenset()
     trusting: bool = False
+    before: Callable[[Any], None] = lambda scenario: None
 
     def arguments(self, page_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments for an object with pages of this size, made in this way."""
@@ -83,7 +85,7 @@ class Subject:
 _DEFAULTS = [("page_size", 1), ("evict_by", "node")]
 
 
-def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, **more: Any) -> Subject:
+def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, home: str | None = None, **more: Any) -> Subject:
     """The class of a prefix cache as something to be judged, with what its signature takes.
 
     Raises `NothingToJudgeError` for `claims` that are not numbers of rules, and for `used_by` that are not verbs.
@@ -92,15 +94,15 @@ def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, **more: Any) -
     >>> sorted(set(RULES) - subject_of(NoCache).claims)
     [4]
     """
-    given, takes = dict(fixed or {}), set[str]()
+    given, takes = fixed or {}, set[str]()
     with suppress(TypeError, ValueError):  # of a class that is written in C
         takes = {*inspect.signature(made).parameters} - given.keys()
-    home = getattr(made, "__module__", "")
     return Subject(
         made, getattr(made, "__name__", "Cache"), _said(made, "claims", RULES, "numbers of rules, 1 to 15"),
         (1, 2, 3, 4) if "page_size" in takes else (1,),
         ({"evict_by": "node"}, {"evict_by": "page"}) if "evict_by" in takes else ({},), given,
-        **{"home": home, "used_by": _said(made, "used_by", USES, f"some of {', '.join(USES)}"), **more},
+        getattr(made, "__module__", "") if home is None else home,
+        _said(made, "used_by", USES, f"some of {', '.join(USES)}"), **more,
     )  # fmt: skip
 
 

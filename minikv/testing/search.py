@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,6 @@ from minikv.testing.scenarios import Breach, Scenario, fewest_lines, optional, s
 from minikv.tokens import pack
 
 MOST_PLAYED, MOST_ENDLESS = 6000, 4  # scenarios that are tried at most, and operations that do not end
-Before = Callable[[Scenario], None]  # is called with each scenario before it is tried
 _APART, _BRANCH = 1000, 900  # added to the tokens of each further namespace; a token that no scenario has
 _WORDS = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}  # of scenarios about a rule that need not be claimed
 _FORMS = ("array", "pack", "deque", "range", "(1,", "b'")  # of tokens and pages that are no lists
@@ -43,6 +42,7 @@ def find_breach(
     >>> found.rule, found.words
     (10, 'finds nothing, expected length 1 and pages [5]')
     """
+    subject.before(scenario)
     for settings in subject.settings:
         run = kind(subject, scenario.page_size, settings)
         found = run.play(scenario.lines)
@@ -115,11 +115,11 @@ def _apart(unnamed: bool) -> Change:
 class Search:
     """Looks for the smallest scenario that breaks each of the rules that `subject` claims; `best` has what it found.
 
-    `before` is called with each scenario before it is tried, and `reached` are the rules that could have been broken.
+    `reached` are the rules that could have been broken.
     """
 
-    def __init__(self, subject: Subject, before: Before):
-        self.subject, self.before = subject, before
+    def __init__(self, subject: Subject):
+        self.subject = subject
         self.best: dict[int, Breach] = {}
         self.reached = set[int]()
         self.played = self.endless = 0
@@ -129,7 +129,6 @@ class Search:
         if self.played >= MOST_PLAYED or self.endless >= MOST_ENDLESS:
             return None
         self.played += 1
-        self.before(scenario)
         found = find_breach(self.subject, scenario, self.reached)
         if found is not None and found.endless:  # or the machine was busy for so long
             found = find_breach(self.subject, scenario, self.reached)

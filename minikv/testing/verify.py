@@ -31,17 +31,17 @@ from minikv.testing.rules import (
     subject_of,
 )
 from minikv.testing.scenarios import Breach, taking_turns
-from minikv.testing.search import Before, Search
+from minikv.testing.search import Search
 
 EXAMPLES = 1000  # scenarios that Hypothesis makes
 _NEVER_HITS = "it never hits: nothing that was inserted was found again, so this cache saves no work\n"
 
 
-def examine_class(subject: Subject, examples: int | None = None, before: Before = lambda scenario: None) -> Conformance:
+def examine_class(subject: Subject, examples: int = EXAMPLES) -> Conformance:
     """The verdicts on a class, each broken rule with the smallest script that shows it.
 
     `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones. Never raises, whatever the class
-    does. `before` is called with each scenario before it is tried.
+    does.
 
     >>> from minikv import RadixCache
     >>> print(str(examine_class(subject_of(RadixCache), examples=0)).splitlines()[-1])
@@ -51,16 +51,16 @@ def examine_class(subject: Subject, examples: int | None = None, before: Before 
     if run.made.error is not None:
         script = run.end(0, run.made.in_words).script.replace("\n", "\n    ")
         return _conformance(subject, {}, set(), f"it cannot be made:\n    {script}\n", NOT_JUDGED)
-    size, most = getattr(run.index, "page_size", 1), EXAMPLES if examples is None else examples
+    size = getattr(run.index, "page_size", 1)
     if len(subject.page_sizes) == 1 and type(size) is int and size > 1:
         subject = dataclasses.replace(subject, page_sizes=(size,))
-    lacks = frozenset(verb for verb in RULE_OF if not callable(getattr(run.index, verb, None)))
-    search = Search(dataclasses.replace(subject, lacks=lacks), before)
+    lacks = frozenset(name for name in RULE_OF if not hasattr(run.index, name))
+    search = Search(dataclasses.replace(subject, lacks=lacks))
     for rule, cases in CASES.items():
         search.through(cases if rule in subject.claims else ())
-    if most and not lacks & {"insert", "match_prefix"}:
+    if examples and not lacks & {"insert", "match_prefix"}:
         search.through(taking_turns())
-        search.beyond(most)
+        search.beyond(examples)
     for breach in list(search.best.values()):
         search.shorten(breach)
     audited, reached = _audited(search), search.reached
@@ -73,14 +73,14 @@ def examine_class(subject: Subject, examples: int | None = None, before: Before 
 
 def _audited(search: Search) -> dict[int, Breach | None]:
     """The findings of the audits that no scenario shows; without findings, the cache's `check` must agree."""
-    subject, before, found = search.subject, search.before, dict[int, Breach | None]()
+    subject, found = search.subject, dict[int, Breach | None]()
     if {"insert", "match_prefix", "evict"} & subject.lacks or search.endless:
         return found
     if 12 in subject.claims and "check" not in subject.lacks:
-        alarm = false_alarm(subject, before) if not search.best else None
+        alarm = false_alarm(subject) if not search.best else None
         found[12] = alarm or (None if subject.trusting else missed_by_check(subject))
     if 13 in subject.claims:
-        found[13] = repeats(subject, before)
+        found[13] = repeats(subject)
     if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
         found[7] = slow
     return found
@@ -98,11 +98,11 @@ def _causes(found: dict[int, Breach]) -> dict[int, Breach | None]:
 
 
 def _missing(run: SideBySide, lacks: frozenset[str]) -> dict[int, Breach]:
-    """The verbs that the object lacks, each under the rule that needs it most, and the sizes."""
-    found, rules = {}, {**RULE_OF, **dict.fromkeys(SIZES, 7)}
-    for name in [*lacks, *(name for name in SIZES if not hasattr(run.index, name))]:
+    """What the object lacks, each under the rule that needs it most."""
+    found = {}
+    for name in sorted(lacks):
         run.lines = [f"cache.{name}"]
-        found[rules[name]] = run.end(rules[name], f"it has no {'method ' * (name in lacks)}{name}")
+        found[RULE_OF[name]] = run.end(RULE_OF[name], f"it has no {'method ' * (name not in SIZES)}{name}")
     return found
 
 
@@ -118,12 +118,7 @@ def _conformance(subject: Subject, found: Any, reached: set[int], note: str, oth
 
 
 def verify(
-    made: Any,
-    home: str | None = None,
-    examples: int | None = None,
-    before: Before = lambda scenario: None,
-    trusting: bool = False,
-    **fixed: Any,
+    made: Any, examples: int = EXAMPLES, home: str | None = None, trusting: bool = False, **fixed: Any
 ) -> Conformance:
     """Return whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.
 
@@ -135,17 +130,14 @@ def verify(
     >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
     holds: 1, not reached: 13, not claimed: 1
     """
-    known = {} if home is None else {"home": home}
-    return examine_class(subject_of(made, fixed, trusting=trusting, **known), examples, before)
+    return examine_class(subject_of(made, fixed, home, trusting=trusting), examples)
 
 
 # -- a file or a module, apart -----------------------------------------------------------------------------------------
 
-_NO_VERDICT = "sends no verdict"
-
 
 def verify_apart(
-    target: str, name: str = "", examples: int | None = None, trusting: bool = False, seconds: int = MOST_COMPUTING
+    target: str, name: str = "", examples: int = EXAMPLES, trusting: bool = False, seconds: int = MOST_COMPUTING
 ) -> Iterator[Conformance]:
     """The verdicts on the class `name` of a file or a module, or on each prefix cache there.
 
@@ -158,8 +150,9 @@ def verify_apart(
     """
     waiting: list[Message] | None = None
     lines: list[str] = []
-    arguments = target, name, "" if examples is None else str(examples), "trusting" * trusting
+    arguments = target, name, str(examples), "trusting" * trusting
     for message in messages_apart(f"{__name__}:judge_classes", *arguments, seconds=seconds):
+        end = message.get("end", "sends no verdict")
         if "error" in message:
             raise NothingToJudgeError(message["error"])
         if "classes" in message:
@@ -167,24 +160,24 @@ def verify_apart(
         elif "doing" in message:
             lines = message["doing"]
         elif waiting is None:
-            raise NothingToJudgeError(f"its import {message.get('end', _NO_VERDICT)}")
+            raise NothingToJudgeError(f"its import {end}")
         elif "rules" in message and waiting:
-            yield _judged(waiting.pop(0), message["rules"], message.get("note", ""))
+            yield _judged(waiting.pop(0), message["rules"], message.get("note", ""), end)
             lines = []
         else:
             for about in waiting:
-                yield _unjudged(about, message.get("end", _NO_VERDICT), lines)
+                yield _unjudged(about, end, lines)
                 lines = []
             return
 
 
-def _judged(about: Message, said: list[Any], note: str) -> Conformance:
+def _judged(about: Message, said: list[Any], note: str, end: str) -> Conformance:
     """The report that the other process made, if it has the state of every rule, and its script or none."""
     try:
         verdicts = [RuleVerdict(*rule, str(state), script and str(script))
                     for rule, (state, script) in zip(RULES.items(), said, strict=True)]  # fmt: skip
     except (TypeError, ValueError):
-        return _unjudged(about, _NO_VERDICT, [])
+        return _unjudged(about, end, [])
     return Conformance(about["class"], tuple(verdicts), note)
 
 
@@ -211,8 +204,10 @@ def judge_classes(say: Say, target: str, name: str, examples: str, trusting: str
         return
     say(classes=about)
     for made in classes.values():
-        how = int(examples) if examples else None
-        found = verify(made, module.__name__, how, lambda scenario: say(doing=scenario.lines), bool(trusting))
+        subject = subject_of(
+            made, home=module.__name__, trusting=bool(trusting), before=lambda each: say(doing=each.lines)
+        )
+        found = examine_class(subject, int(examples))
         say(rules=[(each.state, each.script) for each in found.verdicts], note=found.note)
 
 
@@ -239,8 +234,7 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, Any]:
         raise NothingToJudgeError(f"{who} with match_prefix and insert")
     found = {key: each for key, each in found.items() if each.__module__ == module.__name__} or found
     for key, made in found.items():
-        codes = {each: getattr(method, "__code__", None) for each, method in vars(made).items()}
-        left = [each for each, code in codes.items() if code and _is_todo(code)]
+        left = [each for each, method in vars(made).items() if _is_todo(getattr(method, "__code__", None))]
         if left := left + sorted(getattr(made, "__abstractmethods__", ())):
             raise NothingToJudgeError(f"{key} is not filled in yet: write its {', '.join(left)}")
     return found
@@ -252,6 +246,6 @@ def _has(found: Any, verbs: str) -> bool:
     return is_class and all(callable(getattr(found, verb, None)) for verb in verbs.split())
 
 
-def _is_todo(code: CodeType) -> bool:
+def _is_todo(code: CodeType | None) -> bool:
     """The code returns or unpacks `...`, or `self.cache` is that: it uses no other name."""
-    return ... in code.co_consts and code.co_names in ((), ("cache",))
+    return code is not None and ... in code.co_consts and code.co_names in ((), ("cache",))
