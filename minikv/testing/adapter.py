@@ -105,11 +105,7 @@ class Adapter(ABC):
         match.parts = [np.array(pages, np.int32).tobytes()]
         return match
 
-    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """`match_prefix` and `lock` in one act."""
-        match = self.match_prefix(tokens, limit=limit, namespace=namespace)
-        self.lock(match)
-        return match
+    acquire = NaiveCache.acquire
 
     def insert(
         self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None

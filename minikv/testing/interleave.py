@@ -20,6 +20,7 @@ from minikv.errors import bounded, whole_number
 
 Steps = Iterator[str]
 Program = Callable[[Any], Steps]
+Beginning = tuple[int, ...]  # which program makes each of the first steps
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST_STEPS = 1000
 _DONE: Final = object()  # what a program that is done yields
@@ -110,17 +111,16 @@ def explore(
             raise TypeError(f"{name} is {bounded(function)}: expected a function")
     many = "0 or more are allowed"
     most = math.inf if interruptions is None else whole_number("interruptions", interruptions, 0, many)
-    waiting, tried = [(0, tuple[int, ...]())], 0
+    waiting, tried = [(0, Beginning())], 0
     while waiting:
         _, begun = heapq.heappop(waiting)
         tried += 1
-        run = _Run(world(), programs, check)
-        order = run.complete(begun)
+        order, others = _run(world(), programs, check, begun)
         if order.error is not None:
             return Exploration(tried, order)
-        for cost, other in run.others(len(begun)):
-            if cost <= most:
-                heapq.heappush(waiting, (cost, other))
+        for other in others:
+            if other[0] <= most:
+                heapq.heappush(waiting, other)
     return Exploration(tried)
 
 
@@ -138,49 +138,38 @@ def _words(name: str, words: Any) -> Any:
     return words
 
 
-class _Run:
-    """Programs in a world, and in which order they have gone so far."""
+def _run(
+    world: Any, programs: Sequence[Program], check: Callable[[Any], object] | None, begun: Beginning
+) -> tuple[Interleaving, list[tuple[int, Beginning]]]:
+    """Go as `begun` says, and then on without interruptions.
 
-    def __init__(self, world: Any, programs: Sequence[Program], check: Callable[[Any], object] | None):
-        self.world, self.check = world, check
-        self.running = [_begin(NAMES[who], program, world) for who, program in enumerate(programs)]
-        self.next_words = [_words(NAMES[who], next(steps, _DONE)) for who, steps in enumerate(self.running)]
-        self.chosen: list[int] = []
-        self.choices: list[list[int]] = []  # before each step, the programs that could go
-
-    def complete(self, begun: tuple[int, ...]) -> Interleaving:
-        """Go as `begun` says, and then on without interruptions."""
-        said, error = list[str](), None
-        while error is None and (ready := [who for who, words in enumerate(self.next_words) if words is not _DONE]):
-            at, last = len(said), self.chosen[-1] if said else -1
-            self.choices.append(ready)
-            self.chosen.append(begun[at] if at < len(begun) else last if last in ready else ready[0])
-            said.append(self.next_words[self.chosen[at]])
-            error = self.step(self.chosen[at])
-        letters = "".join(NAMES[who] for who in self.chosen)
-        return Interleaving(letters, tuple(said), self._interruptions(self.chosen), error)
-
-    def step(self, who: int) -> Exception | None:
-        """One step of one program, and the error that it or the check ended in."""
-        if self.chosen.count(who) > MOST_STEPS:
+    Returns the order, and the beginnings that part from it later, each after its interruptions.
+    """
+    running = [_begin(name, program, world) for name, program in zip(NAMES, programs)]
+    words = [_words(name, next(steps, _DONE)) for name, steps in zip(NAMES, running)]
+    chosen, said, others, interruptions, error = Beginning(), list[str](), list[Any](), 0, None
+    while error is None and (ready := [who for who in range(len(words)) if words[who] is not _DONE]):
+        last = [who for who in chosen[-1:] if who in ready]  # if it could continue
+        who = begun[len(chosen)] if len(chosen) < len(begun) else (last or ready)[0]
+        costs = {each: interruptions + (last not in ([], [each])) for each in ready}
+        if len(chosen) >= len(begun):
+            others += [(costs[other], (*chosen, other)) for other in ready if other != who]
+        chosen, interruptions = (*chosen, who), costs[who]
+        if chosen.count(who) > MOST_STEPS:
             raise ValueError(f"program {NAMES[who]} has more than {MOST_STEPS} steps")
-        try:
-            words = next(self.running[who], _DONE)
-            if self.check is not None:
-                self.check(self.world)
-        except Exception as error:
-            return error
-        self.next_words[who] = _words(NAMES[who], words)
-        return None
+        said.append(words[who])
+        words[who], error = _step(running[who], world, check)
+        _words(NAMES[who], words[who])
+    letters = "".join(NAMES[who] for who in chosen)
+    return Interleaving(letters, tuple(said), interruptions, error), others
 
-    def others(self, decided: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The beginnings that part from this order after `decided` steps, each with its interruptions."""
-        for at in range(decided, len(self.chosen)):
-            for who in self.choices[at]:
-                if who != self.chosen[at]:
-                    begun = [*self.chosen[:at], who]
-                    yield self._interruptions(begun), tuple(begun)
 
-    def _interruptions(self, chosen: Sequence[int]) -> int:
-        pairs = zip(chosen, chosen[1:], self.choices[1:])
-        return sum(before != after and before in ready for before, after, ready in pairs)
+def _step(steps: Steps, world: Any, check: Callable[[Any], object] | None) -> tuple[Any, Exception | None]:
+    """One step of a program: the words of its next one, and the error that it or the check ended in."""
+    try:
+        words = next(steps, _DONE)
+        if check is not None:
+            check(world)
+    except Exception as error:
+        return _DONE, error
+    return words, None

@@ -7,6 +7,7 @@ against. A page is the key `(namespace, tokens up to its end)`.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
@@ -30,10 +31,10 @@ PageKey = tuple[Any, tuple[int, ...]]
 
 
 class ModelPage:
-    """One cached page: its number in the pool, its use, and a number that no other page ever had."""
+    """One cached page: its number in the pool, and its use."""
 
-    def __init__(self, number: int, birth: int, created: int):
-        self.number, self.birth, self.created, self.last_used = number, birth, created, created
+    def __init__(self, number: int, created: int):
+        self.number, self.created, self.last_used = number, created, created
         self.hits = self.priority = 0
 
 
@@ -71,8 +72,8 @@ class NaiveCache:
         self.epoch = object()
         self.pages: dict[PageKey, ModelPage] = {}
         self.ends: set[PageKey] = set()
-        self.held: dict[Handle, int] = {}
-        self.clock = self.births = 0
+        self.held = Counter[Handle]()
+        self.clock = 0
         self.given: list[int] = []  # the pages of the last insert; before its start, those that are cached
 
     def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[PageKey]:
@@ -108,10 +109,10 @@ class NaiveCache:
 
     def place(self, path: list[PageKey]) -> tuple[Any, int]:
         """Return the node and the length of a handle at the end of `path`."""
-        tokens = path[-1][1] if path else ()
+        key = path[-1] if path else (None, ())
         if path:
-            self.end_at(path[-1])
-        return (tokens, self.pages[path[-1]].birth if path else 0), len(tokens)
+            self.end_at(key)
+        return (key[1], self.pages.get(key)), len(key[1])
 
     def end_at(self, key: PageKey) -> None:
         """A node ends at `key` from now on, where before there may have been the middle of an edge."""
@@ -132,9 +133,8 @@ class NaiveCache:
 
     def one(self, key: PageKey, below: PageKey, fields: tuple[str, ...]) -> bool:
         """Return whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
-        following = {tokens[: len(below[1])] for _, tokens in self.below(key)}
-        held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
-        if held or len(following) != 1:
+        is_held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
+        if is_held or not all(is_on_the_way(below, *other) for other in self.below(key)):
             return False
         page, other = self.pages[key], self.pages[below]
         return all(getattr(page, field) == getattr(other, field) for field in fields)
@@ -183,45 +183,44 @@ class NaiveCache:
         require_hashable(namespace)
         if start is not None:
             self.check_start(start, tokens, namespace)
-        skip = start.length if start else 0
-        size, held = self.page_size, self.path(namespace, tokens[:skip])
-        new = np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32)
-        self.given = [*(self.pages[key].number for key in held), *new.tolist()]
-        self.join_up(held)
-        there, path = self.cached_path(namespace, tokens), self.path(namespace, tokens)
-        self.store(path, len(there), self.given)
-        self.touch(path[skip // size :], "insert")
-        self.join(path[skip // size : len(there)])
-        return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
+        path, size = self.path(namespace, tokens), self.page_size
+        first = start.length // size if start else 0
+        new = np.frombuffer(page_bytes(pages, len(tokens), size, first), np.int32)
+        self.given = [*(self.pages[key].number for key in path[:first]), *new.tolist()]
+        self.join_up(path[:first])
+        there = len(self.cached_path(namespace, tokens))
+        self.store(path, there, self.given)
+        self.touch(path[first:], "insert")
+        self.join(path[first:there])
+        return Insertion(self.epoch, *self.place(path), namespace, None, there * size)
 
     def store(self, path: list[PageKey], there: int, numbers: list[int]) -> None:
         """Cache the pages of `path` after the first `there`."""
         if 0 < there < len(path):
             self.end_at(path[there - 1])
         for key, number in list(zip(path, numbers))[there:]:
-            self.births += 1
-            self.pages[key] = ModelPage(number, self.births, self.clock + 1)
+            self.pages[key] = ModelPage(number, self.clock + 1)
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
         """`start` must be locked, and a prefix of `tokens`."""
-        if start.epoch is not self.epoch or start not in self.held:
+        if start not in self.held:
             raise LockError("start is not locked here")
         if start.namespace != namespace or tokens[: start.length] != start.node[0]:
             raise ValueError("start is not a prefix of the tokens")
 
     def lock(self, handle: Handle) -> None:
         """Protect every page up to the end of `handle`."""
-        tokens, birth = handle.node
-        page = self.pages.get((handle.namespace, tokens))
-        if handle.epoch is not self.epoch or (handle.length and (page is None or page.birth != birth)):
+        tokens, page = handle.node
+        key = handle.namespace, tokens
+        if handle.epoch is not self.epoch or self.pages.get(key) is not page:
             raise LockError("stale")
-        if handle.length:
-            self.end_at((handle.namespace, tokens))
-        self.held[handle] = self.held.get(handle, 0) + 1
+        if page is not None:
+            self.end_at(key)
+        self.held[handle] += 1
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of `handle`."""
-        if handle.epoch is not self.epoch or handle not in self.held:
+        if handle not in self.held:
             raise LockError("not locked")
         self.held[handle] -= 1
         if not self.held[handle]:

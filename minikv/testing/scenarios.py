@@ -6,12 +6,12 @@ Every page is new, so a page that turns up in the wrong place says where it came
 
 from __future__ import annotations
 
+import itertools
 import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky, NoSuchExample
 
-from minikv.testing.interleave import explore
 from minikv.tokens import pack
 
 NAMES: dict[str, Any] = {"array": array, "deque": deque, "np": np, "pack": pack}  # that lines may use
@@ -126,7 +125,21 @@ def prompts(trunk: list[int]) -> st.SearchStrategy[list[int]]:
 
 
 _TOKENS = prompts([1, 2, 1, 1, 2, 2, 1, 2])
-_NEEDS = {"start": "insert lock", "request": "acquire insert unlock", "cut": "insert match_prefix lock unlock evict"}
+_STEPS = [  # {0}, {1} and {2} are new names, {old} is one from before, and {longer} begins with its tokens
+    "{0} = cache.match_prefix({tokens}{limit}{name})",
+    "{0} = cache.insert({tokens}, {pages}{name})",
+    "cache.evict({number})",
+    "{0} = cache.acquire({tokens}{limit}{name})",
+    "cache.lock({old})",
+    "cache.unlock({old})",
+    "{0} = cache.insert({longer}, {pages}{name}, start={old})",
+    "{0} = cache.acquire({tokens}{name}); {1} = cache.insert({longer}, {pages}{name}, start={0}); cache.unlock({0})",
+    # A match cuts what was inserted; with nothing else cached the next use joins it, and both handles hold.
+    "{0} = cache.insert({tokens}, {pages}{name}); {1} = cache.match_prefix({tokens}, limit={number}{name}); "
+    "cache.lock({0}); cache.evict(99); cache.unlock({0}); {2} = cache.match_prefix({tokens}{name}); "
+    "cache.lock({1}); cache.unlock({1})",
+    "cache.reset()",
+]
 
 
 def scenarios(
@@ -134,90 +147,40 @@ def scenarios(
 ) -> st.SearchStrategy[Scenario]:
     """Scenarios of so many steps for what a cache claims and has, in pages of these sizes.
 
-    >>> smallest_case(lambda found: len(found.lines) > 2, scenarios(frozenset([1]), frozenset(), [1])).lines
-    ('x1 = cache.match_prefix([])', 'x2 = cache.match_prefix([])', 'x3 = cache.match_prefix([])')
+    >>> smallest_case(lambda found: found.lines, scenarios(frozenset([1]), frozenset(), [1])).lines
+    ('x1 = cache.match_prefix([])',)
     """
-    pick = st.integers(0, 5)
-    names = st.sampled_from([None, None, "a"]) if 10 in claims else st.none()
-    limits = st.sampled_from([None, None, 0, 3, 5]) if 3 in claims else st.none()
-    kinds: dict[str, tuple[Any, ...]] = {"match_prefix": (_TOKENS, names, limits), "insert": (_TOKENS, names)}
-    kinds["evict"] = (st.integers(0, 12),)
-    if 6 in claims:
-        kinds |= {"acquire": kinds["match_prefix"], "lock": (pick,), "unlock": (pick,), "start": (pick, _TOKENS)}
-        kinds |= {"request": (_TOKENS, _TOKENS, names), "cut": (_TOKENS, st.integers(0, 8), names)}
-    if 11 in claims:
-        kinds["reset"] = ()
-    usable = [kind for kind in kinds if not lacks & set(_NEEDS.get(kind, kind).split())]
-    steps = st.one_of([st.tuples(st.just(kind), *kinds[kind]) for kind in usable])
-    return st.builds(_written, st.sampled_from(sizes), st.lists(steps, min_size=shortest, max_size=longest))
+    parts: dict[str, st.SearchStrategy[Any]] = {
+        "tokens": _TOKENS, "longer": _TOKENS, "old": st.integers(0, 5), "number": st.integers(0, 8),
+        "name": st.sampled_from([None, None, "a"]) if 10 in claims else st.none(),
+        "limit": st.sampled_from([None, None, 0, 3, 5]) if 3 in claims else st.none(),
+    }  # fmt: skip
+    barred = [*(f".{verb}(" for verb in lacks), *["lock", "acquire", "start"] * (6 not in claims)]
+    barred += ["reset"] * (11 not in claims)
+    steps = [
+        st.tuples(st.just(text), st.fixed_dictionaries({part: parts[part] for part in parts if f"{{{part}}}" in text}))
+        for text in _STEPS if not any(word in text for word in barred)
+    ]  # fmt: skip
+    return st.builds(_written, st.sampled_from(sizes), st.lists(st.one_of(steps), min_size=shortest, max_size=longest))
 
 
-def _written(page_size: int, steps: list[tuple[Any, ...]]) -> Scenario:
-    """These steps as lines; one on a result, before there is any, is left out."""
-    writing = _Writing(page_size)
-    for kind, *parts in steps:
-        getattr(writing, kind, writing.plain)(*parts, verb=kind)
-    return Scenario(tuple(writing.lines), page_size)
-
-
-class _Writing:
-    """The lines so far, and the tokens and the namespace of each name in them; `page` is the next free one."""
-
-    def __init__(self, page_size: int) -> None:
-        self.page_size, self.page = page_size, 0
-        self.lines: list[str] = []
-        self.named: list[tuple[list[int], Any]] = []
-
-    def plain(self, *parts: Any, verb: str) -> None:
-        """A verb of numbers alone."""
-        self.lines.append(f"cache.{verb}({', '.join(map(str, parts))})")
-
-    def name(self, call: str, tokens: list[int], namespace: Any) -> str:
-        """Write a call whose result gets a name."""
-        self.named.append((tokens, namespace))
-        self.lines.append(f"x{len(self.named)} = cache.{call}")
-        return f"x{len(self.named)}"
-
-    def match_prefix(self, tokens: list[int], namespace: Any, limit: Any, verb: str = "match_prefix") -> str:
-        """Look up a prompt."""
-        return self.name(
-            f"{verb}({tokens}{optional('limit', limit)}{optional('namespace', namespace)})", tokens, namespace
-        )
-
-    acquire = match_prefix
-
-    def insert(self, tokens: list[int], namespace: Any, start: str = "", verb: str = "") -> str:
-        """Cache `tokens` in pages that are new."""
-        first, self.page = self.page, self.page - (-len(tokens) // self.page_size)
-        options = optional("namespace", namespace) + (f", start={start}" if start else "")
-        return self.name(f"insert({tokens}, {[*range(first, self.page)]}{options})", tokens, namespace)
-
-    def request(self, prompt: list[int], answer: list[int], namespace: Any, verb: str) -> None:
-        """Look the prompt up, cache prompt and answer, let go."""
-        held = self.acquire(prompt, namespace, None, "acquire")
-        self.insert([*prompt, *answer], namespace, held)
-        self.lines.append(f"cache.unlock({held})")
-
-    def cut(self, tokens: list[int], limit: int, namespace: Any, verb: str) -> None:
-        """A match cuts what was inserted; with nothing else cached the next use joins it, and both handles hold."""
-        whole, part = self.insert(tokens, namespace), self.match_prefix(tokens, namespace, limit)
-        self.lines += [f"cache.lock({whole})", "cache.evict(99)", f"cache.unlock({whole})"]
-        self.match_prefix(tokens, namespace, None)
-        self.lines += [f"cache.lock({part})", f"cache.unlock({part})"]
-
-    def start(self, pick: int, more: list[int], verb: str) -> None:
-        """A longer prompt from a handle on."""
-        if self.named:
-            number = len(self.named) - pick % len(self.named)
-            tokens, namespace = self.named[number - 1]
-            self.insert([*tokens, *more], namespace, f"x{number}")
-
-    def lock(self, pick: int, verb: str) -> None:
-        """A lock, or its end."""
-        if self.named:
-            self.lines.append(f"cache.{verb}(x{len(self.named) - pick % len(self.named)})")
-
-    unlock = lock
+def _written(page_size: int, steps: list[tuple[str, dict[str, Any]]]) -> Scenario:
+    """These steps as lines; one on a result, before there is any, is left out. All pages are new."""
+    lines, named, page = list[str](), list[tuple[str, list[int], Any]](), 0
+    for text, parts in steps:
+        old, tokens, name = "", parts.get("tokens", []), parts.get("name")
+        if "old" in parts:
+            if not named:
+                continue
+            old, tokens, name = named[-1 - parts["old"] % len(named)]
+        longer = [*tokens, *parts.get("longer", ())]
+        first, page = page, page - (-len(longer) // page_size) * ("{pages}" in text)
+        new = [f"x{len(named) + place + 1}" for place in range(text.count(" = "))]
+        named += [(each, longer, name) for each in new]
+        words = {"limit": optional("limit", parts.get("limit")), "name": optional("namespace", name), "old": old}
+        filled = {**parts, **words, "tokens": tokens, "longer": longer, "pages": [*range(first, page)]}
+        lines += text.format(*new, **filled).split("; ")
+    return Scenario(tuple(lines), page_size)
 
 
 def optional(name: str, value: Any) -> str:
@@ -230,27 +193,25 @@ def optional(name: str, value: Any) -> str:
 
 
 def taking_turns() -> Iterator[Scenario]:
-    """Requests that take turns: their lives in every order with one interruption, as the explorer finds them.
+    """Requests that take turns: their lives in every order in which one at most is interrupted.
 
     >>> sum(1 for _ in taking_turns())
     60
     """
-    orders: list[list[str]] = []
-
-    def world() -> list[str]:
-        orders.append([])
-        return orders[-1]
-
-    def life(name: str, prompt: list[int], page: int, lines: list[str]) -> Iterator[str]:
-        longer, pages = [*prompt, page], [*range(page, page + len(prompt) + 1)]
-        for line in (f"{name} = cache.acquire({prompt})", f"cache.insert({longer}, {pages}, start={name})",
-                     f"cache.unlock({name})", "cache.evict(2)"):  # fmt: skip
-            yield line
-            lines.append(line)
-
-    lives = partial(life, "a", [1, 2], 10), partial(life, "b", [1, 2, 3], 20), partial(life, "c", [1], 30)
-    explore(world, *lives, interruptions=1)
-    yield from (Scenario(tuple(lines)) for lines in orders)
+    lives = [
+        [f"{name} = cache.acquire({prompt})",
+         f"cache.insert({[*prompt, page]}, {[*range(page, page + len(prompt) + 1)]}, start={name})",
+         f"cache.unlock({name})", "cache.evict(2)"]
+        for name, prompt, page in (("a", [1, 2], 10), ("b", [1, 2, 3], 20), ("c", [1], 30))
+    ]  # fmt: skip
+    orders = set[tuple[str, ...]]()
+    for life, *others in itertools.permutations(lives):
+        for cut in range(1, len(life)):
+            begun, rest = life[:cut], life[cut:]
+            for parts in itertools.permutations([begun, rest, *others]):
+                if parts.index(begun) < parts.index(rest):
+                    orders.add(tuple(itertools.chain(*parts)))
+    yield from map(Scenario, sorted(orders))
 
 
 # -- the smallest ------------------------------------------------------------------------------------------------------
