@@ -6,8 +6,6 @@ pages of 1 where a comment does not say otherwise; a semicolon ends an operation
 
 from __future__ import annotations
 
-import re
-
 from minikv.testing.scenarios import Scenario, scenario_of
 
 OTHER_FORMS = ["array(", "np.", "pack(", "deque(", "range(", "b'", "None", "(1,", "(7,"]  # of input: not lists
@@ -45,13 +43,6 @@ COPIES: list[Scenario] = [
 ]  # fmt: skip
 
 MATCHES: list[Scenario] = [
-    scenario_of("cache.insert([1, 2, 3, 4], [10, 11, 12, 13])", "cache.match_prefix([1, 2, 3, 4, 5])",
-                "cache.match_prefix([1, 2, 9])", "cache.match_prefix([2])", "cache.match_prefix([1])"),
-    # N1: the notebook's walk reads one global request; any other key raises or reads past the end.
-    scenario_of("cache.insert([1, 3, 6, 7, 9, 77], [0, 1, 2, 3, 4, 5])", "cache.match_prefix([5, 5])",
-                "cache.match_prefix([1, 3, 6, 7, 87, 66, 5, 4])"),
-    scenario_of("cache.insert([1], [0])", "a = cache.match_prefix([2])", "cache.lock(a)", "cache.evict(1)",
-                "cache.unlock(a)"),
     *[scenario_of("cache.insert([0, 1, 2, 3, 4, 5, 6, 7], [5, 6, 7, 8])",
                   f"a = cache.{verb}([0, 1, 2, 3, 4, 5, 6, 7], limit={limit})", page_size=2)
       for verb in ("match_prefix", "acquire") for limit in (None, 99, 8, 7, 1, 0)],
@@ -60,21 +51,20 @@ MATCHES: list[Scenario] = [
 ]  # fmt: skip
 
 
-def scenarios_in(text: str) -> list[Scenario]:
-    """The scenarios that are written in `text`, with empty lines between them.
+_PICKED = """
+# rule 3
 
-    >>> [(each.lines, each.page_size) for each in scenarios_in("cache.reset()\\n\\n# pages of 2\\ncache.evict(1)")]
-    [(('cache.reset()',), 1), (('cache.evict(1)',), 2)]
-    """
-    found = []
-    for block in text.strip().split("\n\n"):
-        size = re.match(r"# pages of (\d+)\n", block)
-        lines = [line for line in block.split("\n") if line[:1] != "#"]
-        found.append(scenario_of("; ".join(lines), page_size=int(size[1]) if size else 1))
-    return found
+cache.insert([1, 2, 3, 4], [10, 11, 12, 13]); cache.match_prefix([1, 2, 3, 4, 5])
+cache.match_prefix([1, 2, 9]); cache.match_prefix([2]); cache.match_prefix([1])
 
+# N1: the notebook's walk reads one global request; any other key raises or reads past the end.
+cache.insert([1, 3, 6, 7, 9, 77], [0, 1, 2, 3, 4, 5]); cache.match_prefix([5, 5])
+cache.match_prefix([1, 3, 6, 7, 87, 66, 5, 4])
 
-_INSERTS = """
+cache.insert([1], [0]); a = cache.match_prefix([2]); cache.lock(a); cache.evict(1); cache.unlock(a)
+
+# rule 4
+
 cache.insert([1, 2, 3], [0, 1, 2]); cache.insert([1, 2, 4, 5], [6, 7, 8, 9])
 cache.insert([1, 2, 3], [3, 4, 5]); cache.match_prefix([1, 2, 4, 5]); cache.match_prefix([1, 2, 3])
 
@@ -111,9 +101,9 @@ cache.insert([9, 2, 3, 4, 5], [0, 1, 2, 3, 4], start=a)
 cache.insert([1, 9, 3, 4, 5], [0, 1, 2, 3, 4], start=a)
 cache.insert([1, 2, 3, 9, 5], [0, 1, 2, 3, 4], start=a)
 cache.insert([1, 2, 3, 4, 5], [0, 1, 2, 3, 4], start=a); cache.match_prefix([1, 2, 3, 4, 5])
-"""
 
-_SPLITS = """
+# rule 5
+
 # A handle whose end was joined, and is the end of a node again since the rest was evicted.
 cache.insert([1, 2, 3, 4], [5, 6, 7, 8]); a = cache.match_prefix([1, 2])
 cache.match_prefix([1, 2, 3, 4]); cache.evict(2); cache.lock(a)
@@ -130,9 +120,9 @@ cache.match_prefix([1, 2, 3]); cache.lock(a); cache.evict(9); cache.unlock(a)
 # Two locks above, one below: no join.
 cache.insert([1, 2, 3], [0, 1, 2]); a = cache.acquire([1, 2, 3]); b = cache.acquire([1])
 cache.match_prefix([1, 2, 3]); cache.unlock(b); cache.unlock(a)
-"""
 
-_LOCKS = """
+# rule 6
+
 # A4b: AstrAI pins the last node only, so what is above a pinned prefix can be evicted under it
 cache.insert([1, 2], [0, 1]); a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.insert([1, 2, 8], [0, 1, 8]); cache.lock(a); cache.evict(100)
@@ -156,15 +146,15 @@ cache.insert([1, 2, 3, 4], [6, 8]); a = cache.acquire([1, 2, 9]); cache.evict(4)
 cache.unlock(a)
 
 a = cache.acquire([1, 2]); cache.unlock(a)
-"""
 
-_SIZES = """
+# rule 7
+
 # P1: pymllm reports 2 evictable tokens here, and there are 6
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3]); cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
 cache.evict(2)
-"""
 
-_RECENCY = """
+# rule 8
+
 # N5 and M2: on a split, the notebook and mini-sglang do not refresh the prefix that was just used
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3]); cache.insert([7, 8], [6, 7]); cache.match_prefix([1, 2])
 cache.evict(2); cache.evict(2)
@@ -173,9 +163,9 @@ a = cache.insert([1], [1]); cache.lock(a); cache.insert([2], [2]); cache.insert(
 cache.unlock(a); cache.evict(1); cache.evict(1)
 
 cache.insert([1], [1]); cache.insert([2], [2]); cache.insert([1], [3]); cache.evict(1)
-"""
 
-_EVICTIONS = """
+# rule 9
+
 # A1: AstrAI's oldest entry is always the parent; evicting it loses the children
 cache.insert([1, 2], [0, 1]); cache.insert([1, 2, 3], [0, 1, 2]); cache.insert([1, 2, 4], [0, 1, 4])
 cache.evict(1); cache.evict(1); cache.match_prefix([1, 2, 3])
@@ -188,9 +178,9 @@ a = cache.insert([1, 2], [0, 1]); cache.lock(a); cache.evict(1)
 cache.insert([1, 2], [0, 1]); cache.evict(2); cache.match_prefix([1, 2])
 
 cache.insert([1], [0]); cache.evict(-1)
-"""
 
-_NAMESPACES = """
+# rule 10
+
 cache.insert([1, 2], [0, 1]); cache.insert([1, 2], [2, 3], namespace='A')
 cache.insert([1, 2], [4, 5], namespace=('lora', 'A')); cache.match_prefix([1, 2], namespace='A')
 cache.match_prefix([1, 2]); cache.match_prefix([1, 2], namespace='B'); cache.evict(2)
@@ -203,17 +193,17 @@ cache.match_prefix([1, 2])
 
 cache.insert([1, 2], [0, 1], namespace='a'); a = cache.acquire([1, 2], namespace='a')
 cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a)
-"""
 
-_RESETS = """
+# rule 11
+
 # P9b: pymllm resets under a live lock, and the unlock that follows dies of an AttributeError
 a = cache.insert([1, 2], [0, 1]); cache.lock(a); cache.reset(); cache.match_prefix([1, 2])
 cache.unlock(a); cache.reset(); cache.match_prefix([1, 2]); cache.lock(a); cache.unlock(a)
 
 cache.insert([1], [0]); cache.reset(); cache.insert([1], [5]); cache.match_prefix([1])
-"""
 
-_JOINS = """
+# rule 14
+
 cache.insert([1, 2, 3, 4], [5, 6, 7, 8]); cache.match_prefix([1, 2])
 cache.match_prefix([1, 2, 3, 4]); cache.evict(1); cache.match_prefix([1, 2])
 
@@ -240,9 +230,9 @@ cache.lock(a); cache.evict(9); cache.unlock(a)
 cache.insert([1, 2, 3, 4], [5, 6, 7, 8]); cache.match_prefix([1, 2])
 a = cache.acquire([1, 2, 3, 4]); cache.match_prefix([1, 2, 3]); cache.match_prefix([1, 2, 3, 4])
 cache.evict(9); cache.unlock(a)
-"""
 
-_UNITS = """
+# rule 15
+
 # pages of 2
 cache.insert([1, 2, 3, 4, 5], [9, 5]); cache.match_prefix([1, 2, 3, 4])
 cache.match_prefix([1, 2, 3]); cache.insert([1, 2, 7, 8], [1, 3]); cache.evict(6)
@@ -251,10 +241,23 @@ cache.match_prefix([1, 2, 3]); cache.insert([1, 2, 7, 8], [1, 3]); cache.evict(6
 cache.insert([1, 2, 3, 4], [0, 1]); cache.evict(1); cache.evict(1)
 """
 
-CASES: dict[int, list[Scenario]] = {1: INPUTS, 2: COPIES, 3: MATCHES} | {
-    rule: scenarios_in(text)
-    for rule, text in {
-        4: _INSERTS, 5: _SPLITS, 6: _LOCKS, 7: _SIZES, 8: _RECENCY, 9: _EVICTIONS, 10: _NAMESPACES, 11: _RESETS,
-        14: _JOINS, 15: _UNITS,
-    }.items()
-}  # fmt: skip
+
+def scenarios_in(text: str) -> dict[int, list[Scenario]]:
+    """The scenarios that are written in `text`, with empty lines between them, below the rules that they are for.
+
+    >>> scenarios_in("# rule 9\\n\\ncache.reset()\\n\\n# pages of 2\\ncache.evict(1)")
+    {9: [Scenario(lines=('cache.reset()',), page_size=1), Scenario(lines=('cache.evict(1)',), page_size=2)]}
+    """
+    found: dict[int, list[Scenario]] = {}
+    for block in text.strip().split("\n\n"):
+        word, _, number = block.split("\n")[0].rpartition(" ")
+        lines = [line for line in block.split("\n") if line[:1] != "#"]
+        if word == "# rule":
+            of_rule = found[int(number)] = []
+        else:
+            of_rule.append(scenario_of("; ".join(lines), page_size=int(number) if word == "# pages of" else 1))
+    return found
+
+
+CASES = {1: INPUTS, 2: COPIES, **scenarios_in(_PICKED)}
+CASES[3] += MATCHES

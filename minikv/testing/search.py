@@ -86,15 +86,15 @@ def _branches(run: SideBySide) -> Iterator[str]:
 
 def _copied(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Buffers of the cache's own."""
-    return tuple(copy.copy(arg) if verb == "insert" else arg for arg in args), options
+    return (copy.deepcopy(args) if verb == "insert" else args), options
 
 
 def _listed(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Lists in place of any other sequence."""
     listed = list(args)
-    for place in range(len(args)) if verb in ("insert", "match_prefix", "acquire") else ():
+    for place, arg in enumerate(args):
         with suppress(TypeError, ValueError):
-            listed[place] = pack(args[place]).tolist()
+            listed[place] = pack(arg).tolist()
     return tuple(listed), options
 
 
@@ -106,7 +106,7 @@ def _apart(unnamed: bool) -> Change:
         with suppress(TypeError, ValueError, KeyError):
             shift = _APART * known.setdefault(options["namespace"], len(known))
             args = ([token + shift for token in pack(args[0]).tolist()], *args[1:])
-            return args, {key: value for key, value in options.items() if not unnamed or key != "namespace"}
+            return args, {**options, "namespace": None} if unnamed else options
         return args, options
 
     return change
