@@ -62,16 +62,12 @@ def _wrong_sizes(subject: Subject, settings: Any) -> Iterator[tuple[SideBySide, 
     for name, none in sorted(getattr(SideBySide(subject, 1, settings).index, "__dict__", {}).items()):
         run = SideBySide(subject, 1, settings)
         run.world.step(line)
-        before, value = _sizes(run), getattr(run.index, name, none)
+        before, value = attempt(run.sizes).value, getattr(run.index, name, none)
         if type(none) is type(value) is int and value != none and before is not None:  # else it counts nothing
             setattr(run.index, name, value + 1)
-            if _sizes(run) not in (None, before):
+            if attempt(run.sizes).value not in (None, before):
                 run.lines += [line, f"cache.{name} += 1"]
                 yield run, "a size is wrong now"
-
-
-def _sizes(run: SideBySide) -> Any:
-    return attempt(lambda: [getattr(run.index, name) for name in SIZES]).value
 
 
 class AuditedRun(SideBySide):

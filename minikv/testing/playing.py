@@ -109,9 +109,10 @@ class SideBySide:
             return self.insertion(got, expected)
         if got == want or 3 not in self.subject.claims:
             return None
-        pages, is_a_slot_each = set(got["pages"]), len(got["pages"]) == got["length"] == want["length"]
-        rule = 15 if is_a_slot_each and self.page_size > 1 else 3
-        return self.end(9 if pages & self.evicted else 4 if pages & self.offered else rule, differing(got, want))
+        pages = set(got["pages"])
+        is_a_slot_each = self.page_size > 1 and len(got["pages"]) == want["length"]
+        rule = 9 if pages & self.evicted else 4 if pages & self.offered else 15 if is_a_slot_each else 3
+        return self.end(rule, differing(got, want))
 
     def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
         """A call that must be refused: with a `LockError`, or as bad input."""
@@ -161,8 +162,7 @@ class SideBySide:
                 return self.end(9, f"gives page {number} twice")
             if number not in keys:
                 pages, why = {each // size for each in numbers}, "was evicted before" * (number in self.evicted)
-                slots = {page * size + i for page in pages for i in range(size)}
-                are_slots = size > 1 and pages <= keys.keys() and slots == set(numbers)
+                are_slots = size > 1 and pages <= keys.keys() and len(set(numbers)) == size * len(pages)
                 rule = 4 if number in self.offered else 15 if are_slots else 9
                 return self.end(rule, f"gives {numbers}: page {number} {why or 'is not cached'}")
         gone, wanted = [keys[number] for number in numbers], int(reply.args[0])
@@ -213,16 +213,19 @@ class SideBySide:
         locked = any(page.last_used < latest.last_used and model.locked(key) for key, page in pages.items())
         self.reach({8: newer, 6: locked})  # without its lock, that page would have gone first
 
+    def sizes(self) -> list[int]:
+        """The sizes, as the cache has them."""
+        return [read_number(getattr(self.index, name), name) for name in SIZES]
+
     def look_around(self, reply: Reply, expected: Reply) -> Breach | None:
         """The sizes, and whether all is joined."""
-        names = SIZES if 7 in self.subject.claims else ()
-        found = attempt(lambda: [read_number(getattr(self.index, name), name) for name in names])
-        if found.error is not None:
-            return self.end(7, f"reading the sizes {found.in_words}")
-        right = [getattr(self.model, name) for name in names]
-        if found.value != right:
-            wrong = [f"{name} is {a}, expected {b}" for name, a, b in zip(names, found.value, right) if a != b]
-            return self.end(self.rule_of_sizes(expected, found.value[0]), f"then {'; '.join(wrong)}")
+        if 7 in self.subject.claims:
+            found, right = attempt(self.sizes), [getattr(self.model, name) for name in SIZES]
+            if found.error is not None:
+                return self.end(7, f"reading the sizes {found.in_words}")
+            wrong = [f"{name} is {a}, expected {b}" for name, a, b in zip(SIZES, found.value, right) if a != b]
+            if wrong:
+                return self.end(self.rule_of_sizes(expected, found.value[0]), f"then {'; '.join(wrong)}")
         self.look_for_scars()
         return None
 

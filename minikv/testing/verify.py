@@ -223,10 +223,8 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, Any]:
     """
     if name and not hasattr(module, name):
         raise NothingToJudgeError(f"it has no class {bounded(name)}")
-    known = (
-        {name: getattr(module, name)} if name else {key: each for key, each in vars(module).items() if key[0] != "_"}
-    )
-    found = {key: each for key, each in known.items() if _has(each, "match_prefix insert")}
+    known = {name: getattr(module, name)} if name else vars(module)
+    found = {key: each for key, each in known.items() if (name or key[0] != "_") and _has(each, "match_prefix insert")}
     if not found:
         if managers := [key for key, each in known.items() if _has(each, "start advance finish abort")]:
             raise NothingToJudgeError(f"{managers[0]} is a cache manager, and verify judges only prefix caches")
