@@ -32,6 +32,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -96,12 +97,11 @@ def load_module(target: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())
     if not (target.endswith(".py") or target.startswith(".") or os.sep in target or os.path.isfile(target)):
         return importlib.import_module(target)
-    path = os.path.abspath(target)
-    if not os.path.isfile(path):
+    path = Path(target).absolute()
+    if not path.is_file():
         raise ImportError("there is no such file")
-    name = os.path.splitext(os.path.basename(path))[0]
-    name = f"{name}_to_verify" if name in sys.modules else name
-    sys.path.insert(0, os.path.dirname(path))
+    name = f"{path.stem}_to_verify" if path.stem in sys.modules else path.stem
+    sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError("it is not a Python file: its name must end in .py")

@@ -17,10 +17,10 @@ from minikv.testing.rules import SIZES, Subject
 from minikv.testing.scenarios import Breach, Scenario, fewest_lines
 from minikv.testing.search import find_breach
 
-_TWICE = [  # and how many pages are then cached
-    (2, ["cache.insert([1, 2], [5, 5])"]),
-    (4, ["cache.insert([1, 2], [4, 5])", "cache.insert([7, 8], [5, 6])"]),
-    (3, ["cache.insert([1, 2], [4, 5])", "cache.insert([1, 2, 3], [0, 0, 4])"]),
+_TWICE = [
+    ["cache.insert([1, 2], [5, 5])"],
+    ["cache.insert([1, 2], [4, 5])", "cache.insert([7, 8], [5, 6])"],
+    ["cache.insert([1, 2], [4, 5])", "cache.insert([1, 2, 3], [0, 0, 4])"],
 ]
 _FEW, _MANY = 4, 64  # prompts
 
@@ -48,11 +48,11 @@ def missed_by_check(subject: Subject) -> Breach | None:
 
 def _pages_twice(subject: Subject, settings: Any) -> Iterator[tuple[SideBySide, str]]:
     """Caches in which a page is cached twice, if they take it."""
-    for expected, lines in _TWICE:
+    for lines in _TWICE:
         run = SideBySide(subject, 1, settings)
-        done = [reply.value for reply in map(run.world.step, lines) if not reply.error]
-        if expected == sum(value["length"] - value["prefix_length"] for value in done):
-            run.lines += lines
+        found = [run.step(line) for line in lines]
+        numbers = [page.number for page in run.model.pages.values()]
+        if not any(found) and len(set(numbers)) < len(numbers):
             yield run, "a page is cached twice"
 
 
@@ -171,7 +171,7 @@ def _lines(subject: Subject) -> list[str]:
     lines = []
     for i in range(30):
         tokens = [(i * k) % 5 for k in range(1, i % 7 + 2)]
-        name, other = (f", namespace={'abc'[j]!r}" if 10 in subject.claims else "" for j in (i % 3, i % 2))
+        name, other = (f", namespace={'abc'[j]!r}" * (10 in subject.claims) for j in (i % 3, i % 2))
         pages = list(range(10 * i, 10 * i + len(tokens)))
         lines += [f"cache.insert({tokens}, {pages}{name})", f"cache.match_prefix({tokens[::-1]}{other})"]
         lines += ["cache.evict(3)"] * (i % 5 == 4)

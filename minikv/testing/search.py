@@ -159,10 +159,7 @@ class Search:
             found = self.play(scenario)
             return found is not None and found.rule not in shrunk and not found.endless
 
-        while isinstance(case := smallest_case(breaks, strategy, examples), Scenario):
-            if (found := self.play(case)) is None:
-                break
-            self.shorten(found)
+        while isinstance(case := smallest_case(breaks, strategy, examples), Scenario) and (found := self.play(case)):
             shrunk.add(found.rule)
 
     def shorten(self, found: Breach) -> None:
