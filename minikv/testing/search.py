@@ -23,7 +23,6 @@ from minikv.tokens import pack
 MOST_PLAYED, MOST_ENDLESS = 6000, 4  # scenarios that are tried at most, and operations that do not end
 _APART, _BRANCH = 1000, 900  # added to the tokens of each further namespace; a token that no scenario has
 _WORDS = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}  # of scenarios about a rule that need not be claimed
-_FORMS = ("array", "pack", "deque", "range", "(1,", "b'")  # of tokens and pages that are no lists
 
 
 def find_breach(
@@ -66,9 +65,9 @@ def _alterations(run: SideBySide, found: Breach) -> Iterator[tuple[int, Scenario
     if run.refused:
         lines = tuple(line for number, line in enumerate(run.lines) if number not in run.refused)
         yield next(iter(run.refused.values())), Scenario(lines, run.page_size), None
-    if "tokens" in text or "pages[" in text:
+    if "[0] = " in text:
         yield 2, scenario, _copied
-    if any(form in text for form in _FORMS):
+    if any(form in text for form in OTHER_FORMS):
         yield 1, scenario, _listed
     if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
         yield 10, scenario, _apart(found.is_crash or found.rule in (3, 4))

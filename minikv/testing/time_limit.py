@@ -104,8 +104,7 @@ class _Watchdog:
 
     def _wake(self, *_: Any) -> None:
         """Return where a signal lands, in the main thread: what was about to wait there ends."""
-        told = [limit for limit in list(self._limits) if limit.times_told and limit.thread == threading.get_ident()]
-        if told:
+        if any(limit.times_told and limit.thread == threading.get_ident() for limit in list(self._limits)):
             raise TooLong
 
     def stop(self, limit: TimeLimit) -> None:

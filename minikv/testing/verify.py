@@ -66,7 +66,7 @@ def examine_class(subject: Subject, examples: int = EXAMPLES) -> Conformance:
     audited, reached = _audited(search), search.reached
     if 7 in reached:  # audits show nothing where nothing was ever cached
         reached |= audited.keys()
-    found = {**_causes(search.best), **audited, **_missing(run, lacks)}
+    found = {**audited, **_causes(search.best), **_missing(run, lacks)}
     note = _NEVER_HITS if 3 in subject.claims and 3 not in reached else ""
     return _conformance(subject, found, reached - search.best.keys(), note)
 
@@ -81,8 +81,8 @@ def _audited(search: Search) -> dict[int, Breach | None]:
         found[12] = alarm or (None if subject.trusting else missed_by_check(subject))
     if 13 in subject.claims:
         found[13] = repeats(subject)
-    if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
-        found[7] = slow
+    if 7 in subject.claims:
+        found[7] = slow_sizes(subject)
     return found
 
 
