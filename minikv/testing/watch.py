@@ -12,6 +12,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.errors import bounded
@@ -28,6 +29,7 @@ def moment() -> int:
     return next(_moments)
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """One finished call: `thing.verb(**arguments)` returned `result` or raised `error`.
 
@@ -35,13 +37,13 @@ class Call:
     outside. `began` is the moment at which it was called: what began later and is reported earlier was called by it.
     """
 
-    __slots__ = ("arguments", "began", "caller", "error", "result", "thing", "verb")
-
-    def __init__(self, thing: Any, verb: str, arguments: dict[str, Any], caller: Call | None = None):
-        self.thing, self.verb, self.arguments, self.caller = thing, verb, arguments, caller
-        self.began = moment()
-        self.result: Any = None
-        self.error: BaseException | None = None
+    thing: Any
+    verb: str
+    arguments: dict[str, Any]
+    caller: Call | None = None
+    began: int = field(default_factory=moment)
+    result: Any = None
+    error: BaseException | None = None
 
     @property
     def is_own(self) -> bool:
