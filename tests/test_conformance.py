@@ -242,6 +242,29 @@ def test_an_eviction_in_the_wrong_order_is_not_a_shared_namespace():
     assert (found.rule, found.words) == (8, "evicts page 6, although page 5 was used less recently")
 
 
+class TakesOneMore(PlainCache):
+    def evict(self, num_tokens):
+        return super().evict(num_tokens + 1)
+
+
+def test_an_eviction_of_a_leaf_too_many_is_found_though_one_hangs_on_the_other():
+    found = find_breach(subject_of(TakesOneMore), scenario_of(FIVE, "cache.match_prefix([1])", "cache.evict(1)"), set())
+    assert (found.rule, found.words) == (9, "frees 2 tokens, more leaves than it takes to free 1")
+
+
+class RemembersTheReset(PlainCache):
+    def reset(self):
+        super().reset()
+        self.claims = ()
+
+    def evict(self, num_tokens):
+        return super().evict(num_tokens)[:: -1 if self.claims == () else 1]
+
+
+def test_a_cache_that_is_another_after_a_reset_is_found():
+    assert states(RemembersTheReset)[BROKEN] == [13]
+
+
 class FindsWhatWent(PlainCache):
     claims = (3, 4, 9)
 
