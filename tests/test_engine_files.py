@@ -88,8 +88,11 @@ USES = {
         blocks, _ = m.open_request(pool, [1, 2, 3, 4], 2)
         pool.give_back(blocks)
         print(m.open_request(pool, [1, 2, 3, 4, 5], 2)[1])
+        one, other = m.BlockPool(2).take(2)
+        pool.publish([one, other], ["key", "key"])
+        print(pool.table["key"] is one, other.key)
         """,
-        "row 0, 3 tokens reused 4\n2",
+        "row 0, 3 tokens reused 4\n2\nTrue None",
     ),
     "ch11_12_sharing_and_windows": (
         """

@@ -49,6 +49,12 @@ def test_what_is_not_cached_has_no_number_that_a_later_node_gets_and_what_is_gon
     assert "LockError: cannot lock the handle of length 2 (node 3): its end was evicted" in said(cache.lock, end)
     assert (gone.tokens, gone.pages.tolist(), gone.slots.tolist(), gone.page, gone.parent) == ([], [], [], None, None)
     assert [node.id for node in cache.nodes()] == [2, 4]
+    cache.evict(2)
+    for token in b"12":
+        put(cache, bytes([token]))
+        cache.evict(1)
+    put(cache, b"3")
+    assert [node.id for node in cache.nodes()] == [7]
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -135,6 +135,16 @@ def test_a_checkpoint_of_nothing_new_asks_nobody():
     assert sequence.shared == 0
 
 
+def test_the_slots_of_a_sequence_that_was_cut_and_goes_on_are_those_of_its_new_pages():
+    manager = CacheManager(8, page_size=2)
+    sequence = manager.start([1, 2, 3, 4])
+    assert sequence.slots.tolist() == [0, 1, 2, 3]
+    manager.truncate(sequence, 2)
+    manager.start([9])  # in the page that was given back
+    manager.extend(sequence, [5, 6])
+    assert sequence.slots.tolist() == [0, 1, 4, 5]
+
+
 # -- the ways out -----------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from copy import deepcopy
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -267,6 +268,17 @@ def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device)
     store.take_pages(host, [0], [3], later=True)
     host.take_pages(store, [3], [0])  # what is on its way arrives first
     assert same(host.read(0, [*range(4)]), store.read(0, [*range(4)]))
+
+
+def test_a_layer_that_could_not_be_copied_is_copied_at_the_next_look():
+    store = filled()
+    host = store.in_host_memory(1)
+    host.take_pages(store, [0], [0])
+    store.take_pages(host, [0], [4], later=True)
+    failing = mock.patch.object(torch.Tensor, "index_copy_", side_effect=MemoryError)
+    with failing, pytest.raises(MemoryError):
+        store.read(0, [16])
+    assert same(store.read(0, [16]), store.read(0, [0]))
 
 
 @pytest.mark.gpu

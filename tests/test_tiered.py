@@ -37,6 +37,15 @@ def test_what_is_loaded_is_of_the_namespace_that_asks():
     assert (move.namespace, move.src.tolist(), move.dst.tolist()) == ("a", [0, 1], [0, 1])
 
 
+def test_no_more_is_loaded_than_there_are_pages_for():
+    tree = TieredCache(host_pages=4)
+    put(tree, b"123")
+    tree.evict(3)
+    moved(tree)
+    move = tree.load(tree.acquire(b"123"), [5, 6])
+    assert (len(move.src), move.dst.tolist()) == (2, [5, 6])
+
+
 def test_what_is_wrong_is_said_and_nothing_changes():
     cache, other = TieredCache(host_pages=4), TieredCache(host_pages=4)
     put(cache, b"12")
