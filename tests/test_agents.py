@@ -81,6 +81,13 @@ def test_a_request_shares_no_more_blocks_than_the_one_before_it_has():
         AgentSessions([session([0, 128, 1, 0, [[7, 2]]], [0, 192, 1, 3, []])])
 
 
+def test_the_ids_of_all_sessions_are_tokens():
+    most = session([0, 64, 1, 0, [[2**32 - 2, 1]]])  # with the id after it, all of them
+    assert len(AgentSessions([most, session(OK)])) == 2
+    with pytest.raises(TraceError, match=r"line 3: the sessions have over 2\*\*32 block ids"):
+        AgentSessions([most, session(OK), session(OK)])
+
+
 @pytest.mark.parametrize("span_hours", [-1, 10**7])
 def test_a_span_is_a_number_of_hours(span_hours):
     with pytest.raises(ValueError, match=r"span_hours is .*: expected a number from 0 to 1e\+06"):

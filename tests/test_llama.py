@@ -31,6 +31,14 @@ def close(a, b):
 # -- what a step depends on: that no cut, batch or place changes it, say the oracle and test_attention ---------------
 
 
+def test_it_answers_for_the_last_token_of_each_chunk_in_the_order_given():
+    store = store_for(EXACT)
+    longer, shorter = Chunk(TOKENS, 0, range(40)), Chunk(TOKENS[:3], 0, range(40, 43))
+    expected = whole(EXACT, TOKENS)[[39, 2]]
+    assert close(EXACT.forward([longer, shorter], store), expected)
+    assert close(EXACT.forward([shorter, longer], store), expected.flip(0))
+
+
 @pytest.mark.parametrize("wanted", [list, everywhere])
 def test_gradients_reach_every_weight_and_are_right(wanted):
     """By difference quotients along a random direction of each weight; chunks of several lengths."""

@@ -10,7 +10,7 @@ from refusals import said
 
 from minikv import pack
 from minikv.traffic import TraceRequest, read_trace
-from minikv.traffic.mooncake import blocks_of, read_bailian
+from minikv.traffic.mooncake import blocks_of, read_bailian, write_trace
 from minikv.traffic.trace_file import LONGEST_LINE, TraceFile
 
 REQUEST = {"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
@@ -22,8 +22,10 @@ def lines(*changes, entry=REQUEST):
 
 
 def test_sessions_are_numbered_in_the_order_in_which_they_appear():
-    requests = read_trace(lines({"session": "b"}, {"session": 7}, {}, {"session": "b"}))
+    requests = list(read_trace(lines({"session": "b"}, {"session": 7}, {}, {"session": "b"})))
     assert [request.conversation for request in requests] == [0, 1, None, 0]
+    again = read_trace(write_trace(requests, block_size=512, unit="tokens"))
+    assert [request.conversation for request in again] == [0, 1, None, 0]
 
 
 @pytest.mark.parametrize("partial", [True, False], ids=["with a partial block", "whole blocks only"])
