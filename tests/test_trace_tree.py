@@ -18,6 +18,12 @@ def test_a_request_keeps_its_time_its_length_and_its_conversation():
     assert (tree.lengths, tree.num_distinct) == ([1, 2], 3)
 
 
+def test_prompts_part_at_a_whole_id():
+    """The first bytes of 256 and of 512 are the same."""
+    tree = TraceTree(trace([1, 256], [1, 512]))
+    assert (sorted(tree.depths), tree.num_distinct) == ([0, 1, 2, 2], 3)
+
+
 @given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20))
 def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
     tree = PrefixTree()
