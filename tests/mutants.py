@@ -116,7 +116,7 @@ JUDGES = {
     "course/pieces/pressing": "guesses",
     "course/pieces/record": "record guesses",
     "course/pieces/scoreboard": "scoreboard",
-    "course/pieces/showing": "judge",
+    "course/pieces/showing": "step_pictures judge",
     "course/pieces/stored": "judge classroom",
     "course/pieces/trial": "judge answers exercises pieces",
     "course/pieces/worlds": "kept judge answers pieces",
