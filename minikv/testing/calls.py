@@ -48,7 +48,7 @@ def read_pages(values: Any, what: str = "the result") -> list[int]:
 
 
 def _read(verb: str, result: Any) -> Any:
-    """What the contract promises of the result of a verb, in whole numbers."""
+    """The result of a verb as far as the contract promises it, in whole numbers."""
     if verb == "evict":
         return read_pages(result)
     names = _FIELDS.get(verb, ())
@@ -69,7 +69,7 @@ class Reply(Outcome):
 
 
 class Recorder:
-    """What lines call `cache`: it passes each call of a verb on to `thing`, and keeps the `reply`.
+    """The `cache` of lines: it passes each call of a verb on to `thing`, and keeps the `reply`.
 
     >>> from minikv import RadixCache
     >>> world = Recorder(RadixCache())

@@ -78,8 +78,9 @@ class SideBySide:
         reply = self.world.step(line)
         self.lines.append(line)
         if reply.error:
-            kinds = type(reply.error).__mro__
-            self.raised[len(self.lines) - 1] = next(each.__name__ for each in kinds if each.__module__ == "builtins")
+            self.raised[len(self.lines) - 1] = next(
+                each.__name__ for each in type(reply.error).__mro__ if each.__module__ == "builtins"
+            )
         if not (expected.verb and reply.verb):
             return None
         found = self.judge(reply, expected) or self.look_around(reply, expected)

@@ -98,7 +98,7 @@ def _causes(found: dict[int, Breach]) -> dict[int, Breach | None]:
 
 
 def _missing(run: SideBySide, lacks: frozenset[str]) -> dict[int, Breach]:
-    """What the object lacks, each under the rule that needs it most."""
+    """The verbs and sizes that the object lacks, each under the rule that needs it most."""
     found = {}
     for name in sorted(lacks):
         run.lines = [f"cache.{name}"]
