@@ -1,9 +1,13 @@
-"""Every index that claims the contract, with the settings in which it is tested; a further index is one line."""
+"""Every index that claims the contract, with the settings in which it is tested.
+
+A further index is a line in `INDEX_SETTINGS`, for the contract suite, and one in `DESIGNS`, for the machine.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace as Node
 from typing import Any
@@ -77,6 +81,10 @@ INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "two tiers, and no move": (TieredCache, {"host_pages": 6}),
     "window of 3": (SlidingWindowCache, {"window": 3}),
     "window of 3, by pages": (SlidingWindowCache, {"window": 3, "evict_by": "page"}),
+}
+DESIGNS: dict[str, Any] = {
+    **{name: name for name in INDEXES if name != "radix"},
+    "eight keys": partial(HashBlockCache, block_hash=collides),
 }
 SHIPPED: dict[str, Callable[..., Any]] = {
     name: lambda size=1, made=made, how=how: made(size, **how) for name, (made, how) in INDEX_SETTINGS.items()

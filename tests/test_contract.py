@@ -162,6 +162,19 @@ def test_after_a_reset_the_same_operations_give_the_same_nodes(make):
     assert [repr(node) for node in used.nodes()] == [repr(node) for node in new.nodes()]
 
 
+@every_shipped_index
+def test_nodes_are_a_list_of_the_callers_own_parents_first_and_each_page_once(make):
+    cache = make(2)
+    for number, prompt in enumerate(([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7, 8], [9, 9])):
+        cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // 2))
+    nodes = cache.nodes()
+    place = {id(node): at for at, node in enumerate(nodes)}
+    assert all(place.get(id(node.parent), -1) < place[id(node)] for node in nodes)
+    assert sorted(slot for node in nodes for slot in node.slots) == [0, 1, 2, 3, 4, 5, 24, 25, 40, 41]
+    nodes.clear()
+    assert len(cache.nodes()) == len(place)
+
+
 # -- namespaces of any kind --------------------------------------------------------------------------------------------
 
 

@@ -3,18 +3,15 @@
 That the kit notices what any cache may get wrong, test_conformance says: its careless caches.
 """
 
-from functools import partial
-
 import pytest
 from careless_caches import NeverJoins, SplitForgetsTheLocks
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from indexes import collides
-from machine import Watched, hunt, subject_for
+from indexes import DESIGNS
+from machine import Watched, has_policy, hunt, subject_for
 from policy_model import GOES_FIRST, READS
 
-from minikv import HashBlockCache, LockError, RadixCache
-from minikv.prefix import BY_POLICY, INDEXES
+from minikv import LockError, RadixCache
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import _GONE
 from minikv.testing.scenarios import taking_turns
@@ -37,19 +34,14 @@ def test_radix(policy):
     hunt(st.just(subject_for(policy=policy)), max_examples=share())
 
 
-COLLIDING = partial(HashBlockCache, block_hash=collides)  # eight keys for all blocks
-
-
-@pytest.mark.parametrize(
-    "design", [*(name for name in INDEXES if name != "radix"), pytest.param(COLLIDING, id="eight keys")]
-)
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 def test_another_design(design):
     hunt(st.just(subject_for(design, ["node" if design == "window" else "page"])), max_examples=share())
 
 
-@pytest.mark.parametrize("name", INDEXES)
-def test_requests_that_take_turns(name):
-    subject = subject_for(name, ["node" if name in BY_POLICY else "page"])
+@pytest.mark.parametrize("design", ["radix", *DESIGNS.values()], ids=["radix", *DESIGNS])
+def test_requests_that_take_turns(design):
+    subject = subject_for(design, ["node" if has_policy(design) else "page"])
     found = [find_breach(subject, scenario, set(), Watched) for scenario in taking_turns()]
     assert found == [None] * 60
 

@@ -76,9 +76,9 @@ class AuditedRun(SideBySide):
     def look_around(self, reply: Reply, expected: Reply) -> Breach | None:
         """Rule 12, the other half."""
         found = super().look_around(reply, expected)
-        if found is None and (error := self.world.step("cache.check()").error) is not None:
+        if found is None and (alarm := self.world.step("cache.check()")).error is not None:
             self.lines.append("cache.check()")
-            return self.end(12, f"raises {type(error).__name__}, although nothing is wrong")
+            return self.end(12, f"{alarm.in_words}, although all answers and sizes are right")
         return found
 
 
@@ -91,12 +91,12 @@ def false_alarm(subject: Subject) -> Breach | None:
     ...     def check(self):
     ...         assert not self.protected_size
     >>> false_alarm(subject_of(Nervous)).words
-    'raises AssertionError, although nothing is wrong'
+    'raises AssertionError, although all answers and sizes are right'
     """
     for scenario in itertools.chain(*CASES.values()):
         if scenario.page_size in subject.page_sizes:
             found = find_breach(subject, scenario, set(), AuditedRun)
-            if found is not None and found.rule == 12:
+            if found and found.rule == 12:
                 return found
     return None
 

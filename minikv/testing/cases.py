@@ -194,6 +194,9 @@ cache.match_prefix([1, 2])
 cache.insert([1], [0], namespace='a'); cache.insert([2], [1], namespace='a'); cache.evict(1)
 cache.match_prefix([2], namespace='a')
 
+cache.insert([1], [0], namespace='a'); cache.insert([2], [1], namespace='b'); cache.evict(1)
+cache.match_prefix([2], namespace='c')
+
 cache.insert([1, 2], [0, 1], namespace='a'); a = cache.acquire([1, 2], namespace='a')
 cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a)
 
