@@ -1,4 +1,4 @@
-"""Policies: the heap against sorting, and those of one's own. What goes first under each, the machine says."""
+"""Every policy: the order that the field gives, the heap against sorting, and policies of one's own."""
 
 import random
 import re
@@ -12,6 +12,18 @@ from minikv import RadixCache, SmallestKeyFirst
 from minikv.prefix.eviction import POLICIES, FirstInFirstOut, LeastFrequentlyUsed, LeastRecentlyUsed, order_named
 
 # A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
+ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+def test_the_policies_give_the_orders_of_the_field(policy):
+    cache = RadixCache(policy=policy)
+    put(cache, b"1")
+    put(cache, b"2", priority=5)
+    put(cache, b"3")
+    cache.match_prefix(b"1")
+    put(cache, b"2", b"2")
+    assert "".join("_ABC"[cache.evict(1)[0]] for _ in range(3)) == ORDERS[policy]
 
 
 @pytest.mark.parametrize(("wrong", "kind"), [(-1, "Value"), ("", "Type"), (False, "Type")])
@@ -80,6 +92,17 @@ def test_a_policy_of_ones_own_decides_what_goes(evict_by, expected):
     assert cache.total_size == 0
     cache.reset()
     put(cache, b"1")
+
+
+def test_by_pages_the_policy_is_asked_after_each_page():
+    """What is left of a leaf has another end, so another leaf may be the deepest now."""
+    deepest = policy_of_ones_own(
+        "DeepestFirst", reads=("end", "last_used"), key=lambda self, node: (-node.end, node.last_used)
+    )
+    cache = RadixCache(policy=deepest, evict_by="page")
+    put(cache, b"123", b"456", b"78")
+    assert cache.evict(9).tolist() == [123, 456, 12, 45, 78, 1, 4, 7]
+    cache.check()
 
 
 @pytest.mark.parametrize(

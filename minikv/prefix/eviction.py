@@ -253,14 +253,14 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
     """
     if isinstance(policy, str) and policy in POLICIES:
         return policy, POLICIES[policy]
-    if isinstance(policy, str) or not callable(policy):
+    if not callable(policy):
         raise ValueError(f"policy is {bounded(policy)}: expected one of {', '.join(POLICIES)}, or a class")
     name, made = getattr(policy, "__name__", type(policy).__name__), policy()
     for method in _METHODS:
         if not callable(getattr(made, method, None)):
             raise TypeError(f"policy {name} has no method {method}: expected those of EvictionOrder")
     reads = getattr(made, "reads", ())
-    if not reads or isinstance(reads, str) or not {*reads} <= {*READABLE}:
+    if not reads or not {*reads} <= {*READABLE}:
         raise ValueError(f"policy {name} reads {bounded(reads)}: expected a tuple of some of {', '.join(READABLE)}")
     node = type(f"node with only what {name} reads", (), dict.fromkeys(reads, 1))()
     if made.key(node) is None:

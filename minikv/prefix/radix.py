@@ -111,7 +111,7 @@ _NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing;
 
 
 class RadixCache(BaseIndex):
-    """A prefix cache in a radix tree; keeps the fifteen rules of `PrefixCache`.
+    """A prefix cache in a radix tree; keeps the rules of `PrefixCache`.
 
     `page_size` is in tokens: whole pages are stored and matched. `policy` says what is evicted first: a name ("lru"),
     or a class of your own that keeps the contract of `EvictionOrder`. `evict_by` is "node" (whole leaves, so perhaps
@@ -532,7 +532,8 @@ class RadixCache(BaseIndex):
                 if not parts:
                     raise
                 break
-            for pages in self._evict_end(leaf, wanted - got) if by_page else self._remove_leaf(leaf):
+            most = _PAGE_BYTES if "end" in self._also_reads else wanted - got  # what is left has another end
+            for pages in self._evict_end(leaf, most) if by_page else self._remove_leaf(leaf):
                 parts.append(pages)
                 got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
