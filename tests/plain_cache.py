@@ -5,7 +5,7 @@ lists, and one page goes after the other. It splits nothing and joins nothing.
 """
 
 from minikv import InvariantError, LockError, pack
-from minikv.prefix.contract import require_hashable, require_limit
+from minikv.prefix.contract import RULES, require_hashable, require_limit
 from minikv.tokens import integers
 
 
@@ -30,7 +30,7 @@ class Cached:
 
 
 class PlainCache:
-    claims = (*range(1, 14), 15)
+    claims = frozenset(RULES) - {14}
 
     def __init__(self, page_size=1):
         self.page_size = page_size

@@ -1,6 +1,6 @@
 """The contract over every index of this package: the kit plays it, and the rest here is what only ours promise.
 
-What the fifteen rules ask of anybody's index are the scenarios of `minikv.testing.cases`, with many kinds of bad input.
+What the rules ask of anybody's index are the scenarios of `minikv.testing.cases`, with many kinds of bad input.
 The other tests are stricter: the words of our errors, our types, and namespaces of any kind.
 """
 

@@ -21,7 +21,7 @@ from minikv.files import asset
 from minikv.testing import apart
 from minikv.testing import verify as judge
 from minikv.testing.playing import RULE_OF
-from minikv.testing.rules import SIZES
+from minikv.testing.rules import RULES, SIZES
 
 GOLDEN = "verify.txt"
 RIGHT = "from minikv import RadixCache\nclass Mine(RadixCache):\n    pass\n"
@@ -72,7 +72,7 @@ def test_a_teacher_collects_lines_of_json(verify_here):
     assert status == 1
     mine, other = map(json.loads, out.splitlines())
     assert (mine["file"], mine["class"], other["class"]) == ("theirs.py", "Mine", "Other")
-    assert [rule["rule"] for rule in mine["rules"]] == [*range(1, 16)]
+    assert [rule["rule"] for rule in mine["rules"]] == [*RULES]
     assert {rule["state"] for rule in mine["rules"]} == {"holds"}
     (broken,) = [rule for rule in other["rules"] if rule["state"] == "broken"]
     assert (broken["rule"], broken["script"].splitlines()[0]) == (11, "from theirs import Other")

@@ -17,7 +17,7 @@ from typing import Any
 
 from minikv.errors import InvariantError, LockError, OutOfPages, bounded, whole_number
 from minikv.pools import Pages, page_slots
-from minikv.prefix.contract import Handle, page_bytes, require_hashable, require_limit, require_wanted
+from minikv.prefix.contract import RULES, Handle, page_bytes, require_hashable, require_limit, require_wanted
 from minikv.tokens import PackedTokens, TokensLike, pack
 
 
@@ -28,7 +28,7 @@ class CacheShell:
     `minikv.prefix.base_index.BaseIndex` does the same for the package's indexes.
     """
 
-    claims = (*range(1, 14), 15)
+    claims = frozenset(RULES) - {14}
     roots: dict[Hashable, Any]
     ring: Any
     evictable: int

@@ -17,6 +17,7 @@ from minikv.errors import InvariantError, LockError, bounded, brief, whole_numbe
 from minikv.pools.contract import Pages
 from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import (
+    RULES,
     Handle,
     Insertion,
     Match,
@@ -25,7 +26,7 @@ from minikv.prefix.contract import (
     require_hashable,
     require_limit,
     require_wanted,
-)
+)  # fmt: skip
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
@@ -211,7 +212,6 @@ class NoCache(BaseIndex):
 
     After mini-sglang's naive cache: with it, "cache off" is not a second code path through manager and engine, but
     another object in the same place. It may be used by one thread at a time; a `CacheManager` takes care of that.
-
     `page_size` is in tokens. Of rule 4, all that is left is that `insert` says what it stored, which is nothing.
 
     >>> cache = NoCache()
@@ -221,7 +221,7 @@ class NoCache(BaseIndex):
     Match(length=0, pages=[])
     """
 
-    claims = frozenset(range(1, 16)) - {4}  # of the rules; `minikv verify` asks
+    claims = frozenset(RULES) - {4}  # of the rules; `minikv verify` asks
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
         require_limit(limit, len(pack(tokens)))

@@ -1,4 +1,4 @@
-r"""The contract of every prefix cache: eight verbs, three sizes, and the fifteen rules that they keep.
+r"""The contract of every prefix cache: eight verbs, three sizes, and the rules that they keep.
 
 A prefix cache answers one question: which pages already hold the keys and values of the longest prefix of this
 prompt? It never touches a tensor, and it does not own its pages: the caller frees what it evicts.
@@ -126,8 +126,32 @@ class Insertion(Handle):
         return f"Insertion(prefix_length={self.prefix_length}, length={self.length})"
 
 
+RULES = dict(
+    enumerate(
+        """\
+tokens and pages are checked, and bad input changes nothing
+keys and pages are copied in
+a match is the longest cached prefix, and changes no content
+insert stores whole pages, and keeps those that are there
+a split or a join changes no size, no lock and no handle
+a lock protects the path to the root until it is released
+sizes are exact after every operation, in O(1)
+the least recently used goes first: last match, insert or unlock
+evict frees unlocked leaves, enough of them and no more
+namespaces never share
+reset forgets everything, or refuses while anything is locked
+check finds every fault, and nothing else
+the same operations give the same cache
+nodes used together are joined
+a page is one number, however many tokens it holds
+""".splitlines(),
+        start=1,
+    )
+)
+
+
 class PrefixCache(Protocol):
-    """The contract of every index: fifteen rules, which `minikv verify` checks.
+    """The contract of every index: the rules that `minikv verify` checks, each with its short name in `RULES`.
 
     An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps, and one to which
     not each verb of rule 8 is a use has an attribute `used_by`, those that are. A class that says

@@ -43,7 +43,7 @@ class SlidingWindowCache(RadixCache):
     `policy` says which leaves go for the full layers. Windows alone go least recently used first under every policy: on
     a path all but the last window is free to go, however much the path is worth.
 
-    It keeps the fifteen rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
+    It keeps the rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
     gone: a match is the longest prefix that is valid for all layers; `lock` refuses one that is not valid any more;
     eviction by pages may free more pages than asked, for it leaves no tombstone at the end of a path. Joins wait until
     a window's tombstones and locks fit on one edge.

@@ -41,7 +41,7 @@ WRITES = ("write_back", "write_through", "write_through_selective")
 
 
 class TieredCache(RadixCache):
-    """A radix tree over the device, and `host_pages` pages of host memory; keeps the fifteen rules of `PrefixCache`.
+    """A radix tree over the device, and `host_pages` pages of host memory; keeps the rules of `PrefixCache`.
 
     `write` says when pages are copied out, one of `WRITES`; with "write_through_selective" after `hot` matches and
     inserts. The other arguments are those of `RadixCache`. `host` is the other tier, or `None` if it has no pages.

@@ -10,7 +10,6 @@ queue is always a leaf, and no node is ever cached without the one before it.
     queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             of one prompt: page 2 is evicted first
 
 `HashBlockCache` is the same, but finds a node by a hash; the trie looks among the children of the node before it.
-
 After the prefix cache of AstrAI, which calls itself a radix tree; its other half, in which a whole sequence has one
 slot, is the `RowTrie` of chapter 09 (`minikv.engine`). Unlike the original it locks whole paths, evicts leaves, and
 ends. It may be used by one thread at a time; a `CacheManager` takes care of that.
@@ -22,7 +21,7 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from minikv.errors import LockError, require
 from minikv.pools.contract import Pages
 from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
 from minikv.prefix.contract import (
+    RULES,
     Handle,
     Insertion,
     Match,
@@ -38,7 +38,7 @@ from minikv.prefix.contract import (
     require_hashable,
     require_limit,
     require_wanted,
-)
+)  # fmt: skip
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.tree_check import check_nodes
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
@@ -108,7 +108,7 @@ class TokenTrie(BaseIndex):
     """
 
     unique_pages = True
-    claims: ClassVar[frozenset[int]] = frozenset(range(1, 16)) - {14}  # of the rules; `minikv verify` asks
+    claims = frozenset(RULES) - {14}  # of the rules; `minikv verify` asks
 
     def _clear(self) -> None:
         super()._clear()

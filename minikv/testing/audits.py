@@ -78,7 +78,7 @@ class AuditedRun(SideBySide):
         found = super().look_around(reply, expected)
         if found is None and (alarm := self.world.step("cache.check()")).error is not None:
             self.lines.append("cache.check()")
-            return self.end(12, f"{alarm.in_words}, although all answers and sizes are right")
+            return self.end(12, f"{alarm.in_words}, although nothing else is wrong")
         return found
 
 
@@ -91,7 +91,7 @@ def false_alarm(subject: Subject) -> Breach | None:
     ...     def check(self):
     ...         assert not self.protected_size
     >>> false_alarm(subject_of(Nervous)).words
-    'raises AssertionError, although all answers and sizes are right'
+    'raises AssertionError, although nothing else is wrong'
     """
     for scenario in itertools.chain(*CASES.values()):
         if scenario.page_size in subject.page_sizes:

@@ -15,24 +15,8 @@ from xml.sax.saxutils import escape
 from xml.sax.saxutils import quoteattr as quoted
 
 from minikv.errors import bounded
+from minikv.prefix.contract import RULES
 
-RULES = {
-    1: "tokens and pages are checked, and bad input changes nothing",
-    2: "keys and pages are copied in",
-    3: "a match is the longest cached prefix, and changes no content",
-    4: "insert stores whole pages, and keeps those that are there",
-    5: "a split or a join changes no size, no lock and no handle",
-    6: "a lock protects the path to the root until it is released",
-    7: "sizes are exact after every operation, in O(1)",
-    8: "the least recently used goes first: last match, insert or unlock",
-    9: "evict frees unlocked leaves, enough of them and no more",
-    10: "namespaces never share",
-    11: "reset forgets everything, or refuses while anything is locked",
-    12: "check finds every fault, and nothing else",
-    13: "the same operations give the same cache",
-    14: "nodes used together are joined",
-    15: "a page is one number, however many tokens it holds",
-}
 SIZES = ("evictable_size", "protected_size", "total_size")
 USES = ("match_prefix", "insert", "unlock")
 HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
@@ -98,7 +82,7 @@ def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, home: str | No
     with suppress(TypeError, ValueError):  # of a class that is written in C
         takes = {*inspect.signature(made).parameters} - given.keys()
     return Subject(
-        made, getattr(made, "__name__", "Cache"), _said(made, "claims", RULES, "numbers of rules, 1 to 15"),
+        made, getattr(made, "__name__", "Cache"), _said(made, "claims", RULES, f"numbers of rules, 1 to {len(RULES)}"),
         (1, 2, 3, 4) if "page_size" in takes else (1,),
         ({"evict_by": "node"}, {"evict_by": "page"}) if "evict_by" in takes else ({},), given,
         getattr(made, "__module__", "") if home is None else home,

@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from minikv.errors import bounded
+from minikv.prefix.contract import RULES
 from minikv.testing.apart import MOST_COMPUTING, Message, Say, load_module, messages_apart
 from minikv.testing.attempt import error_text
 from minikv.testing.audits import false_alarm, missed_by_check, repeats, slow_sizes
@@ -22,7 +23,6 @@ from minikv.testing.rules import (
     NOT_CLAIMED,
     NOT_JUDGED,
     NOT_REACHED,
-    RULES,
     SIZES,
     Conformance,
     NothingToJudgeError,
