@@ -64,8 +64,10 @@ USES = {
             manager.finish(sequence)
             manager.check()
         print(sequence, manager.pool.num_free, m.runs([4, 5, 9]))
+        print(m.CacheManager(1).start([1]))  # in its last page
         """,
-        "Sequence(2, finished, 6 tokens, cached=4, computed=6) 1 [(4, 2), (9, 1)]",
+        "Sequence(2, finished, 6 tokens, cached=4, computed=6) 1 [(4, 2), (9, 1)]\n"
+        "Sequence(1, running, 1 tokens, cached=0, computed=0)",
     ),
     "ch08_serving": (
         """
@@ -115,8 +117,10 @@ USES = {
         """
         tiers = m.Tiers(2, 4, worth=lambda count, cached: m.worth_loading(16, 0, 1, 10**9, 10**9, 1, 10**9))
         print([tiers.serve(list(keys)) for keys in ("ab", "cd", "ab")])
+        tiers = m.Tiers(3, 4)
+        print([tiers.serve(list(keys)) for keys in ("ab", "c", "ab")])
         """,
-        "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]",
+        "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]\n[(0, 0, 2), (0, 0, 1), (2, 0, 0)]",
     ),
 }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from array import array
 
 import pytest
 from hypothesis import given, settings
@@ -123,6 +124,14 @@ class Nothing:
 def test_an_index_that_keeps_nothing_gets_its_slots_back(publish):
     lap = run_lap(Contender("nothing", Nothing), WORKLOADS["W3"](30), 8 * 1066, publish)
     assert lap.hits == [0] * 30
+
+
+def test_an_index_may_keep_the_slots_that_it_is_given():
+    index, kept, row = Nothing(), [], memoryview(array("i", [5, 6]))
+    index.insert = lambda tokens, slots: kept.append(slots) or Nothing.insert(index, tokens, slots)
+    FiveVerbs(index).insert([1, 2], row, None)
+    row[0] = 9
+    assert kept[0].tolist() == [5, 6]
 
 
 def test_a_bare_index_takes_lists_too():
