@@ -82,7 +82,7 @@ JUDGES = {
     "pools/queue": "pools arguments",
     "pools/windowed": "windowed_manager windowed_model",
     "store": "slots moves store_audit store",
-    "manager/audit": "audit",
+    "manager/audit": "audit manager",
     "manager/fit": "fit arguments manager",
     "manager/host_moves": "host_moves fit engine_faults engine_oracle",
     "manager/manager": "fit threads manager manager_faults host_moves ctrl_c interrupts arguments",

@@ -64,6 +64,7 @@ def test_room_is_made_by_evicting_and_not_beyond_need():
 
 
 REFUSED = [
+    (lambda m, s: m.start([]), "tokens are empty: a request has at least 1 token"),
     (lambda m, s: m.advance(s, 4), "num_tokens is 4: sequence 2 can compute 0 to 3 more tokens"),
     *[(lambda m, s, bad=bad: m.truncate(s, bad), "length is") for bad in (2**70, 4.0, None, True)],
     (lambda m, s: m.finish(3), "cannot finish 3: expected a sequence"),
