@@ -5,7 +5,6 @@ list sorted on the way, an object copied. `python tests/changes.py` tries all of
 not in `harmless.txt`, which has a reason for each of its own; `python tests/changes.py 3.3 3.4` tries those of pieces.
 """
 
-from __future__ import annotations
 import __future__
 
 import ast

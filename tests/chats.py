@@ -5,8 +5,6 @@ said in it so far, all of them in one batch; what the engine answers is part of 
 of their own. Now and then somebody asks as well, and leaves as soon as a part of it has been computed.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -3,10 +3,6 @@
 A core install has what `pip install .` brings, pytest and Hypothesis, and then the tools.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from project import ROOT
 
 # The folders of the package whose examples need an extra.
@@ -40,7 +36,7 @@ NEED_MORE = {
 }  # fmt: skip
 
 
-def is_core(path: Path) -> bool:
+def is_core(path):
     """Whether a core install runs this file: most of the packages, and most of the test files."""
     if ROOT / "minikv" in path.parents:
         return path.relative_to(ROOT).parts[1] not in EXAMPLES_NEED_MORE

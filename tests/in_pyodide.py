@@ -3,8 +3,6 @@
 PyPI has no numpy for Pyodide, so there the package is imported with something empty in its place.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib.machinery
@@ -16,7 +14,6 @@ import sys
 import types
 import warnings
 from pathlib import Path
-from typing import Any
 
 CHAPTER = Path(__file__).parent.parent / "notebooks" / "03_radix_splitting.ipynb"
 SPLIT, TRIE, ROOT, FOUND = "def split(", "draw(trie)", "class Node:", "draw(root, matched=node)"
@@ -89,7 +86,7 @@ def story():
     """What the learner sees of each cell; `split` is written wrong, and then right."""
     from minikv import draw
 
-    names: dict[str, Any] = {"__name__": "__main__", "draw": draw}  # the chapter imports it where it makes a film
+    names = {"__name__": "__main__", "draw": draw}  # the chapter imports it where it makes a film
     seen = {}
     for has in CELLS:
         source = "".join(chapter_cell(has)["source"])

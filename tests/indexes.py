@@ -3,14 +3,10 @@
 A further index is a line in `INDEX_SETTINGS`, for the contract suite, and one in `DESIGNS`, for the machine.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace as Node
-from typing import Any
 
 import pytest
 
@@ -29,10 +25,10 @@ from minikv.prefix import INDEXES, index_named
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.hash_blocks import crc32_key
 from minikv.testing.model import NaiveCache
-from minikv.testing.rules import Subject, subject_of
+from minikv.testing.rules import subject_of
 
 
-def least_recent_first(policy: str) -> bool:
+def least_recent_first(policy):
     """Whether a leaf used long ago goes before one used since and one that is new: rules 8 and 9 speak of those."""
     if "last_used" not in POLICIES[policy].reads:
         return False
@@ -45,7 +41,7 @@ def least_recent_first(policy: str) -> bool:
 BY_RECENCY = [policy for policy in POLICIES if least_recent_first(policy)]
 
 
-def collides(parent: bytes, tokens: bytes) -> bytes:
+def collides(parent, tokens):
     """A hash of three bits: nearly every key belongs to several blocks."""
     return bytes([crc32_key(parent, tokens)[0] % 8])
 
@@ -53,20 +49,20 @@ def collides(parent: bytes, tokens: bytes) -> bytes:
 class CarriedOut(TieredCache):
     """Two tiers whose moves are carried out when they are due: host memory fills up, and the device must not notice."""
 
-    def insert(self, *args: Any, **kwargs: Any) -> Any:
+    def insert(self, *args, **kwargs):
         done = super().insert(*args, **kwargs)
         return self._carried(done)
 
-    def evict(self, num_tokens: int) -> Any:
+    def evict(self, num_tokens):
         return self._carried(super().evict(num_tokens))
 
-    def _carried(self, result: Any) -> Any:
+    def _carried(self, result):
         while (move := self.next_move()) is not None:
             self.settle(move)
         return result
 
 
-INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+INDEX_SETTINGS = {
     **{f"radix, {policy}": (RadixCache, {"policy": policy}) for policy in BY_RECENCY},
     "radix, by pages": (RadixCache, {"evict_by": "page"}),
     f"radix, {BY_RECENCY[-1]} by pages": (RadixCache, {"policy": BY_RECENCY[-1], "evict_by": "page"}),
@@ -82,27 +78,25 @@ INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "window of 3": (SlidingWindowCache, {"window": 3}),
     "window of 3, by pages": (SlidingWindowCache, {"window": 3, "evict_by": "page"}),
 }
-DESIGNS: dict[str, Any] = {
+DESIGNS = {
     **{name: name for name in INDEXES if name != "radix"},
     "eight keys": partial(HashBlockCache, block_hash=collides),
 }
-SHIPPED: dict[str, Callable[..., Any]] = {
-    name: lambda size=1, made=made, how=how: made(size, **how) for name, (made, how) in INDEX_SETTINGS.items()
-}
-MODELS: dict[str, Callable[..., Any]] = {
+SHIPPED = {name: lambda size=1, made=made, how=how: made(size, **how) for name, (made, how) in INDEX_SETTINGS.items()}
+MODELS = {
     "naive, by nodes": lambda size=1: NaiveCache(size),
     "naive, by pages": lambda size=1: NaiveCache(size, evict_by="page"),
 }
 
 
-def over(indexes: dict[str, Callable[..., Any]]) -> pytest.MarkDecorator:
+def over(indexes):
     """Run a test over `indexes`; each takes a page size and makes an empty index."""
     return pytest.mark.parametrize("make", indexes.values(), ids=indexes.keys())
 
 
 if find_spec("anywidget"):  # with the course there is its engine, which claims all rules but 14
 
-    def of_the_course(page_size: int = 1) -> Any:
+    def of_the_course(page_size=1):
         """The engine that the learner builds, of our own pieces."""
         from minikv.engine import engine_world
 
@@ -111,7 +105,7 @@ if find_spec("anywidget"):  # with the course there is its engine, which claims 
     MODELS["the learner's"] = of_the_course
 
 
-def subject(made: Any, how: dict[str, Any]) -> Subject:
+def subject(made, how):
     """An index as the conformance kit takes it; only under lru can the naive model say what goes first, and joins."""
     found = subject_of(made, how)
     return found if how.get("policy", "lru") == "lru" else dataclasses.replace(found, claims=found.claims - {8, 14})
@@ -122,7 +116,7 @@ every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)
 
 # A manager of that page size over each index of the table, and one of windowed layers.
-MANAGERS: dict[str, Callable[[int], CacheManager]] = {
+MANAGERS = {
     **{name: lambda size, name=name: CacheManager(16 // size, size, index_named(name, size)) for name in INDEXES},
     "two tiers": lambda size: CacheManager(16 // size, size, TieredCache(size, 24 // size)),
     "windowed": lambda size: WindowedManager(WindowedPool(24 // size, 24 // size), window=2, page_size=size),

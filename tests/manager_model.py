@@ -5,8 +5,6 @@ the cache's, computed, and there at all. Which slots all this lies in, and who g
 model does not predict: the ledger finds one owner for each slot, and the canary reads every slot that anybody may read.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any

@@ -5,8 +5,6 @@ AIC: the config.json as it is copied in ai-dynamo/aiconfigurator at 095f58a (21 
 (`assets/configs`) are named only.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 K, V, BF16, FP32 = 1, 1, 2, 4
@@ -22,22 +20,22 @@ class Shape(NamedTuple):
     beside: dict[str, Any] | None = None  # its hf_quant_config.json
 
 
-def gqa(layers: int, heads: int, size: int, each: int = BF16) -> int:
+def gqa(layers, heads, size, each=BF16):
     """Bytes of a token: K and V of so many layers and KV heads."""
     return layers * (K + V) * heads * size * each
 
 
-def delta(layers: int, heads: int, keys: int = 16, size: int = 128) -> int:
+def delta(layers, heads, keys=16, size=128):
     """Bytes of gated delta nets: a matrix for each head, and the last 3 inputs of queries, keys and values."""
     return layers * (heads * size * size * FP32 + 3 * (2 * keys * size + heads * size) * BF16)
 
 
-def mamba2(layers: int, heads: int, size: int, state: int, groups: int) -> int:
+def mamba2(layers, heads, size, state, groups):
     """Bytes of Mamba 2: a matrix for each head, and the last 3 inputs of x, B and C."""
     return layers * (heads * size * state * FP32 + 3 * (heads * size + 2 * groups * state) * BF16)
 
 
-def every(period: int, layers: int, other: str) -> list[str]:
+def every(period, layers, other):
     return ["full_attention" if (layer + 1) % period == 0 else other for layer in range(layers)]
 
 

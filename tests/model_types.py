@@ -17,8 +17,6 @@ is installed. For a new type, write a row with its rules, empty `defaults` and `
 `harmless` are fields that change nothing that is kept: of the classes, and of published configs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
@@ -47,14 +45,14 @@ COUNTED = (
 )
 
 
-def class_of(name: str) -> dict[str, object]:
+def class_of(name):
     """The defaults of the fields of a model type's class, as its source states them."""
     from transformers import CONFIG_MAPPING
 
     return {field.name: field.default for field in dataclasses.fields(CONFIG_MAPPING[name])}
 
 
-def row(name: str) -> dict[str, object]:
+def row(name):
     """The rules of a model type, the defaults of what is read of it, and the other fields that are known."""
     rules = WRITTEN["types"][name]
     if name in ALIKE:
@@ -67,7 +65,7 @@ def row(name: str) -> dict[str, object]:
     return {**rules, "defaults": defaults, "also": sorted(also)}
 
 
-def table() -> dict[str, object]:
+def table():
     """The table, with the defaults of the transformers that is installed."""
     import transformers
 
@@ -76,7 +74,7 @@ def table() -> dict[str, object]:
     return {"source": source, "harmless": WRITTEN["harmless"], "types": types}
 
 
-def written(found: dict[str, object]) -> str:
+def written(found):
     """The table as JSON, a line for each type of model."""
     types = found["types"]
     assert isinstance(types, dict)

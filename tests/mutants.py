@@ -6,8 +6,6 @@ source. The time limit is CPU time, three times what the judge takes without a m
 no result. What is left are the survivors: mistakes that no test notices, and changes that are none.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import gc
@@ -16,7 +14,6 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,23 +176,23 @@ JUDGES = {
 }
 
 
-def source_of(name: str) -> Path:
+def source_of(name):
     folder, file = "minikv", name
     if name.startswith("tools/"):
         folder, file = "tools/minikv_tools", name.removeprefix("tools/")
     return ROOT / folder / f"{file}.py"
 
 
-def module_of(name: str) -> str:
+def module_of(name):
     """The module that a file is when it is imported."""
     home = ROOT / "tools" if name.startswith("tools/") else ROOT
     parts = source_of(name).relative_to(home).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
 
-def names() -> list[str]:
+def names():
     """The files that have judges: those of `JUDGES`, and in the place of a folder its others."""
-    found: dict[str, None] = {}
+    found = {}
     for key in JUDGES:
         inside = sorted(source_of(key).with_suffix("").glob("*.py"))
         here = [f"{key}/{path.stem}" for path in inside if path.stem != "__init__"]
@@ -203,7 +200,7 @@ def names() -> list[str]:
     return list(found)
 
 
-def judges_of(name: str) -> list[str]:
+def judges_of(name):
     """What pytest is asked to run for a file: its own doctests first."""
     judges = JUDGES[name] if name in JUDGES else JUDGES[name.rpartition("/")[0]]
     tests = "tools/tests" if name.startswith("tools/") else "tests"
@@ -222,16 +219,16 @@ class Trial:
     judges: deque[str] = field(init=False)
     survived: bool = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.judges = deque(judges_of(self.name))
 
-    def begin(self, limits: dict[str, int]) -> int:
+    def begin(self, limits):
         """Ask the next judge, in a process of its own; returns its number."""
         judge = self.judges.popleft()
         with open(os.devnull, "wb") as nowhere:
             return forked(lambda: self._ask(judge, limits[judge]), nowhere.fileno())
 
-    def _ask(self, judge: str, limit: int) -> int:
+    def _ask(self, judge, limit):
         import resource  # not on Windows, where doctests of this file are collected all the same
 
         self.mutant.plant()
@@ -243,12 +240,12 @@ class Trial:
         return asked(judge)
 
 
-def belongs(name: str, *parts: str) -> bool:
+def belongs(name, *parts):
     """Whether one of `parts` is this file, or a folder that it is in."""
     return f"{name}/".startswith(tuple(f"{part}/" for part in parts))
 
 
-def trials(every: int, *parts: str) -> Iterator[list[Trial]]:
+def trials(every, *parts):
     """For each file that belongs to `parts`, or any, one of each `every` mutants of all files."""
     number = 0
     for name in names():
@@ -260,7 +257,7 @@ def trials(every: int, *parts: str) -> Iterator[list[Trial]]:
             yield chosen
 
 
-def report(scores: dict[str, list[bool]]) -> bool:
+def report(scores):
     """Print the score of each package; does each keep the floor?"""
     print(f"\n{'package':<10}{'mutants':>8}{'killed':>8}{'score':>8}")
     for package, killed in scores.items():
@@ -268,7 +265,7 @@ def report(scores: dict[str, list[bool]]) -> bool:
     return all(sum(killed) >= FLOOR * len(killed) for killed in scores.values())
 
 
-def prepare() -> None:
+def prepare():
     """Import what every judge would import, but nothing of ours: a mutant must be imported in its place."""
     os.chdir(ROOT)
     os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OMP_NUM_THREADS": "1"}
@@ -278,33 +275,33 @@ def prepare() -> None:
     gc.freeze()  # or each process would collect what this one has imported
 
 
-def known_part(text: str) -> str:
+def known_part(text):
     """`text`, if there is a file that belongs to it."""
     if not any(belongs(name, text) for name in names()):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a package of {', '.join(packages())}")
     return text
 
 
-def packages() -> list[str]:
+def packages():
     return sorted({name.split("/")[0] for name in JUDGES})
 
 
-def count(text: str) -> int:
+def count(text):
     """A whole number from 1."""
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments=None):
     parser = argparse.ArgumentParser(description="Would the tests notice a mistake?")
     parser.add_argument("parts", nargs="*", type=known_part, help="packages or files: prefix/radix")
     parser.add_argument("--every", type=count, default=1, metavar="N", help="one of each N mutants, always the same")
     parser.add_argument("--jobs", type=count, default=1, help="mutants at a time")
     options = parser.parse_args(arguments)
     prepare()
-    limits: dict[str, int] = {}
-    scores: dict[str, list[bool]] = {}
+    limits = {}
+    scores = {}
     for chosen in trials(options.every, *options.parts):
         name = chosen[0].name
         limits |= {judge: limit_of(judge) for judge in judges_of(name) if judge not in limits}

@@ -4,11 +4,8 @@ Nothing is changed on disk. A `Mutant` remembers a place in a syntax tree and wh
 there, and the tree is compiled as if it had been the file. Docstrings, texts, annotations and decorators stay.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -33,10 +30,10 @@ class Mutant:
     new: ast.AST
 
     @property
-    def line(self) -> int:
+    def line(self):
         return self.old.lineno
 
-    def plant(self) -> None:
+    def plant(self):
         """Put the change into the tree that it was found in."""
         new = ast.fix_missing_locations(ast.copy_location(self.new, self.old))
         if self.index is None:
@@ -44,14 +41,14 @@ class Mutant:
         else:
             getattr(self.parent, self.field)[self.index] = new
 
-    def __str__(self) -> str:
+    def __str__(self):
         old, new = (ast.unparse(node).split("\n")[0] for node in (self.old, self.new))
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new)))
         begin = max(0, same - 40)
         return f"`{window(old, begin)}` -> `{window(new, begin)}`"
 
 
-def window(text: str, begin: int) -> str:
+def window(text, begin):
     """At most 70 characters of a line, from `begin` on where it is longer."""
     if len(text) <= 70:
         return text
@@ -59,7 +56,7 @@ def window(text: str, begin: int) -> str:
     return f"{'...' * (begin > 0)}{cut}{'...' * (begin + 70 < len(text))}"
 
 
-def mutants_of(tree: ast.AST) -> Iterator[Mutant]:
+def mutants_of(tree):
     """Every small change to this code, in the order of the text."""
     for field, value in ast.iter_fields(tree):
         if field in LEFT_ALONE or isinstance(tree, ast.JoinedStr):
@@ -72,11 +69,11 @@ def mutants_of(tree: ast.AST) -> Iterator[Mutant]:
             yield from mutants_of(node)
 
 
-def is_for_type_checkers(node: ast.AST) -> bool:
+def is_for_type_checkers(node):
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def replacements(node: ast.AST) -> Iterator[ast.AST]:
+def replacements(node):
     """What may stand in place of `node` itself; its parts are nodes of their own."""
     match node:
         case ast.Compare():
@@ -111,7 +108,7 @@ def replacements(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Pass()
 
 
-def shorter_calls(call: ast.Call) -> Iterator[ast.AST]:
+def shorter_calls(call):
     """What was to be copied itself, and the call without each of the arguments that it names."""
     match call:
         case ast.Call(func=ast.Attribute(value=original, attr="copy"), args=[], keywords=[]):
@@ -125,7 +122,7 @@ def shorter_calls(call: ast.Call) -> Iterator[ast.AST]:
             yield changed(call, keywords=call.keywords[:n] + call.keywords[n + 1 :])
 
 
-def is_an_act(node: ast.AST) -> bool:
+def is_an_act(node):
     """A statement that can be left out without leaving a name undefined."""
     match node:
         case ast.Expr(value=ast.Call()) | ast.Delete() | ast.AugAssign():
@@ -135,7 +132,7 @@ def is_an_act(node: ast.AST) -> bool:
     return False
 
 
-def changed(node: ast.AST, **fields: object) -> ast.AST:
+def changed(node, **fields):
     """A copy of `node` with other `fields`."""
     new = copy.deepcopy(node)
     for name, value in fields.items():

@@ -4,11 +4,8 @@ A sweep is one law over many cases. By day it takes so many of them that every p
 or the case that waits for the night is marked `nightly`, and a sweep within one test asks `NIGHTLY` how far to go.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -16,7 +13,7 @@ Case = TypeVar("Case")
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
-def by_day(cases: Iterable[Case], taken: Callable[[Case], bool]) -> list[Any]:
+def by_day(cases, taken):
     """`cases` for `parametrize`: those that are not `taken` by day wait for the night."""
     found = [(case, case if isinstance(case, tuple) else (case,)) for case in cases]
     return [case if taken(case) else pytest.param(*values, marks=pytest.mark.nightly) for case, values in found]

@@ -1,13 +1,9 @@
 """The checkout as the tests see it: where it is, and what pyproject.toml says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,7 +16,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text("utf-8"))
 
 
-def python(*words: object, cwd: Path | None = None, **settings: str) -> Any:
+def python(*words, cwd=None, **settings):
     """Run Python in a process of its own, with these `settings` in its environment."""
     return subprocess.run(
         [sys.executable, *map(str, words)],
@@ -33,13 +29,13 @@ def python(*words: object, cwd: Path | None = None, **settings: str) -> Any:
     )
 
 
-def write(folder: Path, texts: Mapping[str, str]) -> None:
+def write(folder, texts):
     """Write files, by their paths in a folder."""
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
 
 
-def text_of(path: str) -> str:
+def text_of(path):
     """The text of a file of the checkout."""
     return (ROOT / path).read_text("utf-8")

@@ -1,12 +1,7 @@
 """What is said when something is refused, for tables of what cannot be."""
 
-from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-
-def said(act: Callable[..., Any], *arguments: Any, **named: Any) -> str:
+def said(act, *arguments, **named):
     """The error of a call as Python's last line has it, `ValueError: why`; empty where there is none."""
     try:
         act(*arguments, **named)

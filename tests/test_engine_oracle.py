@@ -9,8 +9,6 @@ Attention in another batch is another sum, so logits differ in the last digits. 
 almost equally likely would say nothing about the cache: the next one is taken in its place.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random
@@ -18,7 +16,7 @@ from array import array
 from dataclasses import replace
 
 import pytest
-from chats import Tally, Workload, assert_nothing_leaked, canary_model, engine_for, serve, setting, workload
+from chats import Tally, assert_nothing_leaked, canary_model, engine_for, serve, setting, workload
 from nightly import NIGHTLY
 from test_manager_mutants import MUTANTS
 
@@ -34,7 +32,7 @@ EVERY = {
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
 
 
-def in_every_way(work: Workload, model_for, tally: Tally, audit_for=lambda manager: None):
+def in_every_way(work, model_for, tally, audit_for=lambda manager: None):
     """Serve `work` in every way but without a cache, each time compared with that."""
     expected = None
     for kind in ("off", "wide", "tight"):
@@ -49,7 +47,7 @@ def in_every_way(work: Workload, model_for, tally: Tally, audit_for=lambda manag
         assert_nothing_leaked(engine.manager)
 
 
-def assert_it_tried_what_it_says(number: int, tally: Tally):
+def assert_it_tried_what_it_says(number, tally):
     """Everything that so many workloads are meant to make happen did happen, and often."""
     assert tally.evictions > number
     assert tally.namespaces > number / 4

@@ -4,12 +4,9 @@ The patterns are in golden/english.txt, each with the words to take in its place
 count, in chapters all of their text; code in backquotes and addresses are left out.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tokenize
-from pathlib import Path
 
 from house import EVERY, named
 from project import ROOT, text_of
@@ -20,7 +17,7 @@ FOUND = {pattern: re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE) for patte
 CODE = re.compile(r"\(https?://\S*|`[^`]*`")
 
 
-def words_of(path: Path) -> list[str]:
+def words_of(path):
     """The lines of a file in which there are words: of Python its strings and its comments."""
     text = path.read_text("utf-8")
     if path.suffix != ".py" or path.parent.name == "src":
@@ -30,7 +27,7 @@ def words_of(path: Path) -> list[str]:
     return [line for token in tokens if token.type in kinds for line in token.string.splitlines()]
 
 
-def faults(path: Path) -> list[str]:
+def faults(path):
     """What a file has of the patterns: the line, and what to write in their place."""
     lines = [CODE.sub("", line) for line in words_of(path)]
     pairs = [(line, pattern) for line in lines for pattern in PATTERNS if FOUND[pattern].search(line)]

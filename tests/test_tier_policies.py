@@ -1,7 +1,5 @@
 """What each write policy of a real `TieredCache` copies to host memory, and what that costs in hits."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
