@@ -1,9 +1,11 @@
 """The scheduler: who is let in, computes what, and makes way; and nobody waits for ever."""
 
+import json
 from unittest import mock
 
 import pytest
 from chats import assert_nothing_leaked
+from golden_text import replay, sections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -21,7 +23,6 @@ from minikv import (
 from minikv.serving.scheduler import LOOK_AHEAD
 
 FEW = settings(max_examples=2000 if NIGHTLY else 40)
-BY_PREFIX = {"order": LongestPrefixFirst()}
 
 
 def plan(num_pages=64, page_size=1, warm=0, cache=None, **options):
@@ -57,102 +58,35 @@ def run_all(scheduler):
 
 def printed(steps):
     """Steps as in `RUNS`."""
-    words = [[f"{number}{'+' if prefill else '.'}{count}" for number, count, prefill in step] for step in steps]
-    return ", ".join(map(" ".join, words))
+    words = [[f"{number}{'.+'[prefill]}{count}" for number, count, prefill in step] for step in steps]
+    return [*map(" ".join, words)]
 
 
-# What is scheduled, from the first step to the last: "2+4" are 4 tokens of a prompt of request 2,
-# "1.1" is the token
+# What is scheduled in each step: "2+4" are 4 tokens of a prompt of request 2, "1.1" is the token
 # that request 1 decodes. A second "+" after a "." is a request that was preempted, and computes
 # again.
-RUNS = {
-    "whoever decodes comes first, a long prompt gets the rest (Sarathi)": (
-        lambda: plan(token_budget=5, max_running=3), [[1, 2, 3], range(10, 20)], 4,
-        "1+3 2+2, 1.1 2+4, 1.1 2+4, 1.1 2.1, 2.1, 2.1",
-    ),
-    "whoever decodes comes before an older prompt": (
-        lambda: plan(warm=10, token_budget=4, max_running=2, **BY_PREFIX), [range(20, 30), range(10)], 3,
-        "2+1 1+3, 2.1 1+3, 2.1 1+3, 1+1, 1.1, 1.1",
-    ),
-    "an older prompt is computed before a younger one": (
-        lambda: plan(token_budget=4, max_running=3), [range(10, 16), range(20, 26)], 1,
-        "1+4, 1+2 2+2, 2+4",
-    ),
-    "the longest prefix goes first": (
-        lambda: plan(warm=10, max_running=1, **BY_PREFIX), [[50, 51], [0, 1, 2, 60], [0, 1, 2, 3, 4, 70], [52]], 1,
-        "3+1, 2+1, 1+2, 4+1",
-    ),
-    "the first is overtaken as often as it may be": (
-        lambda: plan(warm=10, max_running=1, max_overtakes=2, **BY_PREFIX), [[50], [0, 61], [0, 62], [0, 63]], 1,
-        "2+1, 3+1, 1+1, 4+1",
-    ),
-    "first come, first served does not look at the cache": (
-        lambda: plan(warm=10, max_running=1), [[50, 51], [0, 1, 2, 60], [0, 1, 2, 3, 4, 70]], 1,
-        "1+2, 2+1, 3+1",
-    ),
-    "a page is kept for the next token of each that runs": (
-        lambda: plan(10), [[1, 2, 3, 4], [5, 6, 7, 8], [9]], 2, "1+4 2+4, 1.1 2.1, 3+1, 3.1",
-    ),
-    "a smaller one does not pass one that finds no room": (
-        lambda: plan(12), [range(8), range(20, 30), [40]], 2, "1+8, 1.1, 2+10 3+1, 2.1, 3+1",
-    ),
-    "the youngest makes way; nothing is computed twice where one page is short": (
-        lambda: plan(15), [[1, 2, 3, 4], [5, 6, 7, 8]], 5,
-        "1+4 2+4, 1.1 2.1, 1.1 2.1, 1.1 2.1, 1.1, 2+1",
-    ),
-    "the youngest makes way, and computes again what the oldest needed room for": (
-        lambda: plan(10), [[1, 2, 3, 4], [5, 6, 7, 8]], 5,
-        "1+4 2+4, 1.1 2.1, 1.1, 1.1, 1.1, 2+6, 2.1, 2.1",
-    ),
-    "the youngest is who came last, not who was let in last": (
-        lambda: plan(16, warm=5, token_budget=16, max_running=2, **BY_PREFIX), [[50, 51, 52], [*range(5), 6]], 8,
-        "2+1 1+3, 1.1 2.1, 1.1 2.1, 1.1 2.1, 1.1, 1.1, 1.1, 1.1, 2+10, 2.1, 2.1, 2.1",
-    ),
-    "the oldest is never preempted, and who was comes back in the order of arrival": (
-        lambda: plan(12, max_running=4), [[1, 2], [3, 4], [5, 6], [7, 8]], 6,
-        "1+2 2+2 3+2 4+2, 1.1 2.1 3.1 4.1, 1.1 2.1 3.1, 1.1 2.1, 1.1 2."
-        "1, 1.1, 2+5, 3+5 4+4, 3.1 4.1, 3.1, 4+1, 4.1",
-    ),
-    "a prefix that is being computed is waited for": (
-        lambda: plan(token_budget=6, max_running=2, min_awaited_prefix=2), [[*range(8), 90], [*range(8), 91]], 1,
-        "1+6, 1+3, 2+1",
-    ),
-    "of a prefix the whole pages are waited for: eight tokens of ten": (
-        lambda: plan(16, 4, min_awaited_prefix=8), [[*range(10), 90, 92], [*range(10), 91, 93]], 1,
-        "1+12, 2+4",
-    ),
-    "and these are not nine": (
-        lambda: plan(16, 4, min_awaited_prefix=9), [[*range(10), 90, 92], [*range(10), 91, 93]], 1,
-        "1+12 2+12",
-    ),
-    "nor with None": (lambda: plan(min_awaited_prefix=None), [range(8)] * 2, 1, "1+8 2+8"),
-    "nor without a cache": (lambda: plan(cache=NoCache(), min_awaited_prefix=2), [range(8)] * 2, 1, "1+8 2+8"),
-    "what has been published is not waited for": (
-        lambda: plan(token_budget=10, max_running=2, min_awaited_prefix=4), [range(14), [*range(8), 91]], 1,
-        "1+10, 1+4 2+1",
-    ),
-    "the last token is computed anyway, and not waited for": (
-        lambda: plan(min_awaited_prefix=8), [range(10), range(8)], 1, "1+10 2+8",
-    ),
-    "one that waits for a prefix may be passed, but not for ever": (
-        lambda: plan(token_budget=5, max_running=3, max_overtakes=1, min_awaited_prefix=1),
-        [range(8), [*range(8), 91], [50], [51]], 1, "1+5, 1+3 3+1, 2+1 4+1",
-    ),
-}  # fmt: skip
+RUNS = "scheduler.txt"
+NAMED = {"by prefix": LongestPrefixFirst(), "none": NoCache()}
 
 
-@pytest.mark.parametrize("law", RUNS)
+@pytest.mark.parametrize("law", sections(RUNS))
 def test_a_run_is_scheduled_so(law):
-    make, prompts, new, expected = RUNS[law]
-    scheduler = make()
-    requests = submitted(scheduler, *prompts, new=new)
-    steps = run_all(scheduler)
-    assert printed(steps) == expected
-    assert [request.output for request in requests] == [[7] * new] * len(prompts)
-    for request in requests:
-        counts = [count for step in steps for number, count, _ in step if number == request.number]
-        assert request.computed_tokens == sum(counts)
-    assert_nothing_leaked(scheduler.manager)
+    """Each run is of prompts that get so many new tokens, with these settings."""
+
+    def act(words):
+        options = json.loads(words)
+        prompts, new = options.pop("prompts"), options.pop("new")
+        scheduler = plan(**{name: NAMED.get(value, value) for name, value in options.items()})
+        requests = submitted(scheduler, *prompts, new=new)
+        steps = run_all(scheduler)
+        assert [request.output for request in requests] == [[7] * new] * len(prompts)
+        for request in requests:
+            counts = [count for step in steps for number, count, _ in step if number == request.number]
+            assert request.computed_tokens == sum(counts)
+        assert_nothing_leaked(scheduler.manager)
+        return printed(steps)
+
+    replay(RUNS, law, act)
 
 
 def test_what_is_generated_is_not_waited_for():
@@ -162,14 +96,14 @@ def test_what_is_generated_is_not_waited_for():
     for _ in range(6):
         run_step(scheduler)
     submitted(scheduler, [1, 2, *[7] * 9], new=1)
-    assert printed([run_step(scheduler)]) == "1.1 2+9"
+    assert printed([run_step(scheduler)]) == ["1.1 2+9"]
 
 
 def test_nobody_waits_for_what_another_namespace_computes():
     scheduler = plan(min_awaited_prefix=2)
     for namespace in "ab":
         submitted(scheduler, range(8), new=1, namespace=namespace)
-    assert printed(run_all(scheduler)) == "1+8 2+8"
+    assert printed(run_all(scheduler)) == ["1+8 2+8"]
 
 
 def test_what_can_never_fit_is_refused_at_once():
@@ -188,7 +122,7 @@ def test_when_others_have_the_pages_it_says_so():
     submitted(scheduler, [1, 2, 3])
     assert "OutOfPages: 3 pages needed, but only 2 free and 0 evictable" in said(scheduler.schedule)
     scheduler.manager.abort(somebody)
-    assert printed([run_step(scheduler)]) == "1+3"
+    assert printed([run_step(scheduler)]) == ["1+3"]
 
 
 @FEW
@@ -231,7 +165,7 @@ def test_the_bound_holds_for_everybody(data):
     """Whoever comes when, and however well it matches: no more than `max_overtakes` later ones are let in before it."""
     max_overtakes, least = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 6))
     options = {"max_overtakes": max_overtakes, "min_awaited_prefix": least}
-    scheduler = plan(warm=12, token_budget=64, max_running=2, **BY_PREFIX, **options)
+    scheduler = plan(warm=12, token_budget=64, max_running=2, order=LongestPrefixFirst(), **options)
     steps = []
     for turn in range(12):
         for _ in range(data.draw(st.integers(0, 2))):
@@ -245,7 +179,7 @@ def test_the_bound_holds_for_everybody(data):
 
 def test_nobody_is_looked_up_when_nobody_can_be_let_in():
     """A look into the cache is a use, and refreshes what it finds: it must not happen in every step of a long wait."""
-    scheduler = plan(max_running=1, **BY_PREFIX)
+    scheduler = plan(max_running=1, order=LongestPrefixFirst())
     submitted(scheduler, [1, 2, 3], [4, 5], [6, 7], new=5)
     run_step(scheduler)
     with mock.patch.object(scheduler.manager.cache, "match_prefix", side_effect=AssertionError):
