@@ -147,12 +147,3 @@ SHAPES = {
          [4, 8, 12, 16, 20, 24, 27], "num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4}},
         7 * (512 + 64) * BF16, delta(20, 32, keys=32)),
 }  # fmt: skip
-
-# These are known, and refused: the name in the message, and the config.
-REFUSED = {
-    "DeepSeek V4 Flash": ("deepseek_v4", {"model_type": "deepseek_v4", "compress_ratios": [0, 0, 4, 128]}),
-    "MiniMax M3": ("minimax_m3", {"model_type": "minimax_m3", "sparse_attention_config": {"sparse_index_dim": 128}}),
-    "Step 3.7 Flash": ("step3p7", {"model_type": "step3p7", "sliding_window": 512}),
-    "Nemotron Super 49B": ("nemotron-nas", {"model_type": "nemotron-nas", "block_configs": [{}]}),
-    "Kimi K3": ("attn_res_block_size", {"model_type": "kimi_linear", "attn_res_block_size": 12}),
-}
