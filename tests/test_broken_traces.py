@@ -7,13 +7,13 @@ import random
 
 import pytest
 from broken_lines import SOUND, broken, outcome, with_value, write
+from golden_text import replay, sections
 from hypothesis import given
 from hypothesis import strategies as st
 from nightly import NIGHTLY
+from refusals import said
 
 from minikv import cli
-from minikv.errors import bounded
-from minikv.tokens import TOKEN_LIMIT
 from minikv.traffic import TraceError, read_trace
 from minikv.traffic.agents import AgentSessions
 from minikv.traffic.mooncake import read_bailian
@@ -25,65 +25,22 @@ READERS = {
     "bailian": read_bailian,
     "agents": lambda *source: list(AgentSessions(*source)),
 }
-HUGE, WHOLE, ID = 2**53 + 1, "expected a whole number from 0 to 2**53", "a block id is an integer in [0, 2**32)"
-NAMED = {  # of each format, the place of a value in the sound line, what is said of wrong ones, and some of those
-    "mooncake": [
-        ("timestamp", "timestamp is {}: expected a number from 0 to 2**53", None, -1),
-        ("input_length", f"input_length is {{}}: {WHOLE}", -1, "9", True, HUGE),
-        ("output_length", f"output_length is {{}}: {WHOLE}", 1.5),
-        ("hash_ids", "hash_ids is {}: expected a list of block ids", "abc", "x" * 10**6),
-        ("hash_ids/1", f"hash_ids[1] is {{}}: {ID}", True, -5, 2**32),
-        ("session", "the name of the conversation is {}: expected a string of", [1], True, HUGE, "x" * 201),
-    ],
-    "written": [  # what the first line says of blocks and times is said by all
-        ("block_size", "block_size is {}: the first line says 64", 16, None),
-        ("unit", "unit is {}: the first line says 'bytes'", "tokens", None),
-        ("timed", "timed is {}: the first line says False", True, None),
-    ],
-    "bailian": [
-        ("chat_id", f"chat_id is {{}}: {WHOLE}", -5, None),
-        ("parent_chat_id", "parent_chat_id is {}: -1 or a chat", -2),
-        ("parent_chat_id", "parent_chat_id is {}: expected at most 9007199254740992", HUGE),
-        ("timestamp", "timestamp is {}: expected a number from 0 to 1e", None, -1, 1e13),
-        ("input_length", f"input_length is {{}}: {WHOLE}", 1.5),
-        ("output_length", f"output_length is {{}}: {WHOLE}", 1.5),
-        ("hash_ids/0", "hash_ids[0] is {}", "y" * 10**6),
-    ],
-    "agents": [
-        ("block_size", "block_size is {}: a block has at least 1 token", 0),
-        ("block_size", "block_size is {}: expected at most 1048576", 2**20 + 1),
-        ("block_size", "block_size is {}: the first session has 64", 32),
-        ("requests", "requests is {}: expected a list of requests", None, {"a": 1}),
-        ("requests/1", "requests[1]: {} is not a list [t, input, output, shared, new", 7, [0, 64, 1, 0]),
-        ("requests/0/0", "requests[0]: t is {}: expected a number from 0 to 1e+09", "0", -1, 2e9, "x" * 10**6),
-        ("requests/0/0", "requests[1]: t is 5: the request before it has {}", 6),
-        ("requests/0/1", "input is {}: a length is at least 0", -1),
-        ("requests/0/2", "output is {}: expected at most 9007199254740992", HUGE),
-        ("requests/0/3", "requests[0]: shared is {}: expected at most 0", 1),
-        ("requests/1/3", "requests[1]: shared is {}: expected at most 2", 3),
-        ("requests/1/3", "shared is {}: the request before has blocks 0 to 2", -1),
-        ("requests/1/4", "new is {}: expected a list of runs [first, count]", 5),
-        ("requests/1/4/0", "{} is not a run [first, count]", 5, [1, 2, 3]),
-        ("requests/1/4/0/0", f"first is {{}}: {ID}", -1),
-        ("requests/1/4/0/0", "first is {}: expected at most 4294967295", 2**32),
-        ("requests/1/4/0/1", "count is {}: a run has at least 1 block", 0),
-        ("requests/1/4/0", "count is 2: expected at most 1", [TOKEN_LIMIT - 1, 2]),
-        ("requests/1/4/0/1", "requests[1]: it has over 2097152 blocks", 2**21),
-        ("requests/1/4/0", "the sessions have over 2**32 block ids", [TOKEN_LIMIT - 1, 1]),
-    ],
-}  # fmt: skip
+GOLDEN = "broken_traces.txt"
 
 
-@pytest.mark.parametrize(("name", "row"), [(name, row) for name in NAMED for row in NAMED[name]])
-def test_a_value_that_cannot_be_is_named_with_its_line_and_the_rule(name, row):
-    place, said, *values = row
-    path = [int(key) if key.isdecimal() else key for key in place.split("/")]
-    for value in values:
-        lines = [json.dumps(SOUND[name]), "", json.dumps(with_value(SOUND[name], path, value))]
-        with pytest.raises(TraceError) as caught:
-            list(READERS[name](lines, "day.jsonl"))
-        assert str(caught.value).startswith("day.jsonl, line 3: ")
-        assert said.format(bounded(value)) in str(caught.value)
+@pytest.mark.parametrize("name", sections(GOLDEN))
+def test_a_value_that_cannot_be_is_named_with_its_line_and_the_rule(name):
+    """In the place of a value in the sound line of a format."""
+
+    def act(words):
+        place, value = words.split(" ", 1)
+        path = [int(key) if key.isdecimal() else key for key in place.split("/")]
+        wrong = with_value(SOUND[name], path, json.loads(value))
+        lines = [json.dumps(SOUND[name]), "", json.dumps(wrong)]
+        says = said(lambda: list(READERS[name](lines, "day.jsonl")))
+        return [says.removeprefix("TraceError: day.jsonl, line 3: ")]
+
+    replay(GOLDEN, name, act)
 
 
 @pytest.mark.parametrize("name", SOUND)
