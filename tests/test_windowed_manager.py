@@ -7,24 +7,20 @@ import numpy as np
 import pytest
 from chats import VOCAB, Tally, serve, workload
 from nightly import NIGHTLY
-from plant import plant
 from refusals import said
 from test_manager import computed, ran
 
 from minikv import (
     CacheManager,
     Canary,
-    CanaryError,
+    Chunk,
     Engine,
     NoCache,
     OutOfPages,
-    RadixCache,
     Scheduler,
-    SlidingWindowCache,
     WindowedManager,
     WindowedPool,
 )
-from minikv.prefix.windows import WindowState
 from minikv.testing.canary import WindowCanaryModel
 
 # -- the pool ---------------------------------------------------------------------------------------------------------
@@ -261,38 +257,22 @@ def in_every_way(seeds, audit=None):
 
 
 def test_the_same_tokens_come_out_and_window_slots_have_had_many_owners():
-    """By day with as many workloads as find each of the mistakes below."""
+    """By day with as many workloads as find a window that goes too early, or is not moved."""
     tally, owners_a_slot = in_every_way(range(100, 200) if NIGHTLY else SOME)
     assert owners_a_slot > 3
     assert min(tally.evictions, tally.preemptions, tally.cached, tally.aborted) > 5
 
 
-def windows_go_a_page_too_early(advance, self, sequence, num_tokens=None):
-    advance(self, sequence, num_tokens)
-    begin, size = self.live_from(sequence), self.page_size
-    if sequence.publishable - begin >= size and sequence.computed < sequence.length:
-        self.pool.free_window(sequence.pages[begin // size : begin // size + 1])
-        sequence._windows_from = begin + size
-
-
-PLANTED = {
-    "the last window keeps a page less than the next token reads":
-        [(WindowedManager, "advance", windows_go_a_page_too_early)],
-    "the tree is not told from which offset on the windows are still there":
-        [(WindowedManager, "live_from", lambda live_from, self, sequence: sequence.shared)],
-    "the longest prefix of the full layers is taken for all of them":
-        [(SlidingWindowCache, "_find", lambda find, self, *args: RadixCache._find(self, *args)),
-         (WindowState, "lacks", lambda lacks, self, begin: False)],
-    "the tree takes a duplicate's window for its own, but the map is not changed, and the duplicate is freed":
-        [(WindowedPool, "move_window", lambda move_window, self, pages, to_pages: None)],
-}  # fmt: skip
-
-
-@pytest.mark.nightly  # it tests the test above
-@pytest.mark.parametrize("mistake", PLANTED)
-def test_the_canary_catches(mistake, monkeypatch):
-    """No audit runs: the model alone notices that a window slot has another owner; or the pool does, at the latest."""
-    for change in PLANTED[mistake]:
-        plant(monkeypatch, *change)
-    with pytest.raises((CanaryError, ValueError)):
-        in_every_way(SOME, audit=lambda: None)
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda pool: pool.window_of.put([1, 2], [2, 1]), "CanaryError: slot 1 is read for token 7 at position 2"),
+        (lambda pool: pool.free_window([2]), "CanaryError: slot 2 is read at position 2, but page 2"),
+    ],
+)
+def test_the_canary_sees_that_a_window_has_another_owner_or_none(spoil, words):
+    pool = WindowedPool(4, 4)
+    model, slots = WindowCanaryModel(pool, 2), pool.alloc(4)
+    model.forward([Chunk([5, 6, 7], 0, slots[:3])], None)
+    spoil(pool)
+    assert said(model.forward, [Chunk([8], 3, slots)], None).startswith(words)
