@@ -47,7 +47,7 @@ JUDGES = {
     "copy_on_write": "copy_on_write museum_llmds ctrl_c::test_shared_pages_survive_ctrl_c_at_any_line",
     "testing": "ledger_and_canary watch interleave",
     "testing/attempt": "attempt answers exercises",
-    "testing/canary": "ledger_and_canary engine",
+    "testing/canary": "ledger_and_canary engine windowed_manager",
     "testing/model": "conformance machine",
     "testing/snapshot": "draw film",
     "testing/adapter": "adapter",
