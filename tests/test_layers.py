@@ -106,7 +106,7 @@ def test_gemma_4_as_transformers_writes_it(layer):
     assert more == 2 * 2 * (8 * 256 - 2 * 512)
 
 
-def test_a_state_is_divided_by_heads_and_an_indexer_is_on_every_rank():
+def test_a_state_is_divided_by_heads():
     assert LAYERS("qwen3-next-80b-a3b", tp=2).bytes_per_sequence == delta(36, 32) // 2
     assert "heads of a recurrent layer do not divide" in said(LAYERS, config(QWEN_9B, linear_num_value_heads=33), tp=2)
     # Granite has one group of B and C: each of two ranks keeps it, as in vLLM
