@@ -1,6 +1,6 @@
 """mini-sglang's RadixPrefixCache behind `minikv.testing.Adapter`: minikv verify assets/adapters/minisgl_radix.py
 
-Not run by the tests: it needs mini-sglang. Run by hand on 2026-11-23 with commit 20fcd7f, on a CPU, with a comparison
+Not run by the tests: it needs mini-sglang. Run by hand on 2026-11-30 with commit 20fcd7f, on a CPU, with a comparison
 of keys in Python for the one in C++. It has no namespaces, and its `evict` asserts that there is as much to evict as is
 wanted. Eight rules hold, and rule 8 is broken. The half of a node that a match found keeps the old time:
 

@@ -1,6 +1,6 @@
 """SGLang's radix trees behind `minikv.testing.Adapter`: minikv verify assets/adapters/sglang_radix.py
 
-Not run by the tests: it needs SGLang. Run by hand on 2026-11-23 with SGLang 0.5.23's wheel, on a CPU, with stand-ins
+Not run by the tests: it needs SGLang. Run by hand on 2026-11-30 with SGLang 0.5.23's wheel, on a CPU, with stand-ins
 for what the trees import and don't use. Servers use `UnifiedRadixCache`, with its core in Rust; the same came out with
 the core in Python (SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND=python) and with `RadixCache`: nine rules hold, and rule 8
 is broken. A match that ends inside a node makes the rest of that node as recent as itself:

@@ -1,6 +1,6 @@
 """vLLM's BlockPool behind `minikv.testing.Adapter`: minikv verify assets/adapters/vllm_blocks.py
 
-Not run by the tests: it needs vLLM. Run by hand on 2026-11-23 with vLLM 0.33.0's wheel, on a CPU, with stand-ins for
+Not run by the tests: it needs vLLM. Run by hand on 2026-11-30 with vLLM 0.33.0's wheel, on a CPU, with stand-ins for
 what the pool imports and doesn't use: ten rules hold, and none is broken. With `place` for `reversed(place)`, it breaks
 rule 9.
 
