@@ -20,11 +20,11 @@ from minikv.traffic.trace_file import TraceError
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import read_body
 from minikv_tools.exports import log_lines
-from minikv_tools.logs import time_of
+from minikv_tools.logs import Units, time_of
 from minikv_tools.why import log as log_module
 from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
 from minikv_tools.why.log import survey
-from minikv_tools.why.log_report import tree_html
+from minikv_tools.why.log_report import LogWords, Price, log_text, tree_html
 from minikv_tools.why.places import as_body
 
 RULES = "You are a careful assistant. " * 20
@@ -244,6 +244,60 @@ def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
     assert [place["kind"] for place in told["places"]] == ["clock"]
 
 
+USAGE = {"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 10}}
+ASKED = [
+    {"prompt": f"It is 14:0{at}. Be kind and brief, whoever asks you. {said}", "user": who, "usage": USAGE}
+    for at, who, said in ((1, "ann", "Why?"), (2, "bob", "Why?"), (2, "bob", "How so?"))
+]
+REPORT = """\
+log: 3 requests, 165 bytes of prompts.
+An unlimited cache reuses 36.4% of these bytes; 0 of the requests continue an earlier one.
+26.7% was sent before but not reused, because something changed: with all causes below fixed, the
+cache would reuse 63.0%.
+
+model     requests  tokens billed  read from the cache  an unlimited cache
+no model         3            120                25.0%               35.0%
+Less is read from the cache if entries expire, requests change machines, or a prompt is too short.
+
+lost bytes  of all  hits then  breaks  place   kind of change
+        44   26.7%      63.0%       1  prompt  clock
+         0    0.0%      36.4%       1  prompt  question
+
+1. prompt: A date or a time changed.
+   both         It is 14:0
+   line 1       1. Be kind and brief, whoever asks you. Why?…
+   line 2       2. Be kind and brief, whoever asks you. Why?…
+   Put it at the end of the last message, or after the part that many requests share, or round it to
+   the day. If the chat template writes the day itself, as Llama's does, give it a fixed
+   date_string."""
+
+
+def test_the_whole_report_of_three_requests_is_as_by_hand():
+    """They share 0, 10 and 50 of 54, 54 and 57 bytes, and the second lost the 44 behind its clock."""
+    assert repr(survey(ASKED)) == REPORT
+    empty = "log: 1 request, 0 bytes of prompts.\nAn unlimited cache reuses 0.0%"
+    assert repr(survey([{"prompt": ""}])).startswith(empty)
+    nothing = repr(survey([{"prompt": "Hi"}]))
+    assert nothing.endswith("the\ncache would reuse 0.0%.")
+
+
+def test_what_the_top_leaves_out_is_counted_and_a_price_and_a_field_have_columns():
+    """44 bytes are 11 tokens, each of which costs 4 - 0.4."""
+    words = LogWords(survey(ASKED, by="user"), Units(), Price(4e6, 4e5), "user")
+    text = log_text(words, 1)
+    assert "lost bytes  of all  hits then  costs  breaks  place   kind of change\n" in text
+    assert "\n        44   26.7%      63.0%  39.60       1  prompt  clock\nand 1 more places (--top)\n" in text
+    assert "\nuser  requests  bytes   hits   lost  hits then  costs\n" in text
+    assert "\nbob          2    111  54.1%  39.6%      93.7%  39.60\n" in text
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (4, ""), (5, "; and others")])
+def test_the_report_gives_up_to_four_reasons_for_lines_without_a_request(count, more):
+    said = " ".join(repr(survey([*({f"note{at}": 1} for at in range(count)), {"prompt": "Hi"}])).split())
+    reasons = "; ".join(f"1 with the fields note{at}" for at in range(min(4, count)))
+    assert f"Left out {count} line{'s' * (count > 1)} without a request: {reasons}{more}." in said
+
+
 def test_a_page_goes_into_a_folder_that_is_there(tmp_path, capsys):
     for log, page in ((clocked(tmp_path), tmp_path / "none" / "x.html"), (tmp_path / "none", tmp_path / "x.html")):
         assert main(["why", str(log), "--html", str(page)]) == 2
@@ -302,6 +356,22 @@ def test_a_long_text_shows_both_ends_and_no_markup_of_its_own():
     assert "&lt;script&gt;" in page
     assert "the end" in page
     assert len(page) < 1000
+
+
+def test_of_a_text_that_is_too_long_48_characters_are_drawn_at_each_end():
+    for text, drawn in (("a" * 48 + "b" * 48, "a" * 48 + "b" * 48), ("é" * 50 + "ü" * 50, "é" * 48 + " … " + "ü" * 48)):
+        assert f"<code>{drawn}</code>" in tree_html(grown(*[text.encode()] * 2), depth=2)
+
+
+def test_a_branch_that_is_long_is_drawn_by_itself_though_it_ends_in_a_word():
+    texts = [f"Be brief and kind to u{user}".encode() for user in "ab" for _ in range(2)]
+    assert "<code>Be brief and kind to u</code>" in tree_html(grown(*texts), depth=3)
+
+
+def test_the_page_draws_the_tree_with_the_most_prompts_first(tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(*({"prompt": "Hi", "model": model} for model in "abcbcc"))))
+    assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "page.html")]) == 0
+    assert re.findall("<h3>(.*?)</h3>", (tmp_path / "page.html").read_text("utf-8")) == ["c", "b", "a"]
 
 
 def test_bytes_that_are_no_text_are_drawn():

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from why_provider_pairs import CACHE, CLOCKS, HOUR, LONG, POINT, gpt, opus, part, rules, text, turns
+from why_provider_pairs import CACHE, CLOCKS, EXPLICIT, HOUR, LONG, POINT, gpt, opus, part, rules, text, turns
 
 from minikv.cli import main
 from minikv_tools.bodies import read_body
@@ -162,6 +162,43 @@ def test_thinking_takes_no_automatic_breakpoint():
     thought = {"role": "assistant", "content": [text("Yes."), {"type": "thinking", "thinking": "Hm."}]}
     body = read_body(opus(messages=[part(LONG), thought], **CACHE))
     assert [*breakpoints(body, prompt_blocks(body))] == [1]
+
+
+ASKED = {"role": "user", "content": "Is it open?"}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "Open."}
+
+
+@pytest.mark.parametrize(("body", "marks"), [
+    (opus(text("A"), messages=[ASKED, {**ASKED, **HOUR}, ASKED]), [(2, 1, "1h")]),
+    (opus(messages=[{"role": "user", "content": "", **CACHE}, ASKED]), []),
+    (opus(messages=[part("<|im_start|>", **CACHE), ASKED]), [(0, 0, "5m")]),
+    (opus(messages=[{"role": "user", "content": [{**RESULT, **HOUR}]}]), [(0, 0, "1h")]),
+    (opus(messages=[{"role": "user", "content": [{**RESULT, **CACHE}]}, ASKED], **HOUR), [(0, 0, "5m"), (1, 1, "1h")]),
+    (opus(messages=[{"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}], **CACHE), []),
+])  # fmt: skip
+def test_a_breakpoint_is_where_the_request_sets_it_and_lasts_as_long_as_it_says(body, marks):
+    body = read_body(body)
+    blocks = prompt_blocks(body)
+    assert [(at, blocks[at].place.item, mark) for at, mark in breakpoints(body, blocks).items()] == marks
+
+
+@pytest.mark.parametrize(("body", "cuts"), [
+    ({"messages": [{"role": "user", "content": [text(said) for said in "ABC"]}, ASKED]}, [2, 3]),
+    ({"messages": [{"role": "assistant", "content": "A"}, ASKED]}, [1]),
+    ({"prompt": "Is it open?"}, [0]),
+    ({"messages": [ASKED], "prompt_cache_options": {"mode": "implicit"}}, [0]),
+    ({"messages": [ASKED], **EXPLICIT}, []),
+])  # fmt: skip
+def test_openai_cuts_once_after_each_message_of_a_user(body, cuts):
+    body = read_body({"model": "gpt-5.6-sol", **body})
+    assert endings(body, prompt_blocks(body)) == cuts
+
+
+def test_a_call_whose_arguments_speak_of_results_is_a_call():
+    said = "Look for the words tool_use_id and .thinking in all files. " * 3
+    call = {"type": "tool_use", "id": "t1", "name": "grep", "input": {"for": f"{'x' * 99} {said}"}}
+    (block,) = prompt_blocks(read_body({"messages": [{"role": "assistant", "content": [call]}]}))
+    assert block.kind == "tool_use"
 
 
 def test_openai_cuts_at_the_first_instructions_at_users_and_after_the_last_tool():
