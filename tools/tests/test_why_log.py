@@ -77,6 +77,34 @@ def test_a_history_that_slides_is_found():
     assert found(*tail) == [("messages", "history truncated", 1)]
 
 
+def test_histories_that_slide_by_turns_are_each_found_by_their_last_message():
+    other = [text[::-1] for text in TALK]
+    both = [body(*talk[begin:end]) for begin, end in ((0, 5), (2, 6)) for talk in (TALK, other)]
+    assert found(*both) == [("messages", "history truncated", 2)]
+
+
+def test_an_old_message_that_is_sent_by_another_role_is_an_edit_though_its_text_was_sent_before():
+    said = [body(TALK[0], f"{TALK[1]}. {RULES}", TALK[2]) for _ in range(2)]
+    said[1]["messages"][2]["role"] = "system"
+    assert found(*said) == [("messages[*] (assistant), role", "role changed", 1)]
+
+
+def test_a_tool_that_two_models_are_sent_is_lost_though_their_other_tools_differ():
+    sent = [body(text, model=model, tools=[{"name": "read", "description": RULES}, {"name": other}])
+            for text, model, other in (("Hi", "small", "grep"), ("Ho", "large", "edit"))]  # fmt: skip
+    place = survey(sent).places[0]
+    shared = os.path.commonprefix([read_body(one).text for one in sent])  # noqa: RUF071
+    assert (place.place, place.kind, place.lost) == ("model", "namespace", pytest.approx(len(shared), rel=0.05))
+
+
+def test_an_id_of_each_conversation_does_not_differ_by_user_however_long_they_are():
+    talks = [[f"In talk {n}, {text}" for text in TALK] for n in range(4)]
+    sent = [body(*talk[:size], clock=None) for talk in talks for size in (1, 3, 5)]
+    for at, one in enumerate(sent):
+        one["messages"][0] = {"role": "system", "content": f"{RULES} Session {at // 3 + 1:07d}e. {RULES}"}
+    assert {kind for _, kind, _ in found(*sent)} == {"random id"}
+
+
 def test_places_are_ranked_by_what_they_lose():
     tools = [{"name": name} for name in ("read", "write")]
     small = [body("a short talk about tools", tools=tools), body("a short talk about tools", tools=tools[::-1])]
@@ -547,6 +575,8 @@ def test_a_price_that_is_none_is_refused(capsys, price):
 def test_a_table_by_a_field_has_a_row_for_each_value_and_the_largest_first(tmp_path, capsys):
     log, page = clocked(tmp_path, 7), tmp_path / "why.html"
     groups = survey(log, by="user").groups
+    assert survey(log).log.name == log
+    assert [*survey(log).groups] == [""]
     assert {name: group.requests for name, group in groups.items()} == {"u0": 4, "u1": 3}
     assert sum(group.lost for group in groups.values()) == survey(log).lost
     assert main(["why", log, "--json", "--by", "user", "--top", "1"]) == 0

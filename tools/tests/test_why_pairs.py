@@ -5,7 +5,7 @@ import re
 
 import pytest
 from why_pairs import PAIRS, REUSES, text_of
-from why_provider_pairs import PROVIDER_PAIRS
+from why_provider_pairs import CLOCKS, PROVIDER_PAIRS
 
 from minikv.cli import main
 from minikv.serving.tokenizer import ByteTokenizer
@@ -14,6 +14,7 @@ from minikv_tools.logs import Units
 from minikv_tools.why import explain, explanation_text
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt, text_body
+from minikv_tools.why.providers import RULES
 
 PAIRS = [*PAIRS, *PROVIDER_PAIRS]
 
@@ -61,6 +62,50 @@ def test_what_each_cache_reuses_is_counted_in_tokens(pair):
     assert [row.reused for row in found.caches] == pair.reused
     assert pair.note in " ".join(found.notes)
     assert pair.note in " ".join(explanation_text(found).split())
+
+
+KEY = "Be brief. Who has the key of the cellar?"
+EXPLAINED = f"""\
+The second prompt continues the first.
+
+  where A  its end
+  where B  prompt, after 80 characters
+  shared   …rief. Who has the key of the cellar?
+  then A   (its end)
+  then B    Ann.
+
+  A                  80 bytes (without --tokenizer, 4 are counted as a token)
+  B                  85 bytes
+  shared             80 bytes, 94.1% of B
+
+  a cache that has A reuses of B                            bytes
+  pages of 1 token (a radix tree)                              80
+  pages of 16 tokens                                           64
+  pages of 64 tokens                                            0  the prompt is shorter than one block
+  full blocks of 16, minus the last token (vLLM)               64
+  hybrid model, blocks of 784                                   0  the prompt is shorter than one block
+  OpenAI's API before GPT-5.6 (rules of {RULES["openai before"]["read"]})             0  too short for the cache
+
+A cache with full blocks of 16 computes the last 16 bytes again: a block boundary, not a change.
+A hybrid model with blocks of 784 reuses nothing here, as expected: the prompt is shorter than one
+block.
+What to do: Nothing: this is how a prefix is reused. If it missed anyway, look at the server:
+eviction, another replica."""
+
+
+def test_the_whole_explanation_of_two_prompts_is_as_by_hand():
+    assert repr(explain(KEY * 2, KEY * 2 + " Ann.")) == EXPLAINED
+
+
+def test_of_two_causes_the_one_that_saves_more_is_told_first():
+    """A breakpoint before the clock keeps all that the two share, and then the clock may stay."""
+    found = explain(*map(read, CLOCKS))
+    assert [remedy.partition(")")[0] for remedy in found.remedies] == ["(breakpoint on what changes", "(clock"]
+    (note,) = found.notes
+    about = RULES["anthropic"]
+    assert note.startswith(
+        f"Rules of {about['title']}: {about['source']}, read on {about['read']}. Writing costs 1.25 "
+    )
 
 
 class Greedy:

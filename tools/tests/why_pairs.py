@@ -103,6 +103,7 @@ def swapped(body):
 HISTORY = f"{RULES}\n" + "\n".join(
     f"User: question {i}?\nHouse: answer {i}, as before and with details." for i in range(40)
 )
+CELLAR = "The door on the left leads to the cellar and to the garden, as all know."
 SYSTEM = "messages[0] (system), content, after "
 FIRST = "messages[1] (user), content, after "
 
@@ -632,6 +633,28 @@ PAIRS = [
 PAIRS += [
     Pair("messages dropped from a history that ended in an answer", told(RULES, *LONG, answer("No.")),
          told(RULES, *LONG[2:], answer("No."), user("Good.")), "history truncated", "messages[1] (user)"),
+    Pair("a begun answer and its thoughts, both written anew", *(
+         told(RULES, *changed(LONG[:2], 1, content=f"<think>{thought}</think>Yes{said}"))
+         for thought, said in (("I look.", ""), ("I see it.", ", since ten."))), "question", "messages[2]"),
+    Pair("two questions that have less than half of their text in common",
+         told(RULES, user(f"Who? {CELLAR}")), told(RULES, user(f"When? {CELLAR} {'Is it in the hall? ' * 6}")),
+         "question", FIRST),
+    Pair("two questions after much that is the same, and before some that is",
+         told(RULES, user(f"{HISTORY[:400]} Who? {CELLAR}")), told(RULES, user(f"{HISTORY[:400]} When? {CELLAR}")),
+         "question", FIRST),
+    Pair("a short question that is also in the next one", f"{HISTORY}\nUser: Go.", f"{HISTORY}\nUser: Say: Go. Now",
+         "question", "prompt, after "),
+    Pair("two long questions after the same examples", f"{HISTORY}\nUser: {CELLAR}",
+         f"{HISTORY}\nUser: {'Is it in the hall? ' * 6}", "question", "prompt, after "),
+    Pair("a text with a clock and more that differs before what is the same", f"It is 14:05, the lamp is on. {RULES}",
+         f"It is 14:06, the door is open. {RULES}", "clock", "prompt, after 10 "),
+    Pair("another cache key for an open model", *(told(RULES, prompt_cache_key=key) for key in "ab"),
+         "cache key changed", None),
+    Pair("other instructions, and the history is at the server", *(
+         {"model": "m", "previous_response_id": "resp_1", "instructions": f"{said} {RULES}", "input": "Go on."}
+         for said in ("Be brief.", "Be exact.")), "system edited", "instructions"),
+    Pair("two tools of one name in another order, with other keys", chat(*TALK, tools=[tool("f", "A"), tool("f", "B")]),
+         chat(*TALK, tools=swapped([tool("f", "A"), tool("f", "B")])[::-1]), "tools reordered", "tools[0] (f)"),
 ]  # fmt: skip
 
 

@@ -103,6 +103,8 @@ PROVIDER_PAIRS = [
          "too short for the cache", None),
     Pair("ten minutes later", {"timestamp": "2026-11-23T10:00:00Z", "request": MARKED},
          {"timestamp": "2026-11-23T10:10:00Z", "request": MARKED}, "cache expired", None),
+    Pair("four minutes later", {"timestamp": "2026-11-23T10:00:00Z", "request": MARKED},
+         {"timestamp": "2026-11-23T10:04:00Z", "request": MARKED}, "nothing", None),
     Pair("another tool_choice", opus(text("Be brief."), messages=[part(LONG, **CACHE)]),
          opus(text("Be brief."), messages=[part(LONG, **CACHE)], tool_choice={"type": "any"}),
          "template settings", None),

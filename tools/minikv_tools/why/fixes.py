@@ -263,7 +263,7 @@ class Fixes:
             if left < ends[-1]:
                 return request.reused - left + int(ends[ends.searchsorted(left, "right") - 1])
             left -= int(ends[-1])
-        return request.reused - left
+        return request.reused
 
     def _begins(self) -> dict[Cause, set[bytes]]:
         """Of each cause: what the requests that have it begin with once it is fixed."""
