@@ -84,9 +84,9 @@ def test_histories_that_slide_by_turns_are_each_found_by_their_last_message():
 
 
 def test_an_old_message_that_is_sent_by_another_role_is_an_edit_though_its_text_was_sent_before():
-    said = [body(TALK[0], f"{TALK[1]}. {RULES}", TALK[2]) for _ in range(2)]
-    said[1]["messages"][2]["role"] = "system"
-    assert found(*said) == [("messages[*] (assistant), role", "role changed", 1)]
+    said = [{"messages": [{"role": role, "content": text} for role, text in (("user", "Hi"), more, ("user", "Go."))]}
+            for more in (("user", " ".join(TALK)), ("system", " ".join(TALK)))]  # fmt: skip
+    assert found(*said) == [("messages[*] (user), role", "role changed", 1)]
 
 
 def test_a_tool_that_two_models_are_sent_is_lost_though_their_other_tools_differ():
