@@ -158,7 +158,7 @@ JUDGES = {
     "tools/sweep/__init__": "sweep",
     "tools/sweep/sweep_config": "sweep",
     "tools/sweep/workers": "workers",
-    "tools/why/__init__": "why_caches why_pairs why_sources",
+    "tools/why/__init__": "why_caches why_pairs why_sources why_providers",
     "tools/why/breakpoints": "why_providers",
     "tools/why/breaks": "why_log why_fixes",
     "tools/why/changes": "why_pairs why_log",

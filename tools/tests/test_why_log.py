@@ -78,7 +78,7 @@ def test_a_history_that_slides_is_found():
 
 
 def test_histories_that_slide_by_turns_are_each_found_by_their_last_message():
-    other = [text[::-1] for text in TALK]
+    other = [f"message {text[::-1]}" for text in TALK]
     both = [body(*talk[begin:end]) for begin, end in ((0, 5), (2, 6)) for talk in (TALK, other)]
     assert found(*both) == [("messages", "history truncated", 2)]
 

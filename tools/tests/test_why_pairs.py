@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from why_pairs import PAIRS, REUSES, text_of
+from why_pairs import HISTORY, PAIRS, REUSES, text_of, told
 from why_provider_pairs import CLOCKS, PROVIDER_PAIRS
 
 from minikv.cli import main
@@ -106,6 +106,24 @@ def test_of_two_causes_the_one_that_saves_more_is_told_first():
     assert note.startswith(
         f"Rules of {about['title']}: {about['source']}, read on {about['read']}. Writing costs 1.25 "
     )
+
+
+def test_no_note_speaks_of_blocks_where_another_thing_is_at_fault():
+    one, two = (f"{HISTORY[:200]} It is 14:0{at}. {KEY}" for at in (5, 6))
+    assert explain(one, two).notes == []
+    (note,) = explain("Hi", "Hi there").notes
+    assert note.startswith("A hybrid model with blocks of 784 reuses nothing here")
+
+
+def test_where_two_requests_use_different_caches_every_row_says_so():
+    found = explain(*({"prompt": HISTORY * 9, "cache_salt": salt} for salt in "ab"))
+    assert {row[1:] for row in found.caches} == {(0, "different cache_salt: a different namespace")}
+
+
+def test_another_model_is_told_beside_a_fault_of_the_prompt():
+    one, two = (told(f"It is 14:0{at}.", model=model) for at, model in ((5, "m"), (6, "n")))
+    found = explain(one, two)
+    assert (found.change.kind, found.also.kind) == ("clock", "namespace")
 
 
 class Greedy:
