@@ -126,6 +126,13 @@ def test_another_model_is_told_beside_a_fault_of_the_prompt():
     assert (found.change.kind, found.also.kind) == ("clock", "namespace")
 
 
+def test_only_tools_that_have_a_name_are_listed():
+    tools = [{"type": "file_search", "ids": [1]}, {"type": "code_interpreter"}, *({"name": name} for name in "abcdef")]
+    details = [explain(*({"messages": [], "tools": order} for order in (few, few[::-1]))).change
+               for few in (tools[:2], tools[:3], tools)]  # fmt: skip
+    assert details == [("tools reordered", said) for said in ("", "a", "f, e, d, c and 2 more")]
+
+
 class Greedy:
     """A tokenizer that writes "ab" as one token."""
 

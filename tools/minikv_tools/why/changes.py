@@ -207,5 +207,5 @@ def _plain(text: str) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    found = [bounded_name(name) for name in names]
+    found = [bounded_name(name) for name in names if name]
     return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
