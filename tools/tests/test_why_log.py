@@ -219,6 +219,25 @@ def test_old_requests_are_forgotten_where_there_is_no_room():
     )
 
 
+def test_a_prompt_that_is_larger_than_the_room_is_kept_alone():
+    turns = Turns(budget=10)
+    for number in range(2):
+        turns.add(LoggedRequest(number, number + 1, read_body({"prompt": "x" * 250})))
+    assert [bool(turns.get(number)) for number in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize(("one", "two"), [
+    ((TALK[0], "Yes.", TALK[2]), (TALK[1], "No.", TALK[2])),  # the same question, later in another conversation
+    ((TALK[0], TALK[3], TALK[2]), (TALK[1], TALK[3], TALK[4])),
+    (("Hi", "Ho", "Where is the key?"), ("Hi", "Ha", "Who is there?")),
+])  # fmt: skip
+def test_conversations_that_have_a_message_in_common_are_two(one, two):
+    first, second = (LoggedRequest(at, at + 1, read_body(body(*said))) for at, said in enumerate((one, two)))
+    turns = Turns()
+    turns.add(first)
+    assert turns.before(second) is None
+
+
 def test_after_the_room_was_used_up_once_as_many_are_kept_as_fit():
     turns = Turns(budget=10_000)
     for number in range(10):
