@@ -86,7 +86,7 @@ def test_a_copy_of_a_session_counts_once_and_goes_on_from_there():
 
 
 @pytest.mark.parametrize(("between", "after", "cause"), [
-    ([], {"minutes": 7.5}, "pause"),
+    ([], {"minutes": 7}, "unknown"), ([], {"minutes": 7.5}, "pause"),  # an entry is kept for five minutes
     ([], {"minutes": 3, "model": "claude-sonnet-5-5"}, "model"),
     ([], {"minutes": 70, "model": "claude-sonnet-5-5"}, "model"),
     ([COMPACTED], {"minutes": 3}, "compaction"),
@@ -112,8 +112,8 @@ def test_a_cache_of_an_hour_outlives_a_pause_of_ten_minutes():
     assert not losses(*begin, claude(3, 12, 50900, 1100, hour=1100))
 
 
-def test_a_subagent_has_a_cache_of_its_own():
-    side = {"isSidechain": True, "agentId": "x"}
+@pytest.mark.parametrize("side", [{"isSidechain": True, "agentId": "x"}, {"isSidechain": True}, {"agentId": "x"}])
+def test_a_subagent_has_a_cache_of_its_own(side):
     lines = [claude(1, 1, 0, 50000), claude(2, 1.1, 0, 9000, **side), claude(3, 1.2, 9000, 10, **side),
              claude(4, 2, 50000, 100)]  # fmt: skip
     assert not losses(*lines)
@@ -124,6 +124,12 @@ def test_a_subagent_has_a_cache_of_its_own():
 
 def test_a_line_that_the_agent_made_up_is_no_step():
     assert report([claude(1, 1, 0, 5000), claude(2, 2, 0, 0, model="<synthetic>")]).totals["steps"] == 1
+
+
+def test_a_bill_that_says_nothing_of_the_cache_is_no_step():
+    bill = {"type": "assistant", "message": {"id": "b", "model": "claude-opus-5", "usage": {"input_tokens": 9000}}}
+    lines = [claude(1, 1, 0, 5000), bill, claude(2, 2, 5000, 100)]
+    assert (report(lines).totals["steps"], losses(*lines)) == (2, [])
 
 
 def test_a_broken_last_line_is_left_out():
@@ -230,7 +236,9 @@ def test_odd_values_never_raise(key, value):
 
 def test_a_time_of_no_calendar_is_shown_as_the_last_one():
     late = {**claude(2, 2, 0, 5000), "timestamp": None, "timestamp_ms": 10**19}
-    assert "5138-11-16 09:46 UTC" in session_text(report([claude(1, 1, 0, 5000), late]), 3)
+    found = report([claude(1, 1, 0, 5000), late])
+    assert "5138-11-16 09:46 UTC" in session_text(found, 3)
+    assert report([claude(1, 1, 0, 5000), {**late, "timestamp_ms": None}]).losses[0].time == 0, "where it has none"
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -253,6 +261,17 @@ def test_the_command_knows_a_session_by_itself(tmp_path, capsys):
     assert CAUSES["compaction"].split("\n")[0] in said
     assert main(["why", str(tmp_path / "a.jsonl"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["largest"][0]["line"] == 5
+
+
+def test_the_largest_losses_come_first_and_no_more_than_asked_for(tmp_path, capsys):
+    lines = [claude(1, 1, 0, 5000), claude(2, 2, 0, 9000), claude(3, 3, 0, 7000), claude(4, 4, 0, 7000)]
+    written(tmp_path / "a.jsonl", *lines)
+    assert main(["why", str(tmp_path), "--json", "--top", "2"]) == 0
+    assert [(loss["line"], loss["tokens"]) for loss in json.loads(capsys.readouterr().out)["largest"]] == [
+        (3, 7003), (4, 7000)
+    ]  # fmt: skip
+    assert main(["why", str(tmp_path), "--top", "1"]) == 0
+    assert capsys.readouterr().out.count(" UTC") == 1
 
 
 def test_a_folder_is_all_sessions_in_it(tmp_path, capsys):

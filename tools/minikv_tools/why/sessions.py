@@ -137,7 +137,7 @@ class SessionReport:
 
 def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
     """The steps of a file whose bills tell of the cache, each with the names of its subagent and of its answer."""
-    model, event, recorded, begun = "", "", False, False
+    model, event, recorded = "", "", False
     for number, line in enumerate(lines, start=1):
         if found := _EVENT.search(line):
             event = "compaction" if found[1] else event or "cleared"
@@ -147,7 +147,7 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
             continue
         kind, payload, message = entry.get("type"), object_of(entry.get("payload")), object_of(entry.get("message"))
         model = str(message.get("model") or payload.get("model") or model)
-        event = event or ("cleared" if begun and kind == "session_meta" else "")
+        event = event or ("cleared" if kind == "session_meta" else "")
         recorded = recorded or kind == "token_usage_record"  # the count after it says the same
         usage = None if recorded and payload.get("type") == "token_count" else read_usage(entry)
         if usage is None or usage.read is None or model == "<synthetic>":
@@ -157,7 +157,7 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
         agent = str(entry.get("agentId") or entry.get("isSidechain") or "")
         answer = str(message.get("id") or payload.get("response_id") or payload.get("info") or entry.get("uuid"))
         yield agent, answer, SessionStep(number, time_of(entry) or 0.0, model, event, billed, cached)
-        event, begun = event if agent else "", True
+        event = event if agent else ""
 
 
 def _rule(step: SessionStep) -> Any:
