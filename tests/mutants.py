@@ -136,7 +136,7 @@ JUDGES = {
     "tools/__init__": "python",
     "tools/bodies": "bodies why_pairs",
     "tools/exports": "formats why_log",
-    "tools/formats": "formats",
+    "tools/formats": "formats bodies",
     "tools/journal": "journal",
     "tools/log_format": "log_format",
     "tools/logs": "logs units log_format",

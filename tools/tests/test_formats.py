@@ -26,6 +26,7 @@ from log_forms import (
 
 from minikv.cli import main
 from minikv.traffic import TraceError
+from minikv_tools import exports
 from minikv_tools.bodies import is_body, read_body, text_ids
 from minikv_tools.exports import entries_of, request_lines
 from minikv_tools.formats import message_of, request_in
@@ -54,6 +55,8 @@ def test_the_roles_and_tools_of_a_form_are_those_of_the_body():
     for name in ("LangSmith", "LangSmith, dicts", "OpenLLMetry"):
         roles = [piece.place.name for piece in read_body(FORMS[name]).pieces if piece.place.field == "role"]
         assert roles == ["system", "user", "assistant", "tool"]
+    for name in ("OpenTelemetry", "Gemini"):
+        assert ("system[0].text", "Be brief.") in [(str(at), text) for at, text, _ in read_body(FORMS[name]).pieces]
 
 
 def test_what_holds_the_prompt_of_a_form_is_no_setting():
@@ -158,14 +161,15 @@ def test_a_log_of_token_ids_is_a_trace_of_tokens(tmp_path, capsys):
 
 def test_a_request_that_sglang_tells_of_twice_counts_once_with_its_bill(tmp_path, capsys):
     came, done = TOKENS["SGLang, log"], TOKENS["SGLang, the end"]
-    events = [{**event, "rid": rid} for rid in ("1", "2") for event in (came, done)] + [{**done, "rid": "3"}]
+    events = [{**event, "rid": rid} for rid in ("1", "2") for event in (came, done)]
+    events += [{**done, "rid": rid} for rid in ("3", "1")]  # of the latter, the log lacks the second beginning
     (tmp_path / "log").write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
     report = survey(tmp_path / "log")
-    assert (report.requests, report.log.others) == (3, 0)
+    assert (report.requests, report.log.others) == (4, 0)
     (billed,) = report.billed.values()
-    assert (billed.requests, billed.size, billed.reused, billed.after) == (3, 12, 9, 8 / 12)
+    assert (billed.requests, billed.size, billed.reused, billed.after) == (4, 16, 12, 12 / 16)
     assert main(["replay", str(tmp_path / "log"), "--capacity", "10", "--block-size", "1", "--json"]) == 0
-    assert '"requests": 3' in capsys.readouterr().out
+    assert '"requests": 4' in capsys.readouterr().out
 
 
 def test_the_report_names_the_kinds_of_lines_left_out_with_their_counts(tmp_path, capsys):
@@ -193,6 +197,7 @@ def test_data_beside_messages_does_not_win_over_them(data, text, tmp_path):
     """Whatever the file: lines, a list, one value over many lines; and messages that are JSON in a text."""
     entry = {"data": data, "messages": json.dumps(MESSAGES) if text else MESSAGES}
     whole = read_body({"messages": MESSAGES}).text
+    assert read_body({**entry, "event": "chat"}).text == whole, "also of an entry that has a tracer's field"
     for indent, value in (None, entry), (None, [entry]), (2, entry), (2, [entry]):
         (tmp_path / "log").write_text(json.dumps(value, indent=indent) + "\n", "utf-8")
         with open(tmp_path / "log", "rb") as file:
@@ -298,6 +303,14 @@ def test_files_of_other_forms_are_named_by_their_lines(tmp_path, capsys):
     with pytest.raises(TraceError, match=r"holds 2 requests: pass one of them, such as .*two\.json:1"):
         read_prompt(f"{tmp_path}/two.json")
     assert read_prompt(f"{tmp_path}/two.json:2").text == read_body(BODY).text
+
+
+def test_one_value_of_too_many_bytes_is_refused_and_one_of_as_many_is_read(monkeypatch):
+    monkeypatch.setattr(exports, "LARGEST_LIST", 18)
+    lines = b"[\n", b'{"prompt": "Hi"}'
+    assert [*request_lines([*lines[:1], b'{"prompt": ""}\n', b"]"])] == [b'{"prompt": ""}']
+    with pytest.raises(TraceError, match="one JSON value of over 18 bytes: write one request per line"):
+        [*request_lines([*lines, b"]"])]
 
 
 # -- any JSON at all --------------------------------------------------------------------------------------------------
