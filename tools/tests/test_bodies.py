@@ -68,6 +68,7 @@ def test_what_sets_a_cache_apart_is_no_part_of_the_prompt():
     {"type": "image_url", "image_url": {"url": "data:QUJD"}},
     {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}, {"fileData": {"fileUri": "QUJD"}},
     {"image": {"format": "png", "source": {"bytes": "QUJD"}}}, {"document": {"source": {"bytes": "QUJD"}}},
+    {"type": "document", "source": {"type": "base64", "data": "QUJD"}},
     {"type": "blob", "mime_type": "image/png", "content": "QUJD"}, {"type": "input_video", "video_url": "QUJD"},
     {"type": "input_file", "file_data": "QUJD"}, {"type": "input_audio", "input_audio": {"data": "QUJD"}},
 ])  # fmt: skip
@@ -78,6 +79,11 @@ def test_a_file_in_any_form_is_a_hash_and_no_text(part):
         assert "QUJD" not in one.text
         assert one.text != other.text
         assert len(one.pieces[1].text) < 80
+
+
+def test_parts_may_be_texts_and_a_field_that_marks_nothing_drops_no_text():
+    parts = ["Hi", {"type": "text", "text": "Ho"}, {"text": "Ha", "cachePoint": None}]
+    assert text(messages=[{"role": "user", "parts": parts}]) == text(messages=[user("HiHoHa")])
 
 
 @pytest.mark.parametrize("part", [{"profile": "Ada"}, {"file_search": "Ada"}, {"type": "image_generation", "n": "Ada"}])
@@ -98,7 +104,7 @@ def test_calls_and_results_of_tools_are_pieces():
 @pytest.mark.parametrize("body", [
     {"prompt": "Hi"}, {"prompt": ["Hi"]}, {"messages": []}, {"input": [user("Hi")]}, {"input": "Hi", "store": False},
     {"url": "/v1/responses", "body": {"model": "m", "input": "Hi"}}, {"input": "Hi", "instructions": "Be brief."},
-    {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
+    {"prompt": "Hi", "instruction": "a", "output": "b"}, {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
 ])  # fmt: skip
 def test_a_body_is_found(body):
     assert is_body(body)

@@ -359,3 +359,5 @@ def test_the_calls_of_tools_of_a_run_are_as_they_were_sent():
     message = {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}
     run = {"run_type": "llm", "inputs": {"messages": [[message, {"type": "human", "content": "Go."}]]}}
     assert '{\\"a\\":1}' in read_body(run).text
+    roles = [piece.place.name for piece in read_body(run).pieces if piece.place.field == "role"]
+    assert roles == ["assistant", "user"]

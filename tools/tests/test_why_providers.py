@@ -66,6 +66,30 @@ def test_a_model_has_its_provider_and_its_least_length(model, key, least):
         assert 0 < enough.read <= least
 
 
+@pytest.mark.parametrize(("more", "key"), [
+    ({}, None), ({"messages": [part("Hi", **POINT)]}, "openai"), ({"prompt_cache_options": {}}, "openai"),
+    ({"messages": [part("Hi", **CACHE)]}, "anthropic"), (CACHE, "anthropic"), ({"system": "Hi"}, "anthropic"),
+    ({"prompt_cache_key": "a"}, "openai before"), ({"model": "m", **CACHE}, None),
+])  # fmt: skip
+def test_a_request_without_a_model_has_the_provider_whose_fields_it_has(more, key):
+    assert provider_of(read_body({"messages": [part("Hi")], **more})) == key
+
+
+def test_what_is_unsure_is_the_length_of_what_is_read():
+    """Of the first request 2,017 tokens are written, which is less than an unknown model may ask for."""
+    one = {"model": "claude-next", "messages": [part("x" * 2000, **CACHE)]}
+    found = between(one, {**one, "messages": [*one["messages"], part("y" * 5000, **CACHE)]})
+    assert (found.unsure, found.read, found.detail) == (
+        True, 2017, "perhaps: about 2,017 tokens; at least 512 to 4,096 needed"
+    )  # fmt: skip
+
+
+def test_a_prompt_of_the_least_length_is_long_enough_and_may_be_too_old():
+    begin = len("<|im_start|>user\n<|im_end|>\n")
+    body = gpt(part("x" * (1024 - begin)), model="gpt-4o")
+    assert [between(body, body, age).detail for age in (300, 301)] == ["", "perhaps: 5 minutes later"]
+
+
 def test_an_unknown_model_of_anthropics_is_unsure_between_512_and_4096():
     body = {"model": "claude-next", "cache_control": {"type": "ephemeral"}, "messages": [part("x" * 2000)]}
     assert between(body, body).unsure
@@ -97,6 +121,11 @@ def test_the_documented_example_of_looking_back():
     assert (missed.read, missed.kind) == (0, "breakpoint too far")
     assert between(asked(15, 15), asked(34, 34)).read == end_of(asked(15), -1)
     assert between(asked(15, 15), asked(35, 15, 35)).read == end_of(asked(15), -1)
+
+
+def test_from_a_breakpoint_only_what_is_before_it_is_found():
+    first = opus(text(LONG, **CACHE), messages=[part(LONG, **CACHE)])
+    assert between(first, opus(text(LONG, **CACHE), messages=[part(LONG)])).read == end_of(first, 0)
 
 
 def rounds_of(together, rounds):

@@ -181,7 +181,7 @@ def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
         number -= 1  # a marker after a message: the end of its text
     piece, begin = body.pieces[number], ends[number] - len(body.pieces[number].text)
     text = body.text if text is None else text
-    before, after = text[max(0, at - _BEFORE) : at], text[at : at + _AFTER]
+    before, after = text[max(0, at - _BEFORE - 1) : at], text[at : at + _AFTER + 1]  # one more than is shown
     return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))
 
 
@@ -248,7 +248,7 @@ def shown_before(spot: Spot | None) -> str:
     if spot is None:
         return ""
     most, least = (_IDS, 1) if spot.place.has_ids else (_BEFORE, _IDS)
-    return ("…" if len(spot.before) >= most else "") + shown_text(spot.before[-most:], least)
+    return ("…" if len(spot.before) > most else "") + shown_text(spot.before[-most:], least)
 
 
 def shown_after(spot: Spot | None) -> str:
@@ -256,7 +256,7 @@ def shown_after(spot: Spot | None) -> str:
     if spot is None:
         return "(its end)"
     most, least = (_IDS, 1) if spot.place.has_ids else (_AFTER, _IDS)
-    return shown_text(spot.after[:most], least) + ("…" if len(spot.after) >= most else "")
+    return shown_text(spot.after[:most], least) + ("…" if len(spot.after) > most else "")
 
 
 def spot_json(spot: Spot | None) -> dict[str, Any] | None:
