@@ -62,6 +62,35 @@ def test_all_causes_together_cost_what_the_log_without_them_saves():
     assert report.after == pytest.approx(hits_then / size_then, abs=0.01)
 
 
+NONE, SAME = "", "\nSession 00000000e"
+
+
+@pytest.mark.parametrize(("every", "then"), [(1, NONE), (2, SAME), (3, SAME)])
+def test_a_line_with_an_id_is_left_out_or_the_same_in_all(every, then):
+    """All lines have one, or every second prompt, or every third has none: to the byte what the fixed log reuses."""
+
+    def log(line):
+        for n in range(20):
+            said = f"{'You are a careful assistant. ' * 5}{line(n)}\n{'Say what you know, and be brief. ' * 10}"
+            yield {"system": said, "messages": [{"role": "user", "content": f"{chr(65 + n)}{n * n}?"}]}
+
+    has = {1: lambda n: True, 2: lambda n: n % 2 == 0, 3: lambda n: n % 3 < 2}[every]
+    report = survey(log(lambda n: f"\nSession {n * n * 2654435761 % 2**32:08x}e" if has(n) else ""))
+    fixed, then = report.places[0].fixed, survey(log(lambda n: then))
+    assert (fixed.size + fixed.extra, fixed.reused + fixed.lost + fixed.extra) == (then.size, then.reused - 19)
+
+
+def test_what_changes_behind_a_message_that_was_written_anew_is_found_too():
+    def asked(rules, minute):
+        said = [f"It is 14:{minute}. {'Be brief. ' * 20}", "Why?"]
+        return {"system": json.dumps(rules), "messages": [{"role": "user", "content": text} for text in said]}
+
+    report = survey([asked({"tone": "kind", "size": "brief"}, 10), asked({"size": "brief", "tone": "kind"}, 11)])
+    assert {(place.place, place.kind) for place in report.places} == {
+        ("system", "keys reordered"), ("messages[*] (user), content", "clock")
+    }  # fmt: skip
+
+
 WORDS = ("14:05", "14:06", "a", "b", "call_8f3a", "\n", "x. ", "2026-11-22", "é", "[1]", "a few longer words. ")
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 messages = st.builds(dict, role=st.sampled_from(["user", "assistant", "tool", "system"]), content=texts)
