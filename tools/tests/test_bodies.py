@@ -104,7 +104,8 @@ def test_calls_and_results_of_tools_are_pieces():
 @pytest.mark.parametrize("body", [
     {"prompt": "Hi"}, {"prompt": ["Hi"]}, {"messages": []}, {"input": [user("Hi")]}, {"input": "Hi", "store": False},
     {"url": "/v1/responses", "body": {"model": "m", "input": "Hi"}}, {"input": "Hi", "instructions": "Be brief."},
-    {"prompt": "Hi", "instruction": "a", "output": "b"}, {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
+    {"prompt": "Hi", "instruction": "a", "output": "b"},
+    {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
 ])  # fmt: skip
 def test_a_body_is_found(body):
     assert is_body(body)

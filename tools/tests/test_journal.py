@@ -107,12 +107,12 @@ def test_a_file_that_is_not_a_journal_is_refused_and_stays(content, path):
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"run": 1, "found": {}}', b'{"run": {}}', b"\xff", b"[" * 10**5])
 def test_a_damaged_line_that_is_not_the_last_is_named_and_the_file_stays(line, path):
     lines = path.read_bytes().split(b"\n")
-    content = b"\n".join([lines[0], line, *lines[1:]])
-    path.write_bytes(content)
-    with pytest.raises(JournalError, match=r"work\.journal, line 2, is damaged: ") as caught:
-        found_in(path)
-    assert len(str(caught.value)) < 300 + len(str(path))
-    assert path.read_bytes() == content
+    for content in b"\n".join([lines[0], line, *lines[1:]]), b"\n".join([lines[0], line, lines[1][:-3]]):
+        path.write_bytes(content)
+        with pytest.raises(JournalError, match=r"work\.journal, line 2, is damaged: ") as caught:
+            found_in(path)
+        assert len(str(caught.value)) < 300 + len(str(path))
+        assert path.read_bytes() == content
 
 
 def test_an_empty_file_is_begun(path):

@@ -6,6 +6,8 @@ import json
 import pytest
 
 from minikv.cli import main
+from minikv.traffic import TraceError
+from minikv_tools.why import places
 from minikv_tools.why.places import read_prompt
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -31,6 +33,14 @@ def test_a_line_of_a_log_is_named_by_its_number(tmp_path):
     assert read_prompt(f"{log}:2").text == "two"
 
 
+def test_a_line_of_too_many_bytes_is_refused_and_one_of_as_many_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "LONGEST_LINE", 16)
+    (tmp_path / "log").write_bytes(b'{"prompt": "a"}\n{"prompt": "Hi"}\n')
+    assert read_prompt(f"{tmp_path}/log:1").text == "a"
+    with pytest.raises(TraceError, match="log, line 2 has over 16 bytes: expected a request of fewer"):
+        read_prompt(f"{tmp_path}/log:2")
+
+
 def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
     (tmp_path / "a:1").write_text("Hi", "utf-8")
     assert read_prompt(str(tmp_path / "a:1")).text == "Hi"
@@ -44,6 +54,7 @@ def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
     (b"\n\n", ":1", "has no line 1, or that line is empty"),
     (b"Hi", ":1", "line 1: it is not JSON"),
     (b"[null]", ":1", "line 1: it holds null: expected an object"),
+    (b'[{"prompt": "a"}, {"prompt": "b"}]', "", "holds 2 requests: pass one of them, such as "),
     (b"[null]", "", "holds a list of None: expected a request"),
     (b'{"a": 1}', "", "expected a request, not the fields a"),
     (b'{"prompt": "a", "prompt": "b"}', "", "has the key 'prompt' twice"),
