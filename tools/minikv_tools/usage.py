@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 _MOST = 2**53  # tokens
 _DEEPEST = 7  # objects and lists
 _NAMES = json.loads(Path(__file__).with_name("usage.json").read_text("utf-8"))
-_HOLDERS, _COUNTS = set(_NAMES["holders"]), _NAMES["whole"].keys() | _NAMES["rest"].keys()
+_COUNTS = _NAMES["whole"].keys() | _NAMES["rest"].keys()
 
 
 class Usage(NamedTuple):
@@ -50,7 +50,7 @@ def _parts(entry: Any, depth: int) -> Iterator[Mapping[str, Any]]:
             yield from _parts(item, depth - 1)
     if not isinstance(entry, Mapping):
         return
-    for key in sorted(entry.keys() & _HOLDERS, key=_NAMES["holders"].index) if depth else ():
+    for key in filter(entry.__contains__, _NAMES["holders"] if depth else ()):
         yield from _parts(attributes_of(entry[key]) if key == "attributes" else entry[key], depth - 1)
     if _COUNTS & entry.keys():
         yield entry

@@ -37,7 +37,9 @@ def test_what_is_done_is_found_again_by_the_run_and_not_by_the_order_of_its_fiel
 
 def test_each_run_is_in_the_file_as_soon_as_it_is_added(path):
     with open_journal(path, WORK) as journal:
-        journal.add(RUNS[2], {"hits": 0})
+        journal.add(RUNS[2], result := {"hits": 0})
+        result["hits"] = 9
+        assert journal.found(RUNS[2]) == {"hits": 0}, "as it is in the file"
         last = json.loads(path.read_text("utf-8").splitlines()[-1])
     assert last == {"run": RUNS[2], "found": {"hits": 0}}
 

@@ -30,6 +30,8 @@ FORMS = [
     ({"input_tokens": 350, "input_token_details": {"cache_read": 100, "cache_creation": 200}}, Usage(350, 100, 200)),
     ({"input_tokens": 350, "input_token_details": {"cache_creation": 0, "ephemeral_1h_input_tokens": 9,
                                                    "ephemeral_5m_input_tokens": 1}}, Usage(350, None, 1, 9)),
+    ({"input_tokens": 10, "cache_creation": {"ephemeral_1h_input_tokens": 9}}, Usage(19, None, 0, 9)),
+    ({"input_tokens": 10, "cache_creation": {"ephemeral_5m_input_tokens": 0}}, Usage(10, None, 0)),
     ({"input_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1920}}, Usage(2000, 1920)),  # DashScope
     ({"input_tokens": 2000, "cached_tokens": 1920}, Usage(2000, 1920)),
     ({"inputTokens": 350, "inputTokenDetails": {"cacheReadTokens": 9, "cacheWriteTokens": 20}}, Usage(350, 9, 20)),
@@ -60,16 +62,24 @@ def test_each_form_gives_the_whole_prompt_and_what_the_cache_did(usage, expected
     {"attributes": {"gen_ai.usage.input_tokens": 2006, "gen_ai.usage.cache_read.input_tokens": 1920}},
     {"attributes": [{"key": "gen_ai.usage.input_tokens", "value": {"intValue": "2006"}},
                     {"key": "gen_ai.usage.cache_read.input_tokens", "value": {"intValue": 1920}}]},
+    {"attributes": [{"key": "gen_ai.usage.input_tokens", "value": 2006},
+                    {"key": "gen_ai.usage.cache_read.input_tokens", "value": 1920}]},
     {"attributes": {"gen_ai.usage.input_tokens": 86, "gen_ai.usage.cache_read_input_tokens": 1920}},
 ])  # fmt: skip  # the last one took Anthropic's number for the whole
 def test_it_is_found_where_logs_keep_it(entry):
     assert read_usage({"model": "m", **entry}) == Usage(2006, 1920)
 
 
+def nested(entry, depth):
+    for _ in range(depth):
+        entry = {"response": entry}
+    return entry
+
+
 @pytest.mark.parametrize("entry", [{}, {"usage": None}, {"usage": {"include": True}}, {"usage": {"prompt_tokens": "7"}},
                                    {"usage": {"prompt_tokens": -1}}, {"usage": {"prompt_tokens": True}},
                                    {"usage": {"prompt_tokens": 2**60}}, {"input": "Hi"}, {"usage": []},
-                                   {"attributes": [3, {"key": 7}]}])  # fmt: skip
+                                   {"attributes": [3, {"key": 7}]}, nested({"usage": OPENAI}, 9999)])  # fmt: skip
 def test_where_there_is_none_it_is_none(entry):
     assert read_usage(entry) is None
 

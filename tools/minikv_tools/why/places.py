@@ -69,7 +69,7 @@ def as_body(prompt: Any) -> Body:
         raise TypeError(f"the prompt is {bounded(prompt)}: expected a text, a list of messages or a request body")
     if isinstance(prompt, list):
         prompt = {"prompt" if prompt and isinstance(prompt[0], int) else "messages": prompt}
-    return _body(dict(prompt), "the prompt")
+    return _body(prompt, "the prompt")
 
 
 _LOGGED = re.compile(r"\W*(?:DEBUG|INFO|WARNING|ERROR|\d{4}-\d\d-\d\d)\b")  # the beginning of a server's log
@@ -136,7 +136,7 @@ def _line(path: str, number: int) -> Body:
         raise TraceError(f"{name}: {error}") from None
 
 
-def _body(entry: dict[str, object], name: str) -> Body:
+def _body(entry: Mapping[str, object], name: str) -> Body:
     try:
         return read_body(entry)._replace(time=time_of(entry), usage=read_usage(entry))
     except ValueError as error:
