@@ -230,6 +230,21 @@ def test_a_call_whose_arguments_speak_of_results_is_a_call():
     assert block.kind == "tool_use"
 
 
+def test_the_request_that_has_no_breakpoint_is_named():
+    plain, marked = opus(text(LONG)), opus(text(LONG, **CACHE))
+    found = [between(*pair) for pair in ((plain, marked), (marked, plain), (plain, plain))]
+    assert [one.detail for one in found] == ["in the first request", "in the second request", ""]
+    assert [(one.kind, one.read) for one in found] == [("no breakpoint", 0)] * 3
+    assert [one.written for one in found] == [end_of(marked, 0), 0, 0]
+
+
+def test_what_is_cached_by_itself_costs_nothing_to_write_and_another_key_finds_none_of_it():
+    one, two = (gpt(rules(), part("?"), model="gpt-4o", prompt_cache_key=key) for key in "ab")
+    assert (between(one, one).written, between(one, two)) == (0, Prediction("openai before", 0, 0, "cache key changed"))
+    assert between(one, one).read > 0
+    assert between(*({**opus(text(LONG, **CACHE)), "prompt_cache_key": key} for key in "ab")).kind == ""
+
+
 def test_openai_cuts_at_the_first_instructions_at_users_and_after_the_last_tool():
     body = read_body(gpt(rules("A"), rules("B"), part("C"), {"role": "assistant", "tool_calls": [{"id": "1"}]},
                          *({"role": "tool", "content": "D"} for _ in range(2)), rules("E")))  # fmt: skip
@@ -276,7 +291,9 @@ def test_an_entry_of_openais_is_surely_kept_for_a_time_and_gone_after_a_longer_o
         assert (lost.kind, lost.unsure, lost.read) == ("cache expired", False, 0)
 
 
-@pytest.mark.parametrize(("age", "says"), [(600, "10 minutes"), (7000, "117 minutes"), (43200, "12 hours")])
+@pytest.mark.parametrize(
+    ("age", "says"), [(600, "10 minutes"), (7000, "117 minutes"), (7200, "2 hours"), (43200, "12 hours")]
+)
 def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
     body = opus(text(LONG, **CACHE))
     assert between(body, body, age).detail == f"{says} later, kept for 5m"
@@ -420,6 +437,12 @@ def test_a_bill_may_be_128_tokens_off_or_a_tenth_of_the_prompt(prompt, least, mo
     found = [compared(Prediction("anthropic", read=300), Usage(prompt, read), 600)[:16]
              for read in (least - 1, least, most, most + 1)]  # fmt: skip
     assert found == ["The bill differs", "The bill agrees:", "The bill agrees:", "The bill differs"]
+
+
+def test_a_bill_that_says_nothing_of_a_cache_is_not_compared():
+    found = Prediction("anthropic", read=300)
+    nothing = (None, Usage(900, 300), 600), (found, None, 600), (found, Usage(900), 600), (found, Usage(900, 300), 0)
+    assert [compared(*said) for said in nothing] == [""] * 4
 
 
 @given(bodies(), st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e9))
