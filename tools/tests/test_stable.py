@@ -51,6 +51,7 @@ def dice(): return "Some facts: " + " ".join(random.sample("abcdefgh", 8))
 def set_order(): return "You may " + ", ".join({"read", "write"})
 def given(words): return " ".join(words)
 def tools(tools=TOOLS): return {"model": "m", "tools": tools, "messages": [{"role": "user", "content": "Hi"}]}
+def third(tools): return " ".join([*tools, "!" * (os.environ["PYTHONHASHSEED"] == "3")])
 def sorted_tools(tools): return {"tools": sorted(tools, key=lambda tool: tool["name"]), "messages": []}
 def facts(facts): return "\\n".join(f"{key}: {value}" for key, value in facts.items())
 def late_clock(question): return f"Be brief. {question} It is {datetime.now()}."
@@ -174,6 +175,7 @@ def test_a_day_may_be_named_if_the_clocks_are_an_hour_apart(builders):
     assert said("today", later=3600) is None
     assert said("today").endswith("If it may change from day to day, test it with later=3600.")
     assert "later=3600" not in said("hour", later=3600)
+    assert "later=3600" not in said("request_id"), "which differs when it is called twice"
 
 
 def test_sets_come_in_another_order_in_another_process(builders):
@@ -195,6 +197,12 @@ def test_only_what_is_named_is_put_in_another_order(builders, name, argument, ki
     found = said(name, kwargs={name: argument}, unordered=[name])
     assert found.startswith(f"builders:{name} builds a different prompt (B) when {name} is in another order.\n{kind}")
     assert said("sorted_tools", kwargs={"tools": [{"name": "b"}, {"name": "a"}]}, unordered=["tools"]) is None
+
+
+def test_the_other_orders_come_last_for_a_set_changes_with_them(builders):
+    """Its prompt differs in the last process, as that of a set may, and with the order of its tools."""
+    found = said("third", kwargs={"tools": ["a", "b"]}, unordered=["tools"], seeds=3)
+    assert found.startswith("builders:third builds a different prompt (B) in another process")
 
 
 def test_several_other_orders_are_tried_for_one_may_begin_with_the_same_by_chance(builders):
