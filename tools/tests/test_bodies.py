@@ -51,11 +51,34 @@ def test_a_cache_marker_is_not_in_the_prompt():
     assert text(system=marked, messages=[]) == text(system=[{"type": "text", "text": "S"}], messages=[])
     assert text(tools=[{"name": "f", "cache_control": {}}], messages=[]) == text(tools=[{"name": "f"}], messages=[])
     assert text(messages=[{**user("Hi"), "cache_control": {}}]) == text(messages=[user("Hi")])
+    tools = [{"name": "f"}, {"cachePoint": {"type": "default"}}]
+    assert text(tools=tools, messages=[]) == text(tools=tools[:1], messages=[])
 
 
 def test_the_fields_of_a_message_are_read_in_one_order():
     call = {"tool_calls": [{"id": "1"}], "content": "Hi", "role": "user"}
     assert text(messages=[call]) == text(messages=[dict(reversed(call.items()))])
+
+
+def test_what_says_nothing_is_no_piece_and_sets_no_cache_apart():
+    body = read_body({"messages": [user("Hi")], "response_format": {"type": "text"}, "model": None, "cache_salt": ""})
+    assert (body.pieces, body.namespace) == (read_body({"messages": [user("Hi")]}).pieces, {})
+    results = [{"type": "tool_result"}, {"type": "tool_result", "tool_use_id": "t", "content": ["x"]}]
+    assert "<tool_result ><tool_result t>x<|im_end|>" in text(messages=[{"role": "user", "content": results}])
+
+
+def test_a_schema_and_a_tool_are_found_in_each_api_s_place():
+    schema = '{"type": "json"}\n'
+    for more in {"text": {"format": {"type": "json"}}}, {"output_config": {"format": {"type": "json"}}}:
+        assert text(messages=[user("Hi")], **more) == schema + text(messages=[user("Hi")])
+    tools = [{"toolSpec": {"name": "f"}}, {"function": {"name": 3}}, "x", {"function": "y"}]
+    assert places({"messages": [], "toolConfig": {"tools": tools}}) == [
+        "tools[0] (f)",
+        "tools[1]",
+        "tools[2]",
+        "tools[3]",
+    ]
+    assert places({"prompt": "Hi", "extra_body": {"functions": [{"name": "g"}]}}) == ["functions[0] (g)", "prompt"]
 
 
 def test_what_sets_a_cache_apart_is_no_part_of_the_prompt():
