@@ -141,6 +141,33 @@ PASSAGE = [
 ]
 
 
+SENTENCES = [
+    "The tea in the pot is hot.",
+    "The door on the left is open.",
+    "All of the lights are out.",
+    "Ann has a key of her own.",
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    (lambda n: "Known:\n" + "\n".join(random.Random(n).sample(SENTENCES, 4)), "order"),
+    (lambda n: f"It is 14:{n:02}. " + " ".join(SENTENCES), "clock"),
+    (lambda n: ("\r\n" if n % 2 else "\n").join(SENTENCES), "line ends"),
+])  # fmt: skip
+def test_a_fix_in_short_lines_saves_what_the_fixed_log_reuses(text, kind):
+    """Less at most a byte of each prompt: the end of the line before its question."""
+
+    def log(fixed):
+        for n in range(16):
+            said = f"{text(0 if fixed else n)}\n{chr(65 + n)}?"
+            yield {"system": "Be kind. " * 9, "messages": [{"role": "user", "content": said}]}
+
+    report, then = survey(log(fixed=False)), survey(log(fixed=True))
+    place = report.places[0]
+    assert (place.kind, place.fixed.size + place.fixed.extra) == (kind, then.size)
+    assert 0 <= then.reused - (report.reused + place.lost + place.fixed.extra) <= 16
+
+
 ORDERS = [(line, clock) for line in (" ", "\n") for clock in (False, True)]
 
 

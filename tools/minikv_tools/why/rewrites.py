@@ -47,6 +47,7 @@ _CACHED = 2**14  # items
 _WIDER = 4  # symbols by which a text may be longer than others at its place
 _NONE = np.zeros(1, np.uint64)
 _MARK = symbols_of(CHANGED)[0]
+_SIZES = BEGINS_LINE | LENGTH  # of a symbol: what the ends of lines before it change
 
 
 def tools_text(items: Items) -> str:
@@ -129,7 +130,7 @@ class Rewrites:
         self.slots = ChangingPlaces()
         self._whole: defaultdict[Cause, dict[int, bytes]] = defaultdict(dict)
         self._ranks: defaultdict[Cause, dict[Unit, int]] = defaultdict(dict)  # of lines
-        self._lines = set[int]()  # of each of them the longest symbol
+        self._lines = set[int]()  # of each of them the longest symbol, whatever is before it
         self._shared: defaultdict[Cause, Counter[Unit]] = defaultdict(Counter)  # lines that come after what differs
         self.causes_of = dict[int, set[Cause]]()  # of items, once all is learned
         self._cached = functools.lru_cache(_CACHED)(self._fix)
@@ -220,7 +221,7 @@ class Rewrites:
     def _rank(self, cause: Cause, unit: Unit) -> None:
         self._ranks[cause].setdefault(unit, len(self._ranks[cause]))
         symbols = array("Q", unit[0])
-        self._lines.add(max(symbols[1:] or symbols, key=LENGTH.__and__))
+        self._lines.add(max(symbols[1:] or symbols, key=LENGTH.__and__) | _SIZES)
 
     def _in_rank(self, cause: Cause, data: bytes) -> bytes:
         """An item with the lines that have a rank in their order; those that are shared come before all others."""
@@ -274,7 +275,7 @@ class Rewrites:
         found = dict[int, set[Cause]]()
         for item, data in self.items.items():
             causes = {cause for cause, known in self._whole.items() if item in known and cause != ALL}
-            if not self._lines.isdisjoint(array("Q", data)):
+            if not self._lines.isdisjoint((np.frombuffer(data, np.uint64) | np.uint64(_SIZES)).tolist()):
                 causes.update(why for why in self._ranks if self._in_rank(why, data) != data)
             causes.update(cause for cause, *_ in self.slots.regions(data))
             if causes:
