@@ -92,6 +92,12 @@ def test_small_changes_are_told_apart(one, two, kind):
     assert (found.kind if found else None) == kind
 
 
+@pytest.mark.parametrize("mark", [*"\xad\u200b\u200f\u202a\u202e\u2060\ufe0f\ufeff"])
+def test_a_character_that_nobody_sees_is_a_form_of_the_same_text(mark):
+    assert text_change(f"a{mark} b", "a b").kind == "unicode form"
+    assert text_change("a\N{HYPHEN} b", "a b") is None
+
+
 @pytest.mark.parametrize(
     "part",
     [
