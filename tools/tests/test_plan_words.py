@@ -1,16 +1,24 @@
 """What is said of a plan: numbers as people read them, the points that are shown, and each section."""
 
-from dataclasses import replace
+import json
+import re
+from dataclasses import asdict, replace
 
+import pytest
+from golden_text import compare
 from traffic import trace
 
+from minikv.layers import KVLayers, LayerGroup
 from minikv.tokens import pack
 from minikv.traffic import TraceRequest
 from minikv.traffic.trace_tree import TraceTree
+from minikv_tools.cli.plan import hours_chart, plan_curves
 from minikv_tools.plans import Terms
-from minikv_tools.plans.plan_words import PlanWords
+from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
+from minikv_tools.plans.plan_words import PlanWords, plan_text
 from minikv_tools.plans.planning import make_plan
 from minikv_tools.plans.prefill_cost import PrefillCost
+from minikv_tools.plans.tiering import Tier
 from minikv_tools.report import text_lines
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
@@ -81,3 +89,55 @@ def test_the_table_has_every_named_point_and_every_other_one():
     assert {3, found.plan.knee.blocks, found.plan.lru_reaches_ceiling_at_blocks} <= set(shown)
     named = [found.name(point) for point in found.shown_points()]
     assert sum("--memory" in name for name in named) == sum("knee" in name for name in named) == 1
+
+
+# -- whole reports, small enough to be worked out by hand --------------------------------------------------------------
+
+GIB = 2**30
+DAY = [[1, 2], [3], [1, 2, 4], [5, 6, 7], [1, 2, 4, 8], [3, 9], [1, 2]]
+TALKS = [0, 1, 0, None, 2, 1, 3]
+MODEL = {"bytes_per_token": 2**20, "memory": 3 * GIB}
+TIERS = Tier("gpu", 3 * GIB, 1e12), Tier("host", 8 * GIB, 50e9)
+LAYERS = KVLayers((
+    LayerGroup("window", 2, per_token=2**18, window=1024),
+    LayerGroup("state", 3, state=3 * 2**22, convention="sums in fp32"),
+    LayerGroup("full attention", 4, per_token=2**20),
+))  # fmt: skip
+WINDOWS = KVLayers(LAYERS.groups[::2])
+TIMES = {"cost": PrefillCost(10**9, 8 * 10**8, 4), "tiers": TIERS, "warm_up": 0.2, "lifetimes": (2,)}
+
+
+def day(talks=TALKS, policies=None, **terms):
+    plan = make_plan(TraceTree(trace(*DAY, conversations=talks)), Terms(512, **terms))
+    return replace(plan, policies=policies or {})
+
+
+REPORTS = {
+    "tiers of two GPUs": day(policies={"lru": {6: 7, 9: 8}, "mru": {9: 2}}, gpus=2, **MODEL, **TIMES),
+    "layers on two GPUs": day(layers=LAYERS, gpus=2, **MODEL),
+    "bytes without conversations": day(None, unit="bytes", lifetimes=(1.5,)),
+    "one conversation": day([0] * 7, bytes_per_token=2**20, memory=2**30, layers=WINDOWS, lifetimes=(2,)),
+    "an empty trace": make_plan(TraceTree(), Terms(512, lifetimes=(2,))),
+}
+
+
+@pytest.mark.parametrize("title", REPORTS)
+def test_a_report_says_so(title):
+    compare("plans.txt", title, plan_text(REPORTS[title]).split("\n"))
+
+
+@pytest.mark.parametrize("title", ["tiers of two GPUs", "one conversation"])
+def test_as_data_it_is(title):
+    found = plan_object(REPORTS[title])
+    points = curve_csv(REPORTS[title]).split()
+    assert len(found.pop("points")) == len(points) - 1
+    found = [f"{name}: {json.dumps(value)}" for name, value in found.items()]
+    compare("plans.txt", f"{title}, as data", [*found, *points])
+
+
+@pytest.mark.parametrize(("title", "more"), [("tiers of two GPUs", hours_chart), ("layers on two GPUs", plan_curves)])
+def test_the_page_begins_with_its_figures_and_curves(title, more):
+    words = PlanWords(REPORTS[title])
+    figures = re.findall(r"<d[td]>(.*?)</d[td]>", plan_page(words, "day.jsonl", ""))
+    curves = [f"{name}: {value}" for name, value in asdict(more(words)).items()]
+    compare("plans.txt", f"{title}, on the page", [*figures, *curves])

@@ -100,6 +100,9 @@ def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
     sizes = [point.blocks for point in plan.points]
     assert (sizes[0], sizes[-1]) == (2, 512)
     assert {250, 500} <= set(sizes)
+    terms = Terms(1000, bytes_per_token=2**20)  # GiB of 1.024 blocks each
+    found = make_plan(TraceTree(trace(range(512), range(512))), terms)
+    assert {131, 262} <= {point.blocks for point in found.points}
 
 
 def test_lengths_that_no_machine_integer_can_add_up_are_added_up():
@@ -152,7 +155,7 @@ def test_where_a_curve_is_straight_the_smallest_size_is_the_knee():
 REQUESTS, SIZES = cut("mooncake"), [300, 1000]
 
 
-def table(path, opened=None, policies=("lru", "mru")):
+def table(path, opened=None, policies=("lru", "mru"), said=None):
     opened = [] if opened is None else opened
 
     @contextlib.contextmanager
@@ -163,7 +166,7 @@ def table(path, opened=None, policies=("lru", "mru")):
         yield REQUESTS
 
     with open_journal(path, {"work": "test"}) as journal:
-        return replay_policies(requests, policies, SIZES, journal, Progress(io.StringIO()))
+        return replay_policies(requests, policies, SIZES, journal, Progress(said or io.StringIO()))
 
 
 def test_it_is_what_replays_by_pages_find(tmp_path):
@@ -176,9 +179,10 @@ def test_it_is_what_replays_by_pages_find(tmp_path):
 def test_stopped_in_the_third_replay_it_goes_on_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         table(tmp_path / "a.journal")
-    opened = [1] * 9
-    found = table(tmp_path / "a.journal", opened)
+    opened, said = [1] * 9, io.StringIO()
+    found = table(tmp_path / "a.journal", opened, said=said)
     assert len(opened) == 9 + 2
+    assert said.getvalue() == "minikv bench: 2 of 4 steps done, now mru, 300 blocks\n"
     assert found == table(tmp_path / "b.journal", [1] * 9)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import minikv
 import minikv_tools
-from minikv import Replay, replay
+from minikv import Replay, asset, replay
 from minikv.cli import main
 from minikv_tools import Explanation, LogReport, Plan, explain, plan, survey
 from minikv_tools.plans.plan_files import plan_object
@@ -111,6 +111,7 @@ def test_the_command_prints_what_plan_returns(capsys):
 def test_a_log_is_planned_in_the_units_that_it_is_cut_into(tmp_path):
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(body(f'14:{n}'))}\n" for n in range(10, 20)), "utf-8")
     assert plan(tmp_path / "log.jsonl", block_size=4).unit == "bytes"
+    assert plan(tmp_path / "log.jsonl", tokenizer=asset("model")).unit == "tokens"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from golden_text import compare
 from nightly import NIGHTLY
 from test_extras import COMMANDS, COURSE, SERVING, run
 
@@ -57,6 +58,19 @@ def test_the_help_of_a_command_has_examples_that_it_accepts(command, program, ca
     assert all(example[0] == command for example in found)
     for example in found:
         _parser(example, program).parse_known_args(example)
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_what_a_command_offers(command, capsys, monkeypatch):
+    """All of its help but the usage, however a version of Python lays it out, and the defaults."""
+    monkeypatch.setenv("COLUMNS", "999")
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"], TOOLS)
+    said = capsys.readouterr().out.partition("\n\n")[2].replace("-o FILE, ", "-o, ")
+    options = vars(_parser([command], TOOLS).parse_args([command, "x"]))
+    defaults = [f"{name} = {value!r}" for name, value in sorted(options.items()) if name != "run"]
+    found = re.sub(r"(?<=\S)(\n {20}|  ) *", "  ", said)
+    compare("tools_help.txt", command, [*found.splitlines(), *defaults])
 
 
 def test_their_own_program_has_these_commands_alone_and_speaks_of_no_other(capsys):
