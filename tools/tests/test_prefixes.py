@@ -46,9 +46,10 @@ def test_nothing_is_worth_anything_where_nothing_is_shared():
     assert prefixes_worth_most(TraceTree()) == []
 
 
-def test_there_are_at_most_as_many_as_asked_for():
-    tree = TraceTree(trace(*[[first, 0] for first in range(9)] * 2))
+def test_there_are_at_most_as_many_as_asked_for_or_ten():
+    tree = TraceTree(trace(*[[first, 0] for first in range(12)] * 2))
     assert len(prefixes_worth_most(tree, most=4)) == 4
+    assert len(prefixes_worth_most(tree)) == 10
 
 
 def test_no_hit_is_counted_twice():

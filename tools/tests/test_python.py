@@ -115,12 +115,33 @@ def test_a_log_is_planned_in_the_units_that_it_is_cut_into(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("model", "each", "has_flops"),
+    [("llama-3.1-8b", 131_072, True), ("gemma-3-12b", 65_536, True), ("qwen3-next-80b-a3b", 24_576, False)],
+)
+def test_a_plan_for_a_model_needs_no_memory_and_no_flops(model, each, has_flops):
+    found = plan(TRAFFIC, model)
+    assert (found.memory, found.at_memory, found.bytes_per_token) == (None, None, each)
+    assert (found.prefill_flops is not None, found.tiers) == (has_flops, ())
+
+
+def test_weights_leave_each_gpu_its_share():
+    """8,030,261,248 parameters of two bytes each, half of them on each of two GPUs."""
+    found = plan(TRAFFIC, "llama-3.1-8b", "60GiB", weights="bf16", tp=2)
+    assert found.memory == 60 * 2**30 - 8_030_261_248
+
+
+def test_times_to_live_need_no_model_and_may_be_zero():
+    assert [life.seconds for life in plan(TRAFFIC, ttl=[0, 60]).time_to_live] == [0, 60]
+
+
+@pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"model": "llama-3.1-8b", "memory": 0}, ValueError, "memory is 0: a number of bytes, or a text such as 60GiB"),
         ({"model": "llama-3.1-8b", "memory": "8GiB", "weights": "b"}, ValueError, "weights is 'b': expected one of "),
         ({"model": "llama-3.1-8b", "dtype": "b"}, ValueError, "dtype"),
-        ({"ttl": [-1]}, ValueError, "ttl is -1"),
+        ({"ttl": [-1]}, ValueError, "ttl is -1: expected a number from 0 to 1e.09"),
+        ({"warm_up": 1}, ValueError, "warm_up is 1: expected a number from 0 to 1"),
         ({"ttls": [1]}, TypeError, "ttls"),
     ],
 )

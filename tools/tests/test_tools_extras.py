@@ -12,7 +12,8 @@ from test_extras import COMMANDS, COURSE, SERVING, run
 
 from minikv import __version__, cli
 from minikv.cli.command import COMMANDS as GROUPS
-from minikv.cli.command import TOOLS, _parser
+from minikv.cli.command import TOOLS, RefusedError, _parser
+from minikv_tools.cli.extras import EXTRAS, need
 
 SWEEP = {"joblib", "dask", "distributed"}
 OURS = sorted(GROUPS["tools"])
@@ -44,6 +45,14 @@ def test_the_commands_run_without_any_extra(tmp_path):
         assert said in done.stdout + done.stderr, command
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == status, command
+
+
+@pytest.mark.parametrize(("extra", "package"), [(name, one) for name, all_ in EXTRAS.items() for one in all_])
+def test_a_package_that_lacks_is_named_with_the_extra_that_brings_it(extra, package, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = f"it needs {package}, which is not installed: pip install 'minikv-tools[{extra}]'"
+    with pytest.raises(RefusedError, match=re.escape(said)):
+        need("it", package)
 
 
 @pytest.mark.parametrize("program", ["minikv", TOOLS])

@@ -1,13 +1,16 @@
 """Runs in workers: every backend of this machine, errors of a run and of a worker, and an end before the end."""
 
+import logging
 import os
 import signal
 import sys
 import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
+from minikv_tools.sweep import workers
 from minikv_tools.sweep.workers import BACKENDS, WorkerError, spread
 
 LOCAL = [backend for backend in BACKENDS if backend not in ("dask", "ray")]
@@ -59,6 +62,55 @@ def test_ctrl_c_is_left_to_the_parent():
 def _press(number):
     signal.raise_signal(number)
     return "still here"
+
+
+def test_a_worker_ends_once_its_parent_is_another(monkeypatch):
+    parents, ended = iter([7, 7, 1]), []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "kill", lambda *how: ended.append(how))
+    monkeypatch.setattr(workers, "_LOOK", 0)
+    workers._end_as_an_orphan(7)
+    assert (list(parents), ended) == ([], [(os.getpid(), signal.SIGTERM)])
+
+
+class FakeCluster:
+    """What dask and Ray offer, as far as it is used: every call of it is in `calls`."""
+
+    calls: list
+
+    def __init__(self, *given, **options):
+        self.calls.append((given, options, signal.getsignal(signal.SIGINT)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.calls.append("closed")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    monkeypatch.setattr(FakeCluster, "calls", [], raising=False)
+    fake = SimpleNamespace(Client=FakeCluster, LocalCluster=FakeCluster)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    return FakeCluster.calls
+
+
+def test_a_cluster_of_dask_is_started_deaf_to_ctrl_c_and_ends_with_the_work(calls):
+    before = signal.getsignal(signal.SIGINT)
+    with workers._configured("dask", 3, None) as settings:
+        (_, asked, deaf), ((cluster,), named, hears) = calls
+    assert (deaf, hears, signal.getsignal(signal.SIGINT)) == (signal.SIG_IGN, before, before)
+    assert (asked["n_workers"], asked["threads_per_worker"], asked["dashboard_address"]) == (3, 1, None)
+    assert (asked["silence_logs"], named) == (logging.CRITICAL, {"set_as_default": False})
+    assert (settings["backend"], settings["n_jobs"], calls[2:]) == ("dask", 3, ["closed"] * 2)
+    assert cluster is not settings["client"]
+
+
+def test_a_cluster_that_is_there_is_used_and_left(calls):
+    with workers._configured("dask", None, "tcp://x") as settings:
+        assert calls[0][:2] == (("tcp://x",), {"set_as_default": False})
+    assert (settings["n_jobs"], type(settings["client"]), calls[1:]) == (-1, FakeCluster, ["closed"])
 
 
 def test_one_job_needs_no_joblib(monkeypatch):

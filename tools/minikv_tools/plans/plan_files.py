@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from minikv.traffic.tables import csv_text
@@ -25,7 +25,7 @@ def plan_object(plan: Plan) -> dict[str, Any]:
     >>> plan_object(make_plan(TraceTree(), Terms(16)))["ceiling"]["hits"]
     0
     """
-    found = _plain(replace(plan, layers=()), plan)
+    found = _plain(plan, plan)
     found["layers" if plan.gpus == 1 else "layers_per_gpu"] = [group._asdict() for group in plan.layers]
     found["policies"] = {
         name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
