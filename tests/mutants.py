@@ -139,7 +139,8 @@ JUDGES = {
     "tools/formats": "formats bodies",
     "tools/journal": "journal",
     "tools/log_format": "log_format",
-    "tools/logs": "logs units log_format",
+    "tools/logs": "logs units log_format bodies::test_a_time_is_in_milliseconds "
+    "bodies::test_a_conversation_is_named_by_text_or_a_number",
     "tools/report": "report",
     "tools/usage": "usage formats",
     "tools/cli/__init__": "tools_extras",

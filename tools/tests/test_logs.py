@@ -1,13 +1,26 @@
 """Logs of requests: blocks of whole prompts, times, conversations, answers, and line by broken line."""
 
 import json
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.traffic import TraceError
-from minikv_tools.logs import BlockIds, Units, answer_tokens, read_log
+from minikv import pack
+from minikv.traffic import TraceError, TraceRequest
+from minikv_tools.bodies import read_body
+from minikv_tools.logs import (
+    BlockIds,
+    Units,
+    anonymous,
+    answer_tokens,
+    conversation_of,
+    field_of,
+    read_log,
+    time_of,
+    units_for,
+)
 
 
 def chat(*contents, **changes):
@@ -57,6 +70,72 @@ def test_another_model_or_salt_is_another_cache():
 def test_times_count_from_the_first_and_are_never_below_zero():
     entries = [{"prompt": "a", **more} for more in ({"time": 5}, {"time": 4}, {}, {"time": 6.5}, {"time": "soon"})]
     assert [request.timestamp for request in requests(*entries)] == [0, 0, 0, 1500, 1500]
+
+
+IN_A_SPAN = {"attributes": [{"key": "time", "value": {"intValue": "5"}}]}
+NEW_YEAR = datetime(2024, 1, 1)  # 1,704,067,200 seconds after the epoch
+ZONE = timezone(timedelta(hours=-1))
+
+
+@pytest.mark.parametrize(
+    ("entry", "milliseconds"),
+    [
+        ({"time": 0}, 0), ({"time": 10**11 - 1}, 1e14 - 1000), ({"time": 10**11}, 1e11),
+        ({"time": 10**14 - 1}, 1e14 - 1), ({"time": 10**14}, 1e11), ({"time": 10**17}, 1e11),
+        ({"timestamp_ms": 10**17}, 1e17), ({"time": 10**19}, 1e13), ({"time": 10**20}, None),
+        ({"time": "1704067200"}, 1704067200000), ({"time": "1704067200000000000"}, 1704067200000),
+        ({"date": " 2024-01-01T00:00:00Z "}, 1704067200000), ({"date": "1970-01-01"}, 0),
+        ({"date": "2024-01-01T01:00:00+01:00"}, 1704067200000), ({"date": "1969-12-31"}, None),
+        ({"created_at": NEW_YEAR}, 1704067200000), ({"time": "123456789"}, None),
+        ({"created_at": NEW_YEAR.replace(tzinfo=ZONE)}, 1704070800000), (IN_A_SPAN, 5000),
+        ({"metadata": IN_A_SPAN}, 5000), ({"metadata": {"data": IN_A_SPAN}}, None),
+        ({"time": 3, "metadata": {"timestamp": 4}}, 3000), ({"time": float("nan")}, None),
+    ],
+)  # fmt: skip
+def test_when_a_request_came_is_read_as_logs_write_it(entry, milliseconds):
+    assert time_of(entry) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("entry", "conversation"),
+    [
+        ({"session_id": "x", "metadata": {"session_id": "y"}}, "x"),
+        ({"metadata": {"request": {"chat_id": 0}}}, "0"),
+        ({"session_id": "", "thread_id": "t"}, "t"), ({"session_id": True, "session": -5}, "-5"),
+        ({"session_id": 2**53}, None), ({"session_id": str(2**99)}, str(2**99)),
+        ({"run_type": "llm", "session_id": "project"}, None),
+        ({"run_type": "llm", "extra": {"metadata": {"session_id": "x"}}}, "x"),
+    ],
+)  # fmt: skip
+def test_the_conversation_is_the_one_that_an_entry_names(entry, conversation):
+    assert conversation_of(entry) == conversation
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("a", "1"), ("b.c", "x" * 80), ("b.d.e", "2"), ("b.d", "(none)"), ("a.b", "(none)"),
+     ("b.n", "(none)"), ("b.n.m", "(none)")],
+)  # fmt: skip
+def test_a_field_is_found_by_the_names_on_its_way(path, value):
+    assert field_of({"a": 1, "b": {"c": "x" * 99, "d.e": 2, "n": None}}, path) == value
+
+
+def test_prompts_of_ids_are_counted_in_tokens_and_not_mixed_with_text():
+    ids, text = {"prompt": [5, 70_000, 9]}, {"prompt": "abc"}
+    units = units_for(Units(), read_body(ids), read_body({"prompt": ""}))
+    assert (units.unit, units.width, units.scale, units.block_size) == ("tokens", 4, 1, 16)
+    assert [(one.input_length, len(one.blocks)) for one in requests(ids, units=units, block_size=1)] == [(3, 3)]
+    with pytest.raises(ValueError, match="one prompt is a list of token ids and the other is text"):
+        units_for(Units(), read_body(ids), read_body(text))
+    for other in (Units(), ids, text), (units, text, ids):
+        with pytest.raises(TraceError, match="line 2: the log has both text prompts and token ids"):
+            requests(*reversed(other[1:]), units=other[0])
+
+
+def test_times_in_a_made_trace_are_never_below_zero():
+    times = [5.0, 4.0, 7.5]
+    found = anonymous(TraceRequest(time, 9, 1, pack([])) for time in times)
+    assert [request.timestamp for request in found] == [0.0, 0.0, 2.5]
 
 
 def test_conversations_are_numbered():
