@@ -148,7 +148,9 @@ JUDGES = {
     "tools/cli/plan": "cli_plan plan_files plan_words tools_extras::test_what_a_command_offers",
     "tools/cli/sweep": "sweep tools_extras::test_what_a_command_offers",
     "tools/cli/trace": "cli_trace tools_extras::test_what_a_command_offers",
-    "tools/cli/why": "tools_extras::test_what_a_command_offers why_sources why_sessions why_log",
+    "tools/cli/why": "tools_extras::test_what_a_command_offers "
+    "tools_extras::test_what_a_command_cannot_do_is_refused_with_what_it_can "
+    "tools_extras::test_what_an_option_takes why_sources why_sessions why_log",
     "tools/plans/__init__": "quantities planning plan_words tiering python "
     "cli_plan::test_a_mistake_is_one_line_and_nothing_is_written cli_plan::test_bytes_are_no_tokens_of_a_model",
     "tools/plans/plan_files": "plan_files plan_words tiering",

@@ -13,6 +13,8 @@ from test_extras import COMMANDS, COURSE, SERVING, run
 from minikv import __version__, cli
 from minikv.cli.command import COMMANDS as GROUPS
 from minikv.cli.command import TOOLS, RefusedError, _parser
+from minikv.prefix.eviction import POLICIES
+from minikv_tools.cli import plan, why
 from minikv_tools.cli.extras import EXTRAS, need
 
 SWEEP = {"joblib", "dask", "distributed"}
@@ -108,6 +110,62 @@ def test_the_script_is_that_program(tmp_path):
     assert said("why", "nothing.jsonl") == (2, f"{TOOLS}: cannot read nothing.jsonl: No such file or directory\n")
     status, out = said("why", str(log), "--fail-if", "lost > 1%")
     assert (status, f"\n{TOOLS}: --fail-if lost > 1%: lost is " in out) == (1, True)
+
+
+PRICES = "CACHED must not be above the others, nor WRITE above WRITE_1H"
+LIMITS = "and the kinds of change (--kinds)"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("why x --fail-if 'shared < 1%'", "--fail-if shared < 1%: a log has no 'shared'"),
+        ("why x y --fail-if 'lost > 1%'", "--fail-if lost > 1%: a pair has no 'lost'"),
+        ("why x y --html z", "--html needs a log, not prompts"),
+        ("why x y --by z", "--by needs a log, not prompts"),
+        ("why x y --price 3,1", "--price needs a log, not prompts"),
+        ("why x --fail-if 'cost > 1%'", LIMITS),
+        ("why x --fail-if 'lost > 2% x'", "'lost > 2% x' is not a limit, such as 'lost > 2%'"),
+        ("why x --price 3", "'3' is not a list of two to four prices, such as 3,0.30,3.75"),
+        ("why x --price 3,1,4,5,6", "is not a list of two to four prices, such as 3,0.30,3.75"),
+        ("why x --price 3,4", PRICES),
+        ("why x --price 3,2,1", PRICES),
+        ("why x --price 3,1,5,4", PRICES),
+        ("why x --blocks 0", "'0': a block holds from 1 to 2147483647 tokens"),
+        ("why x --blocks 16,2147483648", "a block holds from 1 to 2147483647 tokens"),
+        ("why x --blocks 16,,784", "'16,,784' is not a list of block sizes, such as 16,784"),
+        ("why x --blocks 1,2,3,4,5,6,7,8,9", "is not a list of block sizes, such as 16,784"),
+        ("plan x --ttl 60,", "'60,': expected seconds, such as 60,300,3600"),
+        ("plan x --policies lru,all", "'all': expected all, or some of " + ", ".join(POLICIES)),
+    ],
+)
+def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = cli.main(shlex.split(command))
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (why.limit(" lost<2 "), ("lost<2", "lost", "<", 2)),
+        (why.limit("hits > 99.5 %"), ("hits > 99.5 %", "hits", ">", 99.5)),
+        (why.limit("shared < 100%"), ("shared < 100%", "shared", "<", 100)),
+        (why.prices("3,3,3,3"), (3, 3, 3, 3)),
+        (why.prices("3,0.3,3.75,6"), (3, 0.3, 3.75, 6)),
+        (why.prices("3,0.3,2"), (3, 0.3, 2, None)),
+        (why.block_sizes(" 1 , 2147483647"), (1, 2**31 - 1)),
+        (why.block_sizes("1,2,3,4,5,6,7,8"), (1, 2, 3, 4, 5, 6, 7, 8)),
+        (plan.policy_names("all"), tuple(POLICIES)),
+        (plan.seconds_list("0.5"), (0.5,)),
+    ],
+)
+def test_what_an_option_takes(found, expected):
+    assert tuple(found) == expected
 
 
 ODD = "\x1b[31mred" + "x" * 9999
