@@ -124,6 +124,8 @@ LIMITS = "and the kinds of change (--kinds)"
         ("why x y --html z", "--html needs a log, not prompts"),
         ("why x y --by z", "--by needs a log, not prompts"),
         ("why x y --price 3,1", "--price needs a log, not prompts"),
+        ("why x --html no/z", "minikv: cannot write no/z: Its folder does not exist"),
+        ("plan x --csv no/z", "minikv: cannot write no/z: Its folder does not exist"),
         ("why x --fail-if 'cost > 1%'", LIMITS),
         ("why x --fail-if 'lost > 2% x'", "'lost > 2% x' is not a limit, such as 'lost > 2%'"),
         ("why x --price 3", "'3' is not a list of two to four prices, such as 3,0.30,3.75"),

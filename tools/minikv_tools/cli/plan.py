@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import __version__
-from minikv.cli.command import add_json, option, refusing, say
+from minikv.cli.command import add_json, option, refusing, say, using
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.svg import svg_size, svg_to_png
@@ -122,9 +122,10 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _require_other_files(options: argparse.Namespace) -> None:
-    """Raise `ValueError` or `OSError` for a file that cannot be written, or that is the trace."""
+    """Refuse a file that cannot be written, or that is the trace."""
     for path in filter(None, (options.csv, options.png, options.html, options.journal)):
-        target = destination(path)
+        with using(path, "write"):
+            target = destination(path)
         if os.path.exists(options.trace) and target.exists() and os.path.samefile(target, options.trace):
             raise ValueError(f"{bounded(path)} is the trace, which would be overwritten")
 

@@ -160,8 +160,9 @@ def run_why(options: argparse.Namespace) -> int:
         need("--tokenizer", "tokenizers")
     with refusing(OSError, ValueError, ModuleNotFoundError):
         unit = units_of(options.tokenizer)
-        if options.html:
-            destination(options.html)  # what is wrong with it is said before the work begins
+        if options.html:  # what is wrong with it is said before the work begins
+            with using(options.html, "write"):
+                destination(options.html)
     with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
 
