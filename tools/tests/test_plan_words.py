@@ -117,6 +117,9 @@ REPORTS = {
     "layers on two GPUs": day(layers=LAYERS, gpus=2, **MODEL),
     "bytes without conversations": day(None, unit="bytes", lifetimes=(1.5,)),
     "one conversation": day([0] * 7, bytes_per_token=2**20, memory=2**30, layers=WINDOWS, lifetimes=(2,)),
+    "one hit, one tier": make_plan(
+        TraceTree(trace([1], [1], conversations=[5, 5])), Terms(512, **MODEL, **TIMES | {"tiers": TIERS[:1]})
+    ),
     "an empty trace": make_plan(TraceTree(), Terms(512, lifetimes=(2,))),
 }
 
