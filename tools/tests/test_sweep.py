@@ -273,6 +273,7 @@ def test_the_table_has_a_part_for_each_trace_and_page_size(command, expected):
     assert first.split() == ["radix", "lru", "page", *(f"{100 * found.hit_rate:.1f}" for found in expected[:3])]
     assert err.startswith("day.jsonl: format mooncake, blocks of 512 tokens")
     assert err.count("left out: ") == 1
+    assert f"minikv sweep: 0 of 84 steps done, now {FIRST}, capacity 20\n" in err
 
 
 def test_csv_and_json_have_every_run(command, folder, expected):
@@ -290,6 +291,14 @@ def test_csv_and_json_have_every_run(command, folder, expected):
 
 
 DAY = 'traces = "day.jsonl"\n'
+FIRST = "day.jsonl, pages of 1, radix lru page"
+
+
+@pytest.mark.parametrize(("capacities", "more"), [("3", ""), ("2, 3", ", and 1 more pair like it")])
+def test_a_cache_that_holds_no_page_is_said_with_how_many_are_like_it(capacities, more, folder):
+    config = config_of(folder, f"{DAY}capacities = [{capacities}, 9]\npage_sizes = 4")
+    said = f"left out: capacity {capacities[0]} with pages of 4, which it cannot hold{more}"
+    assert sweep_runs(config)[1] == [said]
 
 
 def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
@@ -304,6 +313,28 @@ def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
     said = f"stopped; finished runs are in {journal}, and the same command continues from there\nminikv: interrupted\n"
     assert (status, out, records(journal)) == (130, "", 2)
     assert err.endswith(said)
+    monkeypatch.undo()
+    assert f"minikv sweep: 2 of 84 steps done, now {FIRST}, capacity unlimited\n" in command()[2]
+
+
+def test_options_stand_in_place_of_what_the_config_says(folder, monkeypatch):
+    text = f'{DAY}capacities = 9\nbackend = "dask"\njobs = 2\naddress = "tcp://x"'
+    (folder / "sweep.toml").write_text(text, "utf-8")
+    asked = []
+    monkeypatch.setattr(Sweep, "run", lambda self, *_: asked.append(self.config) or [None])
+    monkeypatch.setattr("minikv_tools.cli.sweep.need", lambda *_: None)
+    monkeypatch.setattr("minikv_tools.cli.sweep._report", lambda *_: 0)
+    for options in ([], ["--jobs", "5"], ["--address", "tcp://y"], ["--backend", "ray"]):
+        assert cli.main(["sweep", str(folder / "sweep.toml"), *options]) == 0
+    assert [(config.backend, config.jobs, config.address) for config in asked] == [
+        ("dask", 2, "tcp://x"), ("dask", 5, "tcp://x"), ("dask", 2, "tcp://y"), ("ray", 2, None),
+    ]  # fmt: skip
+
+
+def test_a_config_may_be_as_long_as_it_says(folder):
+    names, sizes = [f"{'x' * 996}{n}" for n in range(1000, 1002)], list(range(1, 1001))
+    found = config_of(folder, f"traces = {names}\ncapacities = {sizes}\njobs = 1")
+    assert (found.traces, found.capacities, found.jobs) == (tuple(names), tuple(sizes), 1)
 
 
 BROKEN = [
@@ -317,6 +348,9 @@ BROKEN = [
     (CONFIG.replace("50", "-5"), r"capacities\[1\] is -5: expected a whole number of at least 1"),
     (CONFIG.replace("50", "1979-05-27"), r"capacities\[1\] is datetime.date\(1979, 5, 27\): expected a whole number"),
     (CONFIG.replace("[1, 4]", "[]"), "page_sizes has 0 values: expected 1 to 1000"),
+    (CONFIG.replace("[1, 4]", str([1] * 1001)), "page_sizes has 1001 values: expected 1 to 1000"),
+    (CONFIG.replace("day.jsonl", "x" * 1001), "expected a text of 1 to 1000 printable characters"),
+    (CONFIG.replace("day.jsonl", ""), "expected a text of 1 to 1000 printable characters"),
     (CONFIG.replace("[1, 4]", "[1, 0]"), r"page_sizes\[1\] is 0: a page has at least 1 block"),
     (CONFIG.replace("[1, 4]", str(2**31)), "page_sizes is 2147483648: expected at most"),
     (CONFIG.replace("[1, 4]", "{}"), r"page_sizes is {} \(dict\), not a whole number"),
