@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
@@ -52,11 +53,24 @@ def test_there_are_at_most_as_many_as_asked_for_or_ten():
     assert len(prefixes_worth_most(tree)) == 10
 
 
-def test_no_hit_is_counted_twice():
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_no_hit_is_counted_twice_and_none_of_a_warm_up(share):
     for seed in range(40):
         tree = TraceTree(trace(*random_prompts(seed, most=40)))
-        prefixes = prefixes_worth_most(tree, 100)
-        assert sum(prefix.saved for prefix in prefixes) <= reuse_in(tree).found().sum(), seed
+        warm = int(share * len(tree.ends))
+        prefixes = prefixes_worth_most(tree, warm_up=warm, most=100)
+        found = reuse_in(tree).found()[warm:].sum()
+        assert sum(prefix.saved for prefix in prefixes) <= found, seed
+
+
+def test_what_a_warm_up_leaves_is_found_by_every_request_after_it():
+    """Of five requests [1 2] two are a warm-up: three find both blocks; the first [3] finds none."""
+    tree = TraceTree(trace([1, 2], [1, 2], [1, 2], [3], [1, 2], [3], [1, 2]))
+    found = prefixes_worth_most(tree, warm_up=2)
+    assert [(one.blocks, one.requests, one.counted, one.saved) for one in found] == [
+        (2, 5, 3, 6),
+        (1, 2, 2, 1),
+    ]
 
 
 def test_a_request_of_no_conversation_has_sent_nothing_before():

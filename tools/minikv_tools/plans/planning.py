@@ -118,8 +118,10 @@ class _Planning:
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
         tree, continued = self.tree, self.continued
+        counted = int(self.curve.counts.sum())
+        worth = prefixes_worth_most(tree, self.terms.block_size, warm_up=len(tree.ends) - counted)
         return {
-            "requests": int(self.curve.counts.sum()),
+            "requests": counted,
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
             "blocks": self.blocks,
             "prompt_tokens": self.curve.total(self.inputs),
@@ -130,7 +132,7 @@ class _Planning:
             "continuing_requests": self.curve.total(continued > 0),
             "hits_of_continuing_requests": self.curve.total(np.minimum(continued, self.curve.whole.found())),
             "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
-            "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size)),
+            "prefixes": tuple(worth),
             "longest_prompt": int(self.inputs.max(initial=0)),
         }
 

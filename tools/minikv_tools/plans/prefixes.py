@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,15 @@ class PrefixWorth:
     tokens_saved: int
 
 
-def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10) -> list[PrefixWorth]:
+def prefixes_worth_most(
+    tree: TraceTree,
+    block_size: int = 1,
+    most: int = 10,
+    warm_up: int = 0,
+) -> list[PrefixWorth]:
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
+
+    What the first `warm_up` requests find is not counted, but what they leave is there for the others.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
@@ -45,10 +53,13 @@ def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10) ->
     """
     counts, order = tree.requests_through(), tree.top_down()
     found, chosen = list[PrefixWorth](), set[int]()
-    left, behind = list(counts), [0] * len(counts)  # of each node: the requests to explain, the depth explained above
+    warm = Counter(node for end in tree.ends[:warm_up] for node in tree.path(end))
+    left = [count - warm[node] for node, count in enumerate(counts)]  # the requests to explain
+    behind = [0] * len(counts)  # the depth explained above
     while len(found) < most:
-        sides = zip(left, tree.depths, behind)
-        gains = [(max(0, count - 1) * (depth - above), depth) for count, depth, above in sides]
+        sides = enumerate(zip(left, tree.depths, behind))
+        gains = [(max(0, count - (node not in warm)) * (depth - above), depth)
+                 for node, (count, depth, above) in sides]  # fmt: skip
         saved, blocks = max(gains)
         if not saved:
             break
