@@ -61,11 +61,10 @@ class Units:
     def __init__(self, tokenizer: Tokenizer | None = None, ids: bool = False):
         self._tokens: Callable[[str], bytes] | None = None
         self.unit, self.width, self.scale, self.ids = "bytes", 1, BYTES_OF_A_TOKEN, ids
-        if ids:
+        if ids or tokenizer is not None:
             self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
         if tokenizer is not None:
             encode = tokenizer.encode
-            self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
             self._tokens = functools.lru_cache(_KEPT)(lambda text: pack(encode(_well_formed(text).decode())).data)
         self.block_size = TOKEN_BLOCK * self.scale
 

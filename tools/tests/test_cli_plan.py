@@ -175,7 +175,7 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         (["--policies", "best"], "argument --policies: 'best': expected all, or some of lru"),
         (["--policies", "all", "--warm-up", "0.5"], "leave --warm-up out"),
         (["--csv", "no/such/folder.csv"], "Its folder does not exist"),
-        (["--html", MOONCAKE], "is the trace, which would be overwritten"),
+        (["--html", MOONCAKE], "is read, and would be overwritten: name another file"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(options, said, capsys, tmp_path):

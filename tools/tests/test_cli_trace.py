@@ -136,8 +136,8 @@ def test_a_place_where_it_cannot_be_written_is_one_line_before_the_log_is_read(l
     for path, reason in (
         (tmp_path, "directory"),
         (tmp_path / "no" / "t", "Its folder does not exist"),
-        (log, "is the log itself: name another file"),
-        (tmp_path / "link", "is the log itself"),
+        (log, "is read, and would be overwritten: name another file"),
+        (tmp_path / "link", "link is read, and"),
         ("a\0b", "a path has no NUL character"),
     ):
         assert cli.main(["trace", str(log), "-o", str(path)]) == 2

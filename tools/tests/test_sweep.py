@@ -294,7 +294,7 @@ DAY = 'traces = "day.jsonl"\n'
 FIRST = "day.jsonl, pages of 1, radix lru page"
 
 
-@pytest.mark.parametrize(("capacities", "more"), [("3", ""), ("2, 3", ", and 1 more pair like it")])
+@pytest.mark.parametrize(("capacities", "more"), [("3", ""), ("2, 3", ", and 1 more like it")])
 def test_a_cache_that_holds_no_page_is_said_with_how_many_are_like_it(capacities, more, folder):
     config = config_of(folder, f"{DAY}capacities = [{capacities}, 9]\npage_sizes = 4")
     said = f"left out: capacity {capacities[0]} with pages of 4, which it cannot hold{more}"
@@ -375,7 +375,7 @@ BROKEN = [
     ),
     (
         f"{DAY}capacities = [2, 3]\npage_sizes = [4, 5]",
-        "no combination is left: left out: capacity 2 with pages of 4, which it cannot hold, and 3 more pairs like it",
+        "no combination is left: left out: capacity 2 with pages of 4, which it cannot hold, and 3 more like it",
     ),
     ("# " + "x" * 2**20, "has more than 1048576 bytes"),
 ]
@@ -396,7 +396,8 @@ def test_a_broken_config_is_one_line_before_anything_runs(text, said, command, f
     [
         (["none.toml"], "cannot use none.toml: No such file or directory"),
         (["."], ". is not a regular file"),
-        (["sweep.toml", "--csv", "none/found.csv"], "cannot use none/found.csv: Its folder does not exist"),
+        (["sweep.toml", "--csv", "none/found.csv"], "cannot write none/found.csv: Its folder does not exist"),
+        (["sweep.toml", "--csv", "./sweep.toml"], "./sweep.toml is read, and would be overwritten"),
         (["sweep.toml", "--backend", "slurm"], "usage: "),
         (["sweep.toml", "--jobs", "0"], "usage: "),
         (["sweep.toml", "--address", "tcp://x"], "address is 'tcp://x': the backend 'loky' is not a cluster"),

@@ -125,6 +125,7 @@ LIMITS = "and the kinds of change (--kinds)"
         ("why x y --by z", "--by needs a log, not prompts"),
         ("why x y --price 3,1", "--price needs a log, not prompts"),
         ("why x --html no/z", "minikv: cannot write no/z: Its folder does not exist"),
+        ("why log --html ./log", "./log is read, and would be overwritten: name another file"),
         ("plan x --csv no/z", "minikv: cannot write no/z: Its folder does not exist"),
         ("why x --fail-if 'cost > 1%'", LIMITS),
         ("why x --fail-if 'lost > 2% x'", "'lost > 2% x' is not a limit, such as 'lost > 2%'"),
@@ -143,6 +144,7 @@ LIMITS = "and the kinds of change (--kinds)"
 )
 def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "log").write_text('{"prompt": "Hi"}', "utf-8")
     try:
         status = cli.main(shlex.split(command))
     except SystemExit as ended:

@@ -1,8 +1,12 @@
-"""The packages that each extra of the tools brings, and the line that says which one is missing."""
+"""What the commands of the tools ask first: is a package there, and can a file be written?"""
 
 from __future__ import annotations
 
-from minikv.cli.command import TOOLS, require_packages
+import os
+
+from minikv.cli.command import TOOLS, RefusedError, refusing, require_packages, using
+from minikv.errors import shown
+from minikv.files import destination
 
 EXTRAS = {
     "sweep": ("joblib",),
@@ -18,3 +22,14 @@ def need(what: str, *packages: str) -> None:
     >>> need("this line", "json")
     """
     require_packages(what, *packages, extras=EXTRAS, distribution=TOOLS)
+
+
+def require_apart(path: str, read: str) -> None:
+    """Refuse a file that cannot be written, or that is the one which is read.
+
+    >>> require_apart("new.csv", "day.jsonl")
+    """
+    with using(path, "write"), refusing(ValueError):
+        target = destination(path)
+        if target.exists() and os.path.exists(read) and os.path.samefile(target, read):
+            raise RefusedError(f"{shown(path)} is read, and would be overwritten: name another file")

@@ -12,18 +12,18 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import __version__
-from minikv.cli.command import add_json, option, refusing, say, using
+from minikv.cli.command import add_json, option, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.svg import svg_size, svg_to_png
 from minikv.errors import bounded
-from minikv.files import destination, replace
+from minikv.files import replace
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.cli.extras import need
+from minikv_tools.cli.extras import need, require_apart
 from minikv_tools.journal import open_journal
 from minikv_tools.plans import Plan, Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
@@ -111,7 +111,8 @@ def policy_names(text: str) -> tuple[str, ...]:
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     with refusing(OSError, ValueError):
-        _require_other_files(options)
+        for path in filter(None, (options.csv, options.png, options.html, options.journal)):
+            require_apart(path, options.trace)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
                                 options.weights, options.ttl, options.warm_up, options.tiers)  # fmt: skip
         if options.policies:
@@ -119,15 +120,6 @@ def run_plan(options: argparse.Namespace) -> int:
     if options.png:
         need("--png", "resvg_py")
     return with_traffic(options, lambda traffic: _plan(traffic, options, terms.on(traffic)))
-
-
-def _require_other_files(options: argparse.Namespace) -> None:
-    """Refuse a file that cannot be written, or that is the trace."""
-    for path in filter(None, (options.csv, options.png, options.html, options.journal)):
-        with using(path, "write"):
-            target = destination(path)
-        if os.path.exists(options.trace) and target.exists() and os.path.samefile(target, options.trace):
-            raise ValueError(f"{bounded(path)} is the trace, which would be overwritten")
 
 
 def _require_replayable(options: argparse.Namespace, terms: Terms) -> None:
@@ -213,7 +205,6 @@ def plan_curves(words: PlanWords) -> Chart:
     ['LRU', 'bound of any eviction']
     """
     plan = words.plan
-    ceiling = plan.ceiling
     scale = words.block_bytes / GIB if words.block_bytes else plan.block_size
     lines = {
         "LRU": [100 * point.hit_rate for point in plan.points],
@@ -223,7 +214,7 @@ def plan_curves(words: PlanWords) -> Chart:
     named |= {tier.name: tier.blocks for tier in plan.tiers}
     marks = {name: blocks * scale for name, blocks in named.items() if blocks}
     axis = f"GiB of cache{words.each}" if words.block_bytes else f"{plan.unit} of cache"
-    level = (f"ceiling {words.share(ceiling.hits)}", 100 * ceiling.hit_rate)
+    level = (f"ceiling {words.share(plan.ceiling.hits)}", 100 * plan.ceiling.hit_rate)
     sizes = [point.blocks * scale for point in plan.points]
     return Chart("Share of blocks that hit, by size", axis, sizes, lines, " %", "x", marks, level)
 

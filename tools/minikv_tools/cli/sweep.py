@@ -9,12 +9,12 @@ import sys
 
 from minikv.cli.command import CommandError, RefusedError, mention, positive, refusing, say
 from minikv.errors import shown
-from minikv.files import destination, replace
+from minikv.files import replace
 from minikv.progress_bar import Progress
 from minikv.traffic.replay import Replay
 from minikv.traffic.tables import replay_csv
 from minikv.traffic.traces import TraceError
-from minikv_tools.cli.extras import need
+from minikv_tools.cli.extras import need, require_apart
 from minikv_tools.journal import JournalError
 from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
@@ -60,7 +60,7 @@ def run_sweep(options: argparse.Namespace) -> int:
             config = _config_of(options)
             need(f"the backend {config.backend}", *BACKENDS[config.backend])
             if options.csv:
-                destination(options.csv)
+                require_apart(options.csv, options.config)
             sweep = Sweep(config)
     except OSError as error:
         raise RefusedError(f"cannot use {shown(str(error.filename))}: {error.strerror}") from error

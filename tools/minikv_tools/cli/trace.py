@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 
-from minikv import files
-from minikv.cli.command import RefusedError, say
+from minikv.cli.command import say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
+from minikv.files import replace
 from minikv.traffic.mooncake import write_trace
 from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.traces import Traffic
+from minikv_tools.cli.extras import require_apart
 from minikv_tools.logs import anonymous
 
 _EXAMPLES = """examples:
@@ -43,14 +43,8 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
 def run_trace(options: argparse.Namespace) -> int:
     """Write the trace as `options` say; returns the exit status."""
     output = options.output
-    try:
-        if output is not None:
-            files.destination(output)
-            if os.path.exists(output) and os.path.exists(options.trace) and os.path.samefile(output, options.trace):
-                raise RefusedError(f"{shown(output)} is the log itself: name another file for the trace")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise RefusedError(f"cannot write {shown(output)}: {why}") from error
+    if output is not None:
+        require_apart(output, options.trace)
 
     def use(traffic: Traffic) -> int:
         sizes = array("q")  # the blocks of each request
@@ -59,7 +53,7 @@ def run_trace(options: argparse.Namespace) -> int:
             for line in lines:
                 say(line.decode().rstrip("\n"))
             return 0
-        files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
+        replace(output, _packed(lines) if output.endswith(".gz") else lines)
         blocks = f"{sum(sizes):,} blocks of {traffic.block_size} {traffic.unit}"
         say(f"{shown(output)}: {len(sizes):,} requests, {blocks}")
         return 0

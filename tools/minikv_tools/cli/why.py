@@ -19,9 +19,9 @@ from minikv.cli.command import (
     using,
 )
 from minikv.errors import bounded, shown
-from minikv.files import destination, replace
+from minikv.files import replace
 from minikv.traffic.trace_file import behind_bar, open_trace
-from minikv_tools.cli.extras import need
+from minikv_tools.cli.extras import need, require_apart
 from minikv_tools.exports import request_lines
 from minikv_tools.logs import Units, units_of
 from minikv_tools.why import HYBRID, explain, explanation_text
@@ -161,8 +161,7 @@ def run_why(options: argparse.Namespace) -> int:
     with refusing(OSError, ValueError, ModuleNotFoundError):
         unit = units_of(options.tokenizer)
         if options.html:  # what is wrong with it is said before the work begins
-            with using(options.html, "write"):
-                destination(options.html)
+            require_apart(options.html, options.a)
     with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
 

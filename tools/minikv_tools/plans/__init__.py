@@ -75,8 +75,8 @@ class Terms:
         warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
         levels = read_tiers(tiers) if tiers else ()
         if model is None:
-            given = {"tiers": levels or None, "memory": memory, "dtype": dtype, "state_dtype": state_dtype}
-            given |= {"weights": weights, "tp": None if tp == 1 else tp}
+            given = {"tiers": levels or None, "memory": memory, "dtype": dtype, "weights": weights,
+                     "state_dtype": state_dtype, "tp": None if tp == 1 else tp}  # fmt: skip
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} needs a model, which is not given")
             return cls(1, lifetimes=lifetimes, warm_up=warm_up)

@@ -119,7 +119,7 @@ class _Planning:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
         tree, continued = self.tree, self.continued
         counted = int(self.curve.counts.sum())
-        worth = prefixes_worth_most(tree, self.terms.block_size, warm_up=len(tree.ends) - counted)
+        warm_up = len(tree.ends) - counted
         return {
             "requests": counted,
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
@@ -132,7 +132,7 @@ class _Planning:
             "continuing_requests": self.curve.total(continued > 0),
             "hits_of_continuing_requests": self.curve.total(np.minimum(continued, self.curve.whole.found())),
             "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
-            "prefixes": tuple(worth),
+            "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size, warm_up=warm_up)),
             "longest_prompt": int(self.inputs.max(initial=0)),
         }
 
@@ -153,14 +153,11 @@ class _Planning:
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
             tick(f"{size * terms.block_size:,} tokens")
-            points[size] = self._point(size)
+            reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
+            points[size] = self._described(size, reuse, reuse.found(size), bound)
             if self.tiering:
                 self.hours.append(self.tiering.hours(size))  # now, as it takes the same pass
         return points, bend
-
-    def _point(self, size: int) -> PlanPoint:
-        bound, reuse = self.curve.bound(size), self.curve.by_size.at(size)
-        return self._described(size, reuse, reuse.found(size), bound)
 
     def _ceiling(self) -> PlanPoint:
         whole = self.curve.whole

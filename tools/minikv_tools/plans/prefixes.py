@@ -35,11 +35,8 @@ class PrefixWorth:
 
 
 def prefixes_worth_most(
-    tree: TraceTree,
-    block_size: int = 1,
-    most: int = 10,
-    warm_up: int = 0,
-) -> list[PrefixWorth]:
+    tree: TraceTree, block_size: int = 1, most: int = 10, warm_up: int = 0
+) -> list[PrefixWorth]:  # fmt: skip
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
 
     What the first `warm_up` requests find is not counted, but what they leave is there for the others.
@@ -57,18 +54,16 @@ def prefixes_worth_most(
     left = [count - warm[node] for node, count in enumerate(counts)]  # the requests to explain
     behind = [0] * len(counts)  # the depth explained above
     while len(found) < most:
-        sides = enumerate(zip(left, tree.depths, behind))
         gains = [(max(0, count - (node not in warm)) * (depth - above), depth)
-                 for node, (count, depth, above) in sides]  # fmt: skip
+                 for node, (count, depth, above) in enumerate(zip(left, tree.depths, behind))]  # fmt: skip
         saved, blocks = max(gains)
         if not saved:
             break
         node = gains.index((saved, blocks))
         first, conversations = _senders(tree, order, node)
-        found.append(
-            PrefixWorth(blocks, counts[node], first, left[node], behind[node], saved, conversations, saved * block_size)
-        )
         explained = left[node]
+        found.append(PrefixWorth(blocks, counts[node], first, explained, behind[node], saved, conversations,
+                                 saved * block_size))  # fmt: skip
         for above in itertools.takewhile(lambda node: node not in chosen, tree.path(node)):
             left[above] -= explained
         chosen.add(node)

@@ -97,9 +97,7 @@ def _left_out(config: SweepConfig, too_small: list[str]) -> list[str]:
         what = f"policies and evict_by of {', '.join(others)}"
         lines.append(f"left out: {what}: each has one order of eviction, its own")
     if too_small:
-        rest = len(too_small) - 1
-        pairs = "pair" if rest == 1 else "pairs"
-        more = f", and {rest:,} more {pairs} like it" if rest else ""
+        more = f", and {len(too_small) - 1} more like it" if len(too_small) > 1 else ""
         lines.append(f"left out: {too_small[0]}, which it cannot hold{more}")
     return lines
 
