@@ -182,7 +182,7 @@ def _objects(entry: Mapping[str, Any], keys: Sequence[str] = _INNER, depth: int 
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
     for key in keys if depth else ():
-        inner = entry.get(key) if key != "attributes" else attributes_of(entry.get(key))
+        inner = attributes_of(entry.get(key))
         if isinstance(inner, Mapping):
             yield from _objects(inner, keys, depth - 1)
 
@@ -208,7 +208,7 @@ def field_of(entry: Mapping[str, Any], path: str) -> str:
     ('7', '(none)')
     """
     value: Any = entry
-    while path and value is not None:
+    while path:
         inner = value if isinstance(value, Mapping) else {}
         name, _, path = (path, "", "") if path in inner else path.partition(".")
         value = inner.get(name)

@@ -1,6 +1,7 @@
 """Logs of requests: blocks of whole prompts, times, conversations, answers, and line by broken line."""
 
 import json
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -68,8 +69,9 @@ def test_another_model_or_salt_is_another_cache():
 
 
 def test_times_count_from_the_first_and_are_never_below_zero():
-    entries = [{"prompt": "a", **more} for more in ({"time": 5}, {"time": 4}, {}, {"time": 6.5}, {"time": "soon"})]
-    assert [request.timestamp for request in requests(*entries)] == [0, 0, 0, 1500, 1500]
+    times = {}, {"time": 5}, {"time": 4}, {}, {"time": 6.5}, {"time": "soon"}
+    entries = [{"prompt": "a", **more} for more in times]
+    assert [request.timestamp for request in requests(*entries)] == [0, 0, 0, 0, 1500, 1500]
 
 
 IN_A_SPAN = {"attributes": [{"key": "time", "value": {"intValue": "5"}}]}
@@ -94,6 +96,16 @@ ZONE = timezone(timedelta(hours=-1))
 )  # fmt: skip
 def test_when_a_request_came_is_read_as_logs_write_it(entry, milliseconds):
     assert time_of(entry) == milliseconds
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="sets the zone as POSIX does")
+def test_a_date_without_a_zone_is_in_utc_wherever_it_is_read(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        found = time_of({"date": "1970-01-02"}), time_of({"date": datetime(1970, 1, 3)})
+    time.tzset()
+    assert found == (86_400_000, 2 * 86_400_000)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +161,17 @@ def test_conversations_are_numbered():
         ({}, 0),
         ({"usage": {"completion_tokens": 7}}, 7),
         ({"usage": {"output_tokens": 8}}, 8),
+        ({"usage": {"output_tokens": 1}}, 1),
+        ({"usage": {"output_tokens": 2**53}}, 2**53),
+        ({"usage": {"output_tokens": 2**53 + 1}}, 0),
+        ({"response": {"response": {"usage": {"output_tokens": 1}}}}, 1),
+        ({"response": {"response": {"response": {"usage": {"output_tokens": 1}}}}}, 0),
         ({"response": {"usage": {"completion_tokens": 9}}}, 9),
         ({"response": {"body": {"usage": {"completion_tokens": 9}}}}, 9),
         ({"usage": {"completion_tokens": "7"}}, 0),
         ({"usage": {"completion_tokens": -7}}, 0),
         ({"usage": {"completion_tokens": True}}, 0),
         ({"usage": [], "response": None}, 0),
-        ({"response": {"response": {"response": {"response": {"usage": {"output_tokens": 1}}}}}}, 0),
     ],
 )
 def test_the_tokens_of_an_answer_are_found_where_logs_have_them(entry, tokens):

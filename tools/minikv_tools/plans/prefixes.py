@@ -34,9 +34,8 @@ class PrefixWorth:
     tokens_saved: int
 
 
-def prefixes_worth_most(
-    tree: TraceTree, block_size: int = 1, most: int = 10, warm_up: int = 0
-) -> list[PrefixWorth]:  # fmt: skip
+def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10,
+                        warm_up: int = 0) -> list[PrefixWorth]:  # fmt: skip
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
 
     What the first `warm_up` requests find is not counted, but what they leave is there for the others.
