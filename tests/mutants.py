@@ -158,7 +158,7 @@ JUDGES = {
     "tools/plans/planning": "planning plan_words plan_files tiering "
     "python::test_a_log_is_planned_in_the_units_that_it_is_cut_into",
     "tools/plans/prefill_cost": "prefill_cost",
-    "tools/plans/prefixes": "prefixes planning",
+    "tools/plans/prefixes": "prefixes plan_words planning",
     "tools/plans/tiering": "quantities plan_words tiering",
     "tools/sweep/__init__": "sweep",
     "tools/sweep/sweep_config": "sweep",

@@ -82,6 +82,13 @@ def test_a_request_that_the_gpu_cannot_hold_uses_no_tier():
     assert [tier.hits for tier in found.tiers] == [0, 0]
 
 
+def test_what_is_on_the_gpu_is_never_computed_again_however_slow_that_would_be_to_read():
+    """512 tokens are computed once: 1,024 FLOPs of 100 a second."""
+    tiers, small = "gpu=1MB@100FLOP/s,host=2MB@1B/s", PrefillCost(1, 1, 0)
+    found = planned([1], [1], tiers=tiers, cost=small, bytes_per_token=1000)
+    assert found.tiers[0].prefill_hours == round(1024 / 100 / 3600, 6)
+
+
 def test_the_hours_at_a_size_fill_one_tier_after_the_other_and_the_last_has_the_rest():
     found = planned([1, 2], [3], [4, 5], [4, 5], [1, 2])
     hours = {at.blocks: at for at in found.hours}
@@ -216,6 +223,7 @@ def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsy
         ([Tier("gpu", 1), Tier("host", 2, float("nan"))], ValueError, "the rate of host is nan: expected a number"),
         ([Tier("gpu", 1), Tier("host", 2, 10**400)], ValueError, "the rate of host is 1000"),
         ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
+        ([Tier("gpu", 1, 2**63)], ValueError, "the rate of gpu is 9223372036854775808"),
         ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
         ([("gpu", 1)], TypeError, "is not a tier: expected a Tier"),
         (Tier("gpu", 1), TypeError, "tiers is Tier.*: expected a text or a sequence of Tier"),

@@ -113,6 +113,19 @@ def test_a_cluster_that_is_there_is_used_and_left(calls):
     assert (settings["n_jobs"], type(settings["client"]), calls[1:]) == (-1, FakeCluster, ["closed"])
 
 
+@pytest.mark.parametrize(("address", "where"), [(None, {"num_cpus": 2}), ("x:1", {"address": "x:1"})])
+def test_ray_is_asked_quietly_and_gives_each_result_as_it_comes(address, where, monkeypatch):
+    calls = []
+    ray = SimpleNamespace(init=lambda **asked: calls.append(asked))
+    ray.shutdown = lambda: calls.append("closed")
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.util.joblib.ray_backend", SimpleNamespace(RayBackend=object))
+    with workers._configured("ray", 2, address) as settings:
+        assert calls == [{**where, "logging_level": logging.ERROR, "log_to_driver": False}]
+    assert (settings, calls[1:]) == ({"backend": "minikv-ray", "n_jobs": 2}, ["closed"])
+    assert joblib.parallel.BACKENDS["minikv-ray"].supports_return_generator
+
+
 def test_one_job_needs_no_joblib(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
     assert list(spread(abs, [-1, -2], "loky", 1)) == list(spread(abs, [-1, -2], "sequential")) == [1, 2]
