@@ -152,7 +152,8 @@ JUDGES = {
     "tools_extras::test_what_a_command_cannot_do_is_refused_with_what_it_can "
     "tools_extras::test_what_an_option_takes why_sources why_sessions why_log",
     "tools/plans/__init__": "quantities planning plan_words tiering python "
-    "cli_plan::test_a_mistake_is_one_line_and_nothing_is_written cli_plan::test_bytes_are_no_tokens_of_a_model",
+    "cli_plan::test_a_mistake_is_one_line_and_nothing_is_written "
+    "cli_plan::test_bytes_are_no_tokens_of_a_model",
     "tools/plans/plan_files": "plan_files plan_words tiering",
     "tools/plans/plan_words": "quantities plan_words plan_files tiering",
     "tools/plans/planning": "planning plan_words plan_files tiering "

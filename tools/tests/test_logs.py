@@ -136,7 +136,8 @@ def test_prompts_of_ids_are_counted_in_tokens_and_not_mixed_with_text():
     ids, text = {"prompt": [5, 70_000, 9]}, {"prompt": "abc"}
     units = units_for(Units(), read_body(ids), read_body({"prompt": ""}))
     assert (units.unit, units.width, units.scale, units.block_size) == ("tokens", 4, 1, 16)
-    assert [(one.input_length, len(one.blocks)) for one in requests(ids, units=units, block_size=1)] == [(3, 3)]
+    (one,) = requests(ids, units=units, block_size=1)
+    assert (one.input_length, len(one.blocks)) == (3, 3)
     with pytest.raises(ValueError, match="one prompt is a list of token ids and the other is text"):
         units_for(Units(), read_body(ids), read_body(text))
     for other in (Units(), ids, text), (units, text, ids):

@@ -91,7 +91,7 @@ def test_the_table_has_every_named_point_and_every_other_one():
     assert sum("--memory" in name for name in named) == sum("knee" in name for name in named) == 1
 
 
-# -- whole reports, small enough to be worked out by hand --------------------------------------------------------------
+# -- whole reports, small enough to be worked out by hand ----------------------------------------
 
 GIB = 2**30
 DAY = [[1, 2], [3], [1, 2, 4], [5, 6, 7], [1, 2, 4, 8], [3, 9], [1, 2]]
@@ -104,7 +104,11 @@ LAYERS = KVLayers((
     LayerGroup("full attention", 4, per_token=2**20),
 ))  # fmt: skip
 WINDOWS = KVLayers(LAYERS.groups[::2])
-TIMES = {"cost": PrefillCost(10**9, 8 * 10**8, 4), "tiers": TIERS, "warm_up": 0.2, "lifetimes": (2,)}
+COST = PrefillCost(10**9, 8 * 10**8, 4)
+TIMES = {"cost": COST, "tiers": TIERS, "warm_up": 0.2, "lifetimes": (2,)}
+ALONE = {**MODEL, "memory": GIB, "layers": WINDOWS, "lifetimes": (2,)}
+ONE = {**MODEL, **TIMES, "tiers": TIERS[:1]}
+POLICIES = {"lru": {6: 7, 9: 8}, "mru": {9: 2}}
 
 
 def day(talks=TALKS, policies=None, **terms):
@@ -113,12 +117,13 @@ def day(talks=TALKS, policies=None, **terms):
 
 
 REPORTS = {
-    "tiers of two GPUs": day(policies={"lru": {6: 7, 9: 8}, "mru": {9: 2}}, gpus=2, **MODEL, **TIMES),
+    "tiers of two GPUs": day(policies=POLICIES, gpus=2, **MODEL, **TIMES),
     "layers on two GPUs": day(layers=LAYERS, gpus=2, **MODEL),
     "bytes without conversations": day(None, unit="bytes", lifetimes=(1.5,)),
-    "one conversation": day([0] * 7, bytes_per_token=2**20, memory=2**30, layers=WINDOWS, lifetimes=(2,)),
+    "one conversation": day([0] * 7, **ALONE),
     "one hit, one tier": make_plan(
-        TraceTree(trace([1], [1], conversations=[5, 5])), Terms(512, **MODEL, **TIMES | {"tiers": TIERS[:1]})
+        TraceTree(trace([1], [1], conversations=[5, 5])),
+        Terms(512, **ONE),
     ),
     "an empty trace": make_plan(TraceTree(), Terms(512, lifetimes=(2,))),
 }
@@ -138,7 +143,10 @@ def test_as_data_it_is(title):
     compare("plans.txt", f"{title}, as data", [*found, *points])
 
 
-@pytest.mark.parametrize(("title", "more"), [("tiers of two GPUs", hours_chart), ("layers on two GPUs", plan_curves)])
+CHARTS = [("tiers of two GPUs", hours_chart), ("layers on two GPUs", plan_curves)]
+
+
+@pytest.mark.parametrize(("title", "more"), CHARTS)
 def test_the_page_begins_with_its_figures_and_curves(title, more):
     words = PlanWords(REPORTS[title])
     figures = re.findall(r"<d[td]>(.*?)</d[td]>", plan_page(words, "day.jsonl", ""))

@@ -64,7 +64,7 @@ def test_no_hit_is_counted_twice_and_none_of_a_warm_up(share):
 
 
 def test_what_a_warm_up_leaves_is_found_by_every_request_after_it():
-    """Of five requests [1 2] two are a warm-up: three find both blocks; the first [3] finds none."""
+    """Of five requests [1 2] two are a warm-up: three find both blocks; the first [3] none."""
     tree = TraceTree(trace([1, 2], [1, 2], [1, 2], [3], [1, 2], [3], [1, 2]))
     found = prefixes_worth_most(tree, warm_up=2)
     assert [(one.blocks, one.requests, one.counted, one.saved) for one in found] == [

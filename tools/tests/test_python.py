@@ -116,7 +116,11 @@ def test_a_log_is_planned_in_the_units_that_it_is_cut_into(tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "each", "has_flops"),
-    [("llama-3.1-8b", 131_072, True), ("gemma-3-12b", 65_536, True), ("qwen3-next-80b-a3b", 24_576, False)],
+    [
+        ("llama-3.1-8b", 131_072, True),
+        ("gemma-3-12b", 65_536, True),
+        ("qwen3-next-80b-a3b", 24_576, False),
+    ],
 )
 def test_a_plan_for_a_model_needs_no_memory_and_no_flops(model, each, has_flops):
     found = plan(TRAFFIC, model)

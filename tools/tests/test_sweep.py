@@ -375,7 +375,7 @@ BROKEN = [
     ),
     (
         f"{DAY}capacities = [2, 3]\npage_sizes = [4, 5]",
-        "no combination is left: left out: capacity 2 with pages of 4, which it cannot hold, and 3 more like it",
+        "no combination is left: left out: capacity 2 with pages of 4, .*, and 3 more like it\n",
     ),
     ("# " + "x" * 2**20, "has more than 1048576 bytes"),
 ]
@@ -396,7 +396,7 @@ def test_a_broken_config_is_one_line_before_anything_runs(text, said, command, f
     [
         (["none.toml"], "cannot use none.toml: No such file or directory"),
         (["."], ". is not a regular file"),
-        (["sweep.toml", "--csv", "none/found.csv"], "cannot write none/found.csv: Its folder does not exist"),
+        (["sweep.toml", "--csv", "none/x"], "cannot write none/x: Its folder does not exist"),
         (["sweep.toml", "--csv", "./sweep.toml"], "./sweep.toml is read, and would be overwritten"),
         (["sweep.toml", "--backend", "slurm"], "usage: "),
         (["sweep.toml", "--jobs", "0"], "usage: "),

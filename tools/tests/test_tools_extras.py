@@ -49,7 +49,10 @@ def test_the_commands_run_without_any_extra(tmp_path):
         assert done.returncode == status, command
 
 
-@pytest.mark.parametrize(("extra", "package"), [(name, one) for name, all_ in EXTRAS.items() for one in all_])
+BROUGHT = [(extra, package) for extra, packages in EXTRAS.items() for package in packages]
+
+
+@pytest.mark.parametrize(("extra", "package"), BROUGHT)
 def test_a_package_that_lacks_is_named_with_the_extra_that_brings_it(extra, package, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = f"it needs {package}, which is not installed: pip install 'minikv-tools[{extra}]'"
@@ -112,6 +115,12 @@ def test_the_script_is_that_program(tmp_path):
     assert (status, f"\n{TOOLS}: --fail-if lost > 1%: lost is " in out) == (1, True)
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 PRICES = "CACHED must not be above the others, nor WRITE above WRITE_1H"
 LIMITS = "and the kinds of change (--kinds)"
 
@@ -142,9 +151,8 @@ LIMITS = "and the kinds of change (--kinds)"
         ("plan x --policies lru,all", "'all': expected all, or some of " + ", ".join(POLICIES)),
     ],
 )
-def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "log").write_text('{"prompt": "Hi"}', "utf-8")
+def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, capsys, here):
+    (here / "log").write_text('{"prompt": "Hi"}', "utf-8")
     try:
         status = cli.main(shlex.split(command))
     except SystemExit as ended:

@@ -32,4 +32,5 @@ def require_apart(path: str, read: str) -> None:
     with using(path, "write"), refusing(ValueError):
         target = destination(path)
         if target.exists() and os.path.exists(read) and os.path.samefile(target, read):
-            raise RefusedError(f"{shown(path)} is read, and would be overwritten: name another file")
+            what = "is read, and would be overwritten: name another file"
+            raise RefusedError(f"{shown(path)} {what}")

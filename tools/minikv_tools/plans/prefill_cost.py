@@ -141,6 +141,6 @@ def _sparse_layers(model: ModelConfig, layers: int) -> int:
     first = model.count("first_k_dense_replace")
     step = max(1, model.count("moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step", default=1))
     listed = model.config.get("mlp_only_layers")
-    dense = listed if isinstance(listed, list) and all(type(layer) is int for layer in listed) else []
+    dense = set(listed) if isinstance(listed, list) and all(type(layer) is int for layer in listed) else set()
     offset = 0 if model.config.get("moe_layer_freq") is not None else 1
     return sum(1 for layer in range(first, layers) if (layer + offset) % step == 0 and layer not in dense)

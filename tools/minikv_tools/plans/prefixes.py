@@ -38,7 +38,7 @@ def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10,
                         warm_up: int = 0) -> list[PrefixWorth]:  # fmt: skip
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
 
-    What the first `warm_up` requests find is not counted, but what they leave is there for the others.
+    What the first `warm_up` requests find is not counted; what they leave is there for the others.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
@@ -53,16 +53,16 @@ def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10,
     left = [count - warm[node] for node, count in enumerate(counts)]  # the requests to explain
     behind = [0] * len(counts)  # the depth explained above
     while len(found) < most:
+        sides = zip(range(len(left)), left, tree.depths, behind)
         gains = [(max(0, count - (node not in warm)) * (depth - above), depth)
-                 for node, (count, depth, above) in enumerate(zip(left, tree.depths, behind))]  # fmt: skip
+                 for node, count, depth, above in sides]  # fmt: skip
         saved, blocks = max(gains)
         if not saved:
             break
         node = gains.index((saved, blocks))
-        first, conversations = _senders(tree, order, node)
-        explained = left[node]
-        found.append(PrefixWorth(blocks, counts[node], first, explained, behind[node], saved, conversations,
-                                 saved * block_size))  # fmt: skip
+        first, conversations, explained = *_senders(tree, order, node), left[node]
+        found.append(PrefixWorth(blocks, counts[node], first, explained, behind[node], saved,
+                                 conversations, saved * block_size))  # fmt: skip
         for above in itertools.takewhile(lambda node: node not in chosen, tree.path(node)):
             left[above] -= explained
         chosen.add(node)
