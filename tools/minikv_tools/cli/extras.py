@@ -1,4 +1,4 @@
-"""What the commands of the tools ask first: is a package there, and can a file be written?"""
+"""The first questions of the commands: is a package there, and can a file be written?"""
 
 from __future__ import annotations
 
