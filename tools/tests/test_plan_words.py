@@ -134,6 +134,10 @@ def test_a_report_says_so(title):
     compare("plans.txt", title, plan_text(REPORTS[title]).split("\n"))
 
 
+def test_layers_that_all_keep_the_same_have_no_table():
+    assert "What the layers keep" not in plan_text(day(layers=KVLayers(LAYERS.groups[2:]), **MODEL))
+
+
 @pytest.mark.parametrize("title", ["tiers of two GPUs", "one conversation"])
 def test_as_data_it_is(title):
     found = plan_object(REPORTS[title])
@@ -149,6 +153,9 @@ CHARTS = [("tiers of two GPUs", hours_chart), ("layers on two GPUs", plan_curves
 @pytest.mark.parametrize(("title", "more"), CHARTS)
 def test_the_page_begins_with_its_figures_and_curves(title, more):
     words = PlanWords(REPORTS[title])
-    figures = re.findall(r"<d[td]>(.*?)</d[td]>", plan_page(words, "day.jsonl", ""))
+    page = plan_page(words, "day.jsonl", "")
+    named = [point for point in words.shown_points() if words.name(point)]
+    assert page.count('<tr class="marked">') == len(named) >= 3
+    figures = re.findall(r"<d[td]>(.*?)</d[td]>", page)
     curves = [f"{name}: {value}" for name, value in asdict(more(words)).items()]
     compare("plans.txt", f"{title}, on the page", [*figures, *curves])
