@@ -312,8 +312,8 @@ lost bytes  of all  hits then  breaks  place   kind of change
 
 1. prompt: A date or a time changed.
    both         It is 14:0
-   line 1       1. Be kind and brief, whoever asks you. Why?…
-   line 2       2. Be kind and brief, whoever asks you. Why?…
+   line 1       1. Be kind and brief, whoever asks you. Why?
+   line 2       2. Be kind and brief, whoever asks you. Why?
    Put it at the end of the last message, or after the part that many requests share, or round it to
    the day. If the chat template writes the day itself, as Llama's does, give it a fixed
    date_string."""
