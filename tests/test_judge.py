@@ -5,6 +5,7 @@ import builtins
 import re
 import sys
 import types
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from lesson import Notebook, golden, learner, printed_by, rows_of
 from minikv.course.pieces import begin, check, hint, mine, progress, solution, source, trial
 from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mistakes import about_difference
-from minikv.course.pieces.observer import Observer, Words
+from minikv.course.pieces.observer import Observer, Words, same
 from minikv.course.pieces.piece import find_exercise, find_piece
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import Difference, judge, play_case
@@ -109,6 +110,12 @@ def test_what_is_in_an_array_of_objects_or_in_a_set_is_looked_at():
     rows[0] = rows[1] = np.array([1, 2])
     assert Observer().look({"rows": rows})["rows[0]"] == [1, 2]
     assert Observer().look({"set": {np.int64(1)}}) == Observer().look({"set": {1}})
+
+
+@pytest.mark.parametrize(("kind", "is_same"), [(dict, True), (OrderedDict, False)])
+def test_the_order_of_a_dictionary_counts_where_it_says_so(kind, is_same):
+    one, other = (Observer().look({"it": kind(pairs)})["it"] for pairs in ({1: 2, 3: 4}, {3: 4, 1: 2}))
+    assert same(one, other) is is_same
 
 
 def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path):
