@@ -340,3 +340,11 @@ def test_only_one_module_writes_files():
         "assets/readme/pictures.py",  # into memory alone
         "assets/wheel.py",  # into a folder of its own, where nothing of the package can be imported yet
     }
+
+
+def test_a_file_is_set_aside_over_no_link_even_if_its_target_is_gone(tmp_path):
+    path, link = tmp_path / "a.json", tmp_path / "a.json.bad"
+    path.write_text("{")
+    link.symlink_to("gone")
+    assert files.set_aside(path).name == "a.json.bad.2"
+    assert link.is_symlink()
