@@ -45,6 +45,7 @@ def rows(name, *columns):
 ODD = [
     (MANY, [np.int64(4)], 4, "right"),
     (MANY, (16, 384), np.int64(16384), "right"),
+    (MANY, (1, 0, 0), 1_000_000, "right"),
     (PAGES, [np.array([3, 1])], [3, 1], "right"),
     *((MANY, [said], 4, "wrong") for said in (10**5000, "(" * 100_000, np.array([1, 2]))),
 ]
