@@ -85,7 +85,7 @@ BUDGETS = {
     # Which pages are free, and what is in them.
     "pools, store, copy_on_write": 13_483,
     # Which pages hold which prefix.
-    "prefix": 17_491,
+    "prefix": 17_490,
     # The life of a request.
     "manager": 5_992,
     # A model that answers.
@@ -99,7 +99,7 @@ BUDGETS = {
     # One file per command.
     "cli": 6_488,
     # What checks any of these.
-    "testing": 25_523,
+    "testing": 25_542,
     # How answers are judged.
     "course: pieces": 59_369,
     # How a cache is shown.

@@ -26,7 +26,7 @@ from minikv.prefix.contract import (
     require_hashable,
     require_limit,
     require_wanted,
-)  # fmt: skip
+)
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 

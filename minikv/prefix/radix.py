@@ -532,8 +532,7 @@ class RadixCache(BaseIndex):
                 if not parts:
                     raise
                 break
-            most = _PAGE_BYTES if "end" in self._also_reads else wanted - got  # what is left has another end
-            for pages in self._evict_end(leaf, most) if by_page else self._remove_leaf(leaf):
+            for pages in self._evict_end(leaf, wanted - got) if by_page else self._remove_leaf(leaf):
                 parts.append(pages)
                 got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
@@ -541,6 +540,8 @@ class RadixCache(BaseIndex):
 
     def _evict_end(self, leaf: RadixNode, num_bytes: int) -> tuple[bytes]:
         """Evict as many bytes of pages off the end of a leaf, or all that it has; the last page comes first."""
+        if "end" in self._also_reads:
+            num_bytes = _PAGE_BYTES  # what is left has another end, so the policy is asked again
         is_part = sum(map(len, leaf.page_runs)) > num_bytes
         freed = self._trim(leaf, num_bytes) if is_part else b"".join(self._remove_leaf(leaf))
         return (np.frombuffer(freed, np.int32)[::-1].tobytes(),)

@@ -38,7 +38,7 @@ from minikv.prefix.contract import (
     require_hashable,
     require_limit,
     require_wanted,
-)  # fmt: skip
+)
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.tree_check import check_nodes
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
