@@ -311,6 +311,11 @@ def test_what_is_missing_is_named(verb, rule):
     assert script(made, rule)[-2:] == [f"cache.{verb}", f"# it has no {'method ' * (verb[-4:] != 'size')}{verb}"]
 
 
+def test_a_size_that_cannot_be_read_is_told_with_its_error():
+    made = type("Half", (PlainCache,), {"total_size": property(lambda self: 1 // 0)})
+    assert script(made, 7)[-1].startswith("# reading the sizes raises ZeroDivisionError")
+
+
 ANSWERS = [None, 7, "text", object(), itertools.count(), RadixCache]
 
 

@@ -207,8 +207,9 @@ class SideBySide:
             return all(pages[each].last_used < latest.last_used for each in (key, *model.below(key)))
 
         for stays in filter(is_older, left.unlocked_leaves()):
-            words = f"evicts page {latest.number}, although page {pages[stays].number} was used less recently"
-            yield self.end(8, words)
+            yield self.end(
+                8, f"evicts page {latest.number}, although page {pages[stays].number} was used less recently"
+            )
             return
         newer = any(pages[key].last_used > latest.last_used for key in model.unlocked_leaves())
         locked = any(page.last_used < latest.last_used and model.locked(key) for key, page in pages.items())

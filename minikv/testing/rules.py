@@ -1,4 +1,4 @@
-"""The rules and the class that is judged by them: how it is made, what it claims, and the verdict on each rule."""
+"""The class that is judged by the rules: how it is made, what it claims, and the verdict on each rule."""
 
 from __future__ import annotations
 

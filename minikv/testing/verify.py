@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 from types import CodeType, ModuleType
 from typing import Any
 
 from minikv.errors import bounded
 from minikv.prefix.contract import RULES
 from minikv.testing.apart import MOST_COMPUTING, Message, Say, load_module, messages_apart
-from minikv.testing.attempt import error_text
+from minikv.testing.attempt import attempt, error_text
 from minikv.testing.audits import false_alarm, missed_by_check, repeats, slow_sizes
 from minikv.testing.cases import CASES
 from minikv.testing.playing import RULE_OF, SideBySide
@@ -54,7 +55,8 @@ def examine_class(subject: Subject, examples: int = EXAMPLES) -> Conformance:
     size = getattr(run.index, "page_size", 1)
     if len(subject.page_sizes) == 1 and type(size) is int and size > 1:
         subject = dataclasses.replace(subject, page_sizes=(size,))
-    lacks = frozenset(name for name in RULE_OF if not hasattr(run.index, name))
+    gone = (name for name in RULE_OF if isinstance(attempt(partial(getattr, run.index, name)).error, AttributeError))
+    lacks = frozenset(gone)
     search = Search(dataclasses.replace(subject, lacks=lacks))
     for rule, cases in CASES.items():
         search.through(cases if rule in subject.claims else ())
