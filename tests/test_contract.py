@@ -126,6 +126,7 @@ def test_pages_go_in_and_come_back_one_number_each_and_can_become_a_tensor_witho
     assert match.slots.tolist() == [*range(144, 160), *range(80, 96)]
     torch, pages = pytest.importorskip("torch"), match.pages
     assert torch.as_tensor(pages).data_ptr() == pages.__array_interface__["data"][0]
+    pages[:] = 0  # the caller's own
     cache.insert(torch.tensor([7] * 16), torch.tensor([3], dtype=torch.int32))
     assert cache.match_prefix(torch.tensor([7] * 17, dtype=torch.int32)).pages.tolist() == [3]
     with pytest.raises(ValueError, match="pages are a tensor on meta, which has no values"):
@@ -163,16 +164,27 @@ def test_after_a_reset_the_same_operations_give_the_same_nodes(make):
 
 
 @every_shipped_index
-def test_nodes_are_a_list_of_the_callers_own_parents_first_and_each_page_once(make):
+def test_nodes_are_a_list_of_the_callers_own_parents_first_then_in_the_order_they_came(make):
     cache = make(2)
     for number, prompt in enumerate(([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7, 8], [9, 9])):
         cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // 2))
     nodes = cache.nodes()
     place = {id(node): at for at, node in enumerate(nodes)}
     assert all(place.get(id(node.parent), -1) < place[id(node)] for node in nodes)
-    assert sorted(slot for node in nodes for slot in node.slots) == [0, 1, 2, 3, 4, 5, 24, 25, 40, 41]
+    assert [slot for node in nodes for slot in node.slots] == [0, 1, 2, 3, 4, 5, 24, 25, 40, 41]
     nodes.clear()
     assert len(cache.nodes()) == len(place)
+
+
+@every_shipped_index
+def test_an_insert_may_start_at_a_handle_whose_node_was_joined_before_it_was_locked(make):
+    cache = make()
+    start = cache.insert([1, 2], [5, 6])
+    cache.insert([1, 2, 3], [5, 6, 7])
+    cache.match_prefix([1, 2, 3])
+    cache.lock(start)
+    cache.insert([1, 2, 9], [5, 6, 8], start=start)
+    assert cache.match_prefix([1, 2, 9]).pages.tolist() == [5, 6, 8]
 
 
 # -- namespaces of any kind --------------------------------------------------------------------------------------------

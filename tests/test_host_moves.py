@@ -73,6 +73,7 @@ def test_a_load_needs_room_like_any_prefill():
         manager.start([1, 2, 9])
     manager.abort(busy)
     assert served(manager, [1, 2, 9]) == (2, 2)
+    assert served(manager, [1, 2, 3, 9]) == (1, 3)  # what is on the device is not loaded again
 
 
 class Layers:

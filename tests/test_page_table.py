@@ -56,9 +56,9 @@ def test_a_row_is_a_list_of_what_was_appended(acts):
 )
 def test_what_is_no_slot_and_no_row_changes_nothing(row, slots, words):
     table = PageTable(1, 3)
-    table.append(table.open(), [7])
+    table.append(table.open(), [0])
     assert said(table.append, row, slots).startswith(f"ValueError: {words}")
-    assert table.slots(0).tolist() == [7]
+    assert table.slots(0).tolist() == [0]
     table.check()
 
 

@@ -173,14 +173,17 @@ def test_a_page_that_was_wrongly_sure_is_found(pages, words):
 
 @pytest.mark.parametrize(
     ("pages", "is_sure", "why"),
-    [([0, 1, 2], True, "page 2 is already free"), ([0, 1, 1], False, "page 1 is given twice")],
+    [
+        ([0, 1, 2], True, "pages[2]: page 2 is already free"),
+        ([0, 1, 1], False, "pages[2]: page 1 is given twice"),
+        ([0, 2], False, "pages[1]: page 2 is already free"),
+    ],
 )
-def test_more_pages_than_there_are_cannot_come_back(pages, is_sure, why, monkeypatch):
+def test_of_many_pages_one_that_is_not_in_use_cannot_come_back(pages, is_sure, why, monkeypatch):
     monkeypatch.setattr(free_list, "_FEW", 0)
     pool = FreeListPool(4)
     pool.alloc(2)
-    words = f"ValueError: cannot free pages[2]: {why}"
-    assert said(pool.free, np.array(pages, np.int32), sure=is_sure) == words
+    assert said(pool.free, np.array(pages, np.int32), sure=is_sure) == f"ValueError: cannot free {why}"
     assert pool.num_free == 2
     pool.check()
 

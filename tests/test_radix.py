@@ -66,6 +66,12 @@ def test_evicting_so_many_leaves_asks_the_order_as_often_however_many_there_are(
     assert cache._order.asked == 3
 
 
+def test_by_pages_no_page_more_goes_than_is_asked_for():
+    cache = RadixCache(evict_by="page")
+    put(cache, b"12", b"345")
+    assert [len(cache.evict(size)) for size in (3, 9)] == [3, 2]
+
+
 def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
     cache, length, copied = RadixCache(evict_by="page"), 20_000, []
     cache.insert(range(length), range(length))

@@ -91,7 +91,7 @@ SPOILED = {
         "but node 1 links to node 4 and node 4 back to nothing": (7, "older", None),
         "but node 1 links to nothing and node 4 back to node 1": (1234, "newer", None),
         "share 4 ids": (7, "id", 2),
-        "next id to give out is 3": (0, "_next_id", 3),
+        "next id to give out is 4": (0, "_next_id", 4),
         "node 4: 0 tokens on its edge are not whole pages": (7, "key_runs", (b"",)),
         "later than its parent": younger,
         "before it was cached at 99": (1234, "created", 99),

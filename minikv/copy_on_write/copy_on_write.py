@@ -215,7 +215,13 @@ class CopyOnWrite(SharedSequences):
 
     @exclusive
     def settle(self, name: Hashable, num_right: int) -> None:
-        """Keep the first `num_right` tokens of a draft, and roll the others back."""
+        """Keep the first `num_right` tokens of a draft, and roll the others back; whole pages can be found from now on.
+
+        >>> cache = CopyOnWrite(num_pages=4, page_size=2)
+        >>> _ = cache.attach("a", [1], "A"); cache.draft("a", [2, 3], "BC"); cache.settle("a", 1)
+        >>> cache.attach("b", [1, 2, 4], "ABD")   # two tokens were there
+        2
+        """
         sequence = self._sequence(name)
         if sequence.draft_from is None:
             raise ValueError(f"cannot settle {bounded(name)}: it has no draft")

@@ -59,4 +59,7 @@ class TextbookCache(_TREE):  # type: ignore[misc]
     >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
     >>> cache.match_prefix([1, 2, 9]).slots.tolist(), cache.evict(1).tolist(), cache.evictable_size
     ([0, 1], [2], 2)
+    >>> _ = cache.insert([1, 2, 4], [0, 1, 3]); match = cache.match_prefix([1, 2]); cache.lock(match)
+    >>> cache.evict(9).tolist()   # the leaf below what is locked
+    [3]
     """
