@@ -66,6 +66,15 @@ def test_evicting_so_many_leaves_asks_the_order_as_often_however_many_there_are(
     assert cache._order.asked == 3
 
 
+def test_a_handle_whose_end_was_trimmed_is_stale_whatever_was_cached_in_its_place():
+    cache = RadixCache(evict_by="page")
+    handle = cache.insert([1, 2, 3], [1, 2, 3])
+    cache.evict(1)
+    cache.insert([1, 2, 4], [1, 2, 4])
+    cache.match_prefix([1, 2, 4])
+    assert "its end was evicted" in said(cache.lock, handle)
+
+
 def test_by_pages_no_page_more_goes_than_is_asked_for():
     cache = RadixCache(evict_by="page")
     put(cache, b"12", b"345")

@@ -226,6 +226,8 @@ def prefixes_of_rows(rows: Sequence[Any], worth: int = WORTH) -> list[Shared]:
     >>> rows = [np.array(row, np.int32) for row in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 9], [7])]
     >>> prefixes_of_rows(rows, worth=1)
     [Shared(members=(0, 1, 2), start=0, stop=2), Shared(members=(0, 1), start=2, stop=4)]
+    >>> prefixes_of_rows([rows[0], rows[1], rows[2][:1]], worth=3)   # one slot for three rows would save two
+    [Shared(members=(0, 1), start=0, stop=4)]
     """
     found = []
     groups = [(sorted(range(len(rows)), key=lambda i: rows[i].tobytes()), 0)]  # rows that begin alike are neighbours
