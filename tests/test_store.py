@@ -268,6 +268,9 @@ def test_layers_that_cross_later_arrive_one_by_one_as_they_are_looked_at(device)
     store.take_pages(host, [0], [3], later=True)
     host.take_pages(store, [3], [0])  # what is on its way arrives first
     assert same(host.read(0, [*range(4)]), store.read(0, [*range(4)]))
+    store.take_pages(host, [0], [3], later=True)
+    store.take_pages(store.in_host_memory(1), [0], [3])  # so does what came before to the same pages
+    assert not store.read(0, [*range(12, 16)])[0].any()
 
 
 def test_a_layer_that_could_not_be_copied_is_copied_at_the_next_look():
