@@ -190,7 +190,7 @@ PIECES = (
     ),
     Piece(
         "5.6", play_make_room,
-        cases=[(4, 1, ["12"], [], [3]), (6, 2, ["1234", "5678"], [], [3, 5])],
+        cases=[(4, 1, ["12"], [], [3]), (6, 2, ["12", "34", "56", "78"], [], [3, 5])],
         strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
                            st.lists(up_to(9), min_size=1, max_size=3)),
     ),
