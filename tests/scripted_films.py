@@ -133,14 +133,15 @@ def windows(cache, film):
     cache.evict(0, 1)
 
 
-@filmed(lambda: (FreeListPool(4), FreeListPool(4), BitmaskPool(2), PageTable(2, 4)))
-def several_pools(first, second, bits, table, film):
-    """A shared slot is named after the first row that has it."""
+@filmed(lambda: (*pair(4), FreeListPool(4), BitmaskPool(2), PageTable(2, 4)))
+def several_pools(cache, first, second, bits, table, film):
+    """A shared slot is named after the first row that has it, and the tree's are of the first pool."""
     second.alloc(3)
     bits.alloc(1)
     slots = first.alloc(2)
     for count in (1, 2):
         table.append(table.open(), slots[:count])
+    cache.insert([1], slots[:1])
 
 
 @filmed(lambda: (*pair(4, page_size=2), PageTable(1, 4)))

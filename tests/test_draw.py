@@ -88,7 +88,7 @@ def notes_of_a_learner():
 def a_pool():
     pool = FreeListPool(20)
     pool.alloc(5)
-    return draw(pool, new=[3], locked=[4], evicted=[17], matched=[0])
+    return draw(pool, new=[3], locked=[4], evicted=[17], matched=[0, 3])
 
 
 def owners_of_slots():

@@ -189,7 +189,7 @@ def test_the_player_knows_what_each_step_is_about_and_what_is_gone():
     parts = [*told["nodes"].values(), *(told[part] for part in ("notes", "focus", "born", "slots"))]
     compare("reel.txt", "a cache and a pool", list(map(json.dumps, parts)))
     kinds = [panel["kind"] for name in DRAWN[::2] for panel in FILMS[name]().player().reel["panels"]]
-    assert kinds == ["tree", "pool", "pool", "other", "other", "rows", "tree", "pool", "rows"]
+    assert kinds == ["tree", "pool", "tree", "pool", "other", "other", "rows", "tree", "pool", "rows"]
 
 
 @needs_graphviz

@@ -124,6 +124,8 @@ def test_pictures_stand_side_by_side_and_are_no_wider_than_a_page():
     wide, high = svg_size(beside(*[pool] * 12).svg)
     assert wide <= MOST_WIDE
     assert high > 3 * svg_size(pool.svg)[1]
+    one_line_higher = high + svg_size(cache.svg)[1] - svg_size(pool.svg)[1]
+    assert svg_size(beside(cache, *[pool] * 11).svg)[1] == one_line_higher
     broad = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 5000 100"></svg>'
     _, image, metadata = bundle(Picture("", lambda: broad))
     assert (metadata["image/png"], image["width"]) == ({"width": MOST_WIDE, "height": 24}, str(MOST_WIDE))

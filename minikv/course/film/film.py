@@ -111,7 +111,16 @@ class Film(Recording):
 
     @property
     def reel(self) -> Reel:
-        """The data of the player and of the saved page; made once for so many frames."""
+        """The data of the player and of the saved page; made once for so many frames.
+
+        >>> from minikv import FreeListPool
+        >>> with record(pool := FreeListPool(2)) as film:
+        ...     len(film.reel.captions)
+        ...     _ = pool.alloc(1)
+        1
+        >>> len(film.reel.captions)
+        2
+        """
         if self._reel is None or len(self._reel.captions) != len(self.frames):
             self._reel = reel_of(self.frames, self.slot_stories())
         return self._reel
