@@ -106,8 +106,10 @@ USES = {
         print(pages.get("a"), pages.get("b"), pages.pool.num_free)
         tree = m.WindowTree(8, 4, window=2)
         print([tree.serve(tokens) for tokens in ([1, 2, 3], [1, 2, 3, 4])], tree.windows.num_free)
+        tree = m.WindowTree(16, 6, window=2)  # the last prompt needs a window that the second one pinned
+        print([tree.serve(tokens) for tokens in ([1, 2, 3], [1, 2, 3], [4, 5, 6, 7])])
         """,
-        "['x', 'y', 'z'] ['x', 'y', 'z', 'w'] 1\n[0, 3] 0",
+        "['x', 'y', 'z'] ['x', 'y', 'z', 'w'] 1\n[0, 3] 0\n[0, 2, 0]",
     ),
     "ch13_traffic": (
         "print(m.reuse_distances([['a', 'b'], ['a', 'c'], ['b']]), m.optimal_hits(['a', 'b', 'c', 'a'], 2))",

@@ -279,5 +279,11 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Difference | Non
 
 
 def cases_tried(piece: Piece) -> int:
-    """How many cases a right answer is tried on."""
+    """How many cases a right answer is tried on: those picked, for the pieces with the same play too, and those made.
+
+    >>> from minikv.course.pieces.piece import pieces_of
+    >>> alloc = pieces_of(2)[0]
+    >>> cases_tried(alloc) - len(made_cases(alloc.strategy, MADE)) > len(alloc.cases)   # 2.3 plays on the same pool
+    True
+    """
     return len(cases_for(piece)) + len(made_cases(piece.strategy, MADE))
