@@ -135,8 +135,8 @@ class RequestLog:
 
     def _refuse(self) -> None:
         if self.malformed > _MOST * self.line:
-            rule = f"{self.malformed:,} of {self.line:,} lines are malformed: at most {_MOST:.0%} may be left out"
-            raise TraceError(f"{self.first} ({rule})")
+            found = f"malformed lines: {self.malformed:,} of {self.line:,}"
+            raise TraceError(f"{self.first} ({found}; at most {_MOST:.0%} may be left out)")
 
     def close(self, requests: int, lacking: str = "") -> None:
         """End a log with so many requests: `TraceError` if there are none, or too many lines were left out.

@@ -81,6 +81,16 @@ def escape(text: str) -> str:
     return html.escape("".join(c if c.isprintable() else " " for c in text))
 
 
+def many(count: int | str, one: str, several: str = "") -> str:
+    """How many there are, and of what: `one` names one of them, `several` more (default: with an s).
+
+    >>> many(1, "prompt"), many(2000, "branch", "branches"), many("1.2k", "token")
+    ('1 prompt', '2,000 branches', '1.2k tokens')
+    """
+    text = count if isinstance(count, str) else f"{count:,}"
+    return f"{text} {one if text.strip() == '1' else several or f'{one}s'}"
+
+
 class ReportPart(NamedTuple):
     """A heading, sentences, and perhaps a table: its `head`, its `rows`, and which rows are to be pointed out.
 

@@ -6,7 +6,21 @@ from html.parser import HTMLParser
 import pytest
 
 from minikv.course.pictures.palette import BOTH, LINES
+from minikv.layers import KVLayers, LayerGroup
+from minikv.tokens import pack
+from minikv.traffic import Replay, TraceRequest
+from minikv.traffic.trace_tree import TraceTree
+from minikv_tools.logs import Units
+from minikv_tools.plans import Terms
+from minikv_tools.plans.plan_words import plan_text
+from minikv_tools.plans.planning import make_plan
 from minikv_tools.report import EDGE, MARK, ReportPart, document, escape, section_html, text_lines
+from minikv_tools.sweep import SweepRun, sweep_table
+from minikv_tools.usage import Usage
+from minikv_tools.why import explain
+from minikv_tools.why.log import survey
+from minikv_tools.why.log_report import LogWords, log_page, log_text
+from minikv_tools.why.providers import Prediction, compared
 
 
 class Tags(HTMLParser):
@@ -82,3 +96,37 @@ def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
 
 def test_the_colors_of_a_page_are_those_of_the_pictures():
     assert (LINES[0], BOTH) == (MARK, EDGE)
+
+
+def planned(*prompts, **terms):
+    asked = (TraceRequest(0, len(ids), 1, pack(ids), 0) for ids in prompts)
+    return plan_text(make_plan(TraceTree(asked), Terms(1, **terms)))
+
+
+LAYERS = KVLayers((LayerGroup("window", 1, per_token=2, window=1), LayerGroup("full attention", 1, per_token=2)))
+CLAUDE = {"model": "claude-opus-5", "prompt": "abcd"}
+
+
+def logged(*prompts):
+    report = survey(list(prompts))
+    report.unread = True
+    words = LogWords(report, Units())
+    return log_text(words, 1) + log_page(words, 1, 3)
+
+
+@pytest.mark.parametrize("text", [
+    planned([1]),
+    planned([1], [1, 2], bytes_per_token=2, memory=2, layers=LAYERS),
+    logged({"prompt": "a"}),
+    logged(*({"prompt": f"It is 14:0{at}. {said}"} for at, said in ((1, "A"), (2, "A"), (2, "B")))),
+    logged({"prompt": "a"}, {"prompt": "ab"}),
+    repr(explain("a", "ab")),
+    repr(explain(CLAUDE, CLAUDE)),
+    compared(Prediction("anthropic", read=1), Usage(prompt=1, read=1), 1),
+    sweep_table([SweepRun("day", 1, "radix", None, None, 1)], [Replay(requests=1, blocks=1)]),
+])  # fmt: skip
+def test_of_one_thing_a_report_does_not_speak_as_of_several(text):
+    """No word after "1" ends in s, unless it is a verb: 1 request is, 1 of the requests continues."""
+    several = r"were\b|of the \w+ \w+(?<!s)\b|(?:more )?(?!is\b|was\b)\w+s\b"
+    assert re.search(r"\b1 [a-z]", text)
+    assert re.findall(rf"(?<![\w.,])1[ \n](?:{several}).*", text) == []

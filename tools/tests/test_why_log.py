@@ -157,7 +157,7 @@ def test_one_malformed_line_in_a_hundred_is_left_out_and_named(odd, at):
     assert report.log.malformed == 1
     assert report.log.first.startswith(f"log, line {at + 1}: ")
     assert report.log.first in " ".join(repr(report).split())
-    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(2 of 101 lines are malformed: at most 1% may be"):
+    with pytest.raises(TraceError, match=rf"log, line {at + 1}: .* \(malformed lines: 2 of 101; at most 1% may be"):
         survey([*SOUND[:at], odd, *SOUND[at:], b"x"])
 
 
@@ -333,7 +333,7 @@ def test_what_the_top_leaves_out_is_counted_and_a_price_and_a_field_have_columns
     words = LogWords(survey(ASKED, by="user"), Units(), Price(4e6, 4e5), "user")
     text = log_text(words, 1)
     assert "lost bytes  of all  hits then  costs  breaks  place   kind of change\n" in text
-    assert "\n        44   26.7%      63.0%  39.60       1  prompt  clock\nand 1 more places (--top)\n" in text
+    assert "\n        44   26.7%      63.0%  39.60       1  prompt  clock\nand 1 more place (--top)\n" in text
     assert "\nuser  requests  bytes   hits   lost  hits then  costs\n" in text
     assert "\nbob          2    111  54.1%  39.6%      93.7%  39.60\n" in text
 

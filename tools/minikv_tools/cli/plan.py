@@ -30,6 +30,7 @@ from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
 from minikv_tools.plans.plan_words import GIB, PlanWords, hours
 from minikv_tools.plans.planning import make_plan, replay_policies
 from minikv_tools.plans.tiering import memory_size, read_tiers
+from minikv_tools.report import many
 
 _EXAMPLES = """examples:
   %(prog)s day.jsonl                                            hits by tokens of cache
@@ -158,7 +159,8 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     if kept:
         said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
-        said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: {terms.memory // each:,} tokens"
+        said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}"
+        said += f": {many(terms.memory // each, 'token')}"
         if kept >= terms.memory:
             said += ", but one long prompt's windows and states take more"
         elif kept:

@@ -16,6 +16,7 @@ from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.traces import Traffic
 from minikv_tools.cli.extras import require_apart
 from minikv_tools.logs import anonymous
+from minikv_tools.report import many
 
 _EXAMPLES = """examples:
   %(prog)s log.jsonl -o trace.jsonl               a trace that can be shown to others
@@ -54,8 +55,8 @@ def run_trace(options: argparse.Namespace) -> int:
                 say(line.decode().rstrip("\n"))
             return 0
         replace(output, _packed(lines) if output.endswith(".gz") else lines)
-        blocks = f"{sum(sizes):,} blocks of {traffic.block_size} {traffic.unit}"
-        say(f"{shown(output)}: {len(sizes):,} requests, {blocks}")
+        blocks = f"{many(sum(sizes), 'block')} of {many(traffic.block_size, traffic.unit[:-1])}"
+        say(f"{shown(output)}: {many(len(sizes), 'request')}, {blocks}")
         return 0
 
     salt = None if options.salt is None else options.salt.encode(errors="surrogateescape")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from minikv.sizing import size_text
 from minikv_tools.plans import Plan, PlanPoint
 from minikv_tools.plans.planning import KNEE
-from minikv_tools.report import ReportPart, text_lines
+from minikv_tools.report import ReportPart, many, text_lines
 
 GIB = 2**30
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
@@ -53,7 +53,7 @@ class PlanWords:
         >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
         '16.0k bytes'
         """
-        return f"{count(blocks * self.plan.block_size)} {self.unit}"
+        return many(count(blocks * self.plan.block_size), self.unit[:-1])
 
     def share(self, hits: int) -> str:
         """`hits` as a share of the counted blocks."""
@@ -64,12 +64,13 @@ class PlanWords:
         plan = self.plan
         warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
-        many = f"{plan.requests:,} request{'' if plan.requests == 1 else 's'}"
-        mean = plan.prompt_tokens / plan.requests if plan.requests else 0
+        mean, one = plan.prompt_tokens / plan.requests if plan.requests else 0, self.unit[:-1]
+        distinct = count(plan.distinct_blocks * plan.block_size)
         return (
-            f"{many}{during}{warm}; prompts of {count(plan.prompt_tokens)} {self.unit}, {count(mean)} on "
-            f"average, {count(plan.longest_prompt)} {self.unit} at most; "
-            f"{self.units(plan.distinct_blocks)} are different."
+            f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
+            f"{many(count(plan.prompt_tokens), one)}, {count(mean)} on average, "
+            f"{many(count(plan.longest_prompt), one)} at most; "
+            f"{many(distinct, f'{one} is', f'{one}s are')} different."
         )
 
     def sections(self) -> Iterator[ReportPart]:
@@ -113,7 +114,7 @@ class PlanWords:
     def _layers(self) -> ReportPart:
         plan, prefix = self.plan, self.plan.smallest_prefix
         rows = tuple(
-            (str(group.layers), f"{group.keeps}{f' of {group.window:,} tokens' if group.window else ''}",
+            (str(group.layers), group.keeps + (f" of {many(group.window, 'token')}" if group.window else ""),
              f"{group.per_token:,}" if group.per_token and not group.window else "",
              size_text(group.per_sequence) if group.per_sequence else "", group.convention)
             for group in plan.layers
@@ -172,7 +173,8 @@ class PlanWords:
                 f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
-                yield f"{point.requests_too_large:,} requests are larger than that and are served without the cache."
+                larger = many(point.requests_too_large, "request")
+                yield f"Larger than that, so served without the cache: {larger}."
         if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (
@@ -226,16 +228,16 @@ class PlanWords:
         if own is None:
             yield "The trace names no conversations."
         else:
+            others = percent(1 - own / all_hits)
             yield (
                 f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
-                f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."
+                f"before, {others} come from others ({many(plan.conversations, 'conversation')})."
             )
             if own == plan.ceiling.hits:
                 yield "No conversation finds a block of another one: the trace may not show what they share."
-        yield (
-            f"{plan.continuing_requests:,} requests continue a whole earlier prompt, as a conversation's next turn "
-            f"does. They get {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
-        )
+        later = many(plan.continuing_requests, "request continues", "requests continue")
+        theirs = percent(plan.hits_of_continuing_requests / all_hits)
+        yield f"{later} a whole earlier prompt, as a next turn does: {theirs} of all hits."
 
     def _prefixes(self) -> ReportPart:
         plan, size = self.plan, self.plan.block_size
@@ -248,8 +250,8 @@ class PlanWords:
         head = (f"{self.unit} long", "requests with it", f"{self.unit} it saves", "of all hits", "first in request",
                 "conversations")  # fmt: skip
         what = (
-            f"{plan.shared_prefixes:,} prefixes begin more than one prompt. These would save the most if they stayed "
-            "cached. Each row counts only what the rows above it do not already save."
+            f"{many(plan.shared_prefixes, 'prefix begins', 'prefixes begin')} more than one prompt. "
+            "Each row has what it saves by staying cached, less what the rows above it already save."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
 

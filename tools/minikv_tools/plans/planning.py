@@ -28,6 +28,7 @@ from minikv_tools.journal import Journal
 from minikv_tools.plans import Lifetime, Plan, PlanPoint, Terms
 from minikv_tools.plans.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv_tools.plans.tiering import TierHours, Tiering
+from minikv_tools.report import many
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
 _GIB = 2**30
@@ -152,7 +153,7 @@ class _Planning:
         bend = knee(list(hits), list(hits.values()), self.curve.hits)
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
-            tick(f"{size * terms.block_size:,} tokens")
+            tick(many(size * terms.block_size, "token"))
             reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
             points[size] = self._described(size, reuse, reuse.found(size), bound)
             if self.tiering:
@@ -251,7 +252,7 @@ def replay_policies(
         for size in sizes:
             run = {"policy": policy, "blocks": size}
             if (done := journal.found(run)) is None:
-                progress(f"{policy}, {size:,} blocks")
+                progress(f"{policy}, {many(size, 'block')}")
                 with requests() as trace:
                     done = {"hits": replay(trace, RadixCache(1, policy, "page"), size).hits}
                 journal.add(run, done)

@@ -30,6 +30,7 @@ from minikv.traffic.tables import aligned
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import require_regular
 from minikv_tools.journal import Journal, JournalError, open_journal
+from minikv_tools.report import many
 from minikv_tools.sweep.sweep_config import SweepConfig
 from minikv_tools.sweep.workers import spread
 
@@ -249,10 +250,10 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             design = run.index, run.policy or _OWN, run.evict_by or _OWN
             cells.setdefault(design, []).append(f"{100 * result.hit_rate:.1f}")
             capacities[capacity_text(run.capacity)] = None
-        sizes = f"{result.requests:,} requests, {result.blocks:,} blocks; pages of {page_size}"
+        sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}"
+        title = f"{shown(trace)}: {sizes}; pages of {page_size}; % of blocks hit, by capacity in blocks"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
-        lines = [f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks", *aligned(rows, left=range(3))]
-        tables.append("\n".join(lines))
+        tables.append("\n".join([title, *aligned(rows, left=range(3))]))
     return "\n\n".join(tables)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv_tools.bodies import Body
 from minikv_tools.logs import Units, units_for
+from minikv_tools.report import many
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
@@ -125,13 +126,13 @@ class Explanation:
         """Sentences on what else to know: blocks that do not fill, tokens that are cut otherwise, images."""
         found, kind, rest = [], self.change.kind, self.lengths[0] - self.shared
         blocks, hybrid = self.caches[3:5]
-        again = self.shared - blocks.reused
+        again, one = self.shared - blocks.reused, self.unit[:-1]
         if kind == "extended" and rest > 0:
-            found.append(f"The tokenizer cuts the last {rest:,} {self.unit} of A differently if text follows, so "
-                         "they are not shared.")  # fmt: skip
+            found.append(f"The tokenizer cuts the last {many(rest, one)} of A differently if text "
+                         "follows, so not all of A is shared.")  # fmt: skip
         if kind in _COMPLETE and not blocks.why and again > 0:
-            found.append(f"A cache with full blocks of {BLOCK} computes the last {again:,} {self.unit} again: "
-                         "a block boundary, not a change.")  # fmt: skip
+            found.append(f"A cache with full blocks of {BLOCK} computes the last {many(again, one)} "
+                         "again: a block boundary, not a change.")  # fmt: skip
         if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
@@ -283,11 +284,11 @@ def differing_places(found: Explanation) -> Iterator[str]:
 
 def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
-    first, second = found.lengths
+    one, (first, second) = found.unit[:-1], found.lengths
     counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
-    yield f"  A        {first:>12,} {found.unit}{counted}"
-    yield f"  B        {second:>12,} {found.unit}"
-    yield f"  shared   {found.shared:>12,} {found.unit}, {found.shared / max(1, second):.1%} of B"
+    yield f"  A        {many(f'{first:>12,}', one)}{counted}"
+    yield f"  B        {many(f'{second:>12,}', one)}"
+    yield f"  shared   {many(f'{found.shared:>12,}', one)}, {found.shared / max(1, second):.1%} of B"
 
 
 def _caches(found: Explanation) -> Iterator[str]:

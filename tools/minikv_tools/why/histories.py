@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from minikv_tools.bodies import PromptPiece, bounded_name
+from minikv_tools.report import many
 from minikv_tools.why.texts import NORMAL, PromptChange, common_run, masked, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
@@ -83,8 +84,7 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
         if before[gone] == next(iter(after[new : new + 1]), None):
             same = common_run(before[gone:], after[new:])
             if same >= min(len(before) - gone, len(after) - new) - (same > 1):  # the last question may be another one
-                count = gone or new
-                return PromptChange(kind, f"{count} message{'s' * (count > 1)} {what}".rstrip())
+                return PromptChange(kind, f"{many(gone or new, 'message')} {what}".rstrip())
     summary, whole = (_SUMMARY.search(texts[0][: 2 * _PROBE]) for texts in (after, before))
     if len(after) < len(before) and summary and not whole:
         return PromptChange("history summarized", f"{len(before)} messages replaced")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minikv.traffic.tables import aligned
 from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv_tools.logs import Units
-from minikv_tools.report import MARK, ReportPart, document, escape, facts, section_html
+from minikv_tools.report import MARK, ReportPart, document, escape, facts, many, section_html
 from minikv_tools.why.fixes import BreakingPlace, Share
 from minikv_tools.why.log import LogReport
 from minikv_tools.why.places import shown_after, shown_before, shown_text
@@ -74,6 +74,10 @@ class LogWords:
         """A number of bytes in the unit."""
         return f"{round(count / self._bytes):,}"
 
+    def sized(self, count: float) -> str:
+        """A number of bytes in the unit, and its name."""
+        return many(self.size(count), self.unit[:-1])
+
     def share(self, count: float) -> str:
         """A number of bytes as a share of all prompts."""
         return f"{count / max(1, self.report.size):.1%}"
@@ -98,11 +102,12 @@ class LogWords:
     def sentences(self) -> Iterator[str]:
         """The totals: read, reusable, and lost."""
         report, log = self.report, self.report.log
-        yield f"{log.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
+        yield f"{log.name}: {many(report.requests, 'request')}, {self.sized(report.size)} of prompts."
         if self._bytes != 1.0 and not log.ids:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes are estimates."
+        later = many(report.continued, "of the requests continues", "of the requests continue")
         yield (f"An unlimited cache reuses {report.hits:.1%} of these {self.unit}; "
-               f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
+               f"{later} an earlier one.")  # fmt: skip
         fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
@@ -112,11 +117,12 @@ class LogWords:
         if log.others:
             reasons = [f"{count:,} {reason}" for reason, count in log.reasons.most_common(_REASONS)]
             rest = ["and others"] * (len(log.reasons) > _REASONS)
-            yield f"Left out {_many(log.others, 'line')} without a request: {'; '.join(reasons + rest)}."
+            yield f"Left out {many(log.others, 'line')} without a request: {'; '.join(reasons + rest)}."
         if log.malformed:
-            yield f"Left out {_many(log.malformed, 'malformed line')}. The first: {log.first}."
+            yield f"Left out {many(log.malformed, 'malformed line')}. The first: {log.first}."
         if report.unread:
-            yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
+            read = many(report.requests, "request was", "requests were")
+            yield f"The log holds more text than is compared at once: only {read} read."
 
     def places(self, top: int) -> ReportPart:
         """The `top` places that lose the most, as a table; with what is lost by several causes of the same prompts."""
@@ -172,10 +178,6 @@ class LogWords:
         ]
 
 
-def _many(count: int, what: str, end: str = "s") -> str:
-    return f"{count:,} {what}{'' if count == 1 else end}"
-
-
 def _sides(place: BreakingPlace) -> tuple[tuple[str, str], ...]:
     """The text around a place in the two requests that lost the most there, with its names."""
     before = next((spot for spot in place.spots if spot), None)
@@ -200,7 +202,7 @@ def log_text(words: LogWords, top: int) -> str:
         lines += ["", *aligned([table.head, *table.rows], table.left)]
         lines += [line for sentence in table.sentences for line in textwrap.wrap(sentence, _WIDTH)]
         if left := len(words.report.places) - len(table.rows):
-            lines.append(f"and {left:,} more places (--top)")
+            lines.append(f"and {many(left, 'more place')} (--top)")
     for number, place in enumerate(words.telling(top), start=1):
         lines += ["", f"{number}. {place.place}: {place.about.says}"]
         lines += [f"   {name:<12} {text}" for name, text in _sides(place)]
@@ -216,7 +218,7 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     True
     """
     report = words.report
-    sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
+    sized = [words.sized(size) for size in (report.size, report.reused, report.lost)]
     figures = facts([
         ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
         ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
@@ -265,7 +267,8 @@ class _Drawing:
         drawn.sort(key=lambda branch: (-self._counts[branch[0]], branch[1]))
         items = "".join(self._branch(child, text, depth - 1) for child, text in drawn)
         if rest := len(below) - len(drawn):
-            items += f"<li>+{_many(rest, 'more branch' if drawn else 'branch', 'es')}</li>"
+            more = "more " * bool(drawn)
+            items += f"<li>+{many(rest, f'{more}branch', f'{more}branches')}</li>"
         return items
 
     def _below(self, node: int, before: bytes = b"") -> Iterator[tuple[int, bytes]]:
@@ -283,7 +286,7 @@ class _Drawing:
         inner = f"<ul>{self.branches(node, depth)}</ul>" if self._tree.children(node) else ""
         part = 100 * count / max(1, self._counts[ROOT])
         bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
-        size = f"{_many(count, 'prompt')}, {_many(len(text), 'byte')}"
+        size = f"{many(count, 'prompt')}, {many(len(text), 'byte')}"
         return f"<li>{size}{bar}<code>{escape(_ends(text))}</code>{inner}</li>"
 
 

@@ -16,6 +16,7 @@ from minikv.untrusted import json_object, parse_json
 from minikv_tools.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
 from minikv_tools.exports import entries_of, request_lines
 from minikv_tools.logs import time_of
+from minikv_tools.report import many
 from minikv_tools.usage import read_usage
 
 LARGEST_PROMPT = 2**26  # bytes of a file
@@ -163,7 +164,7 @@ class Spot(NamedTuple):
             return str(self.place._replace(field=""))
         key = f", {self.key}" if self.key else ""
         unit = "token" if self.place.has_ids else "character"
-        return f"{self.place}{key}, after {self.at:,} {unit}{'' if self.at == 1 else 's'}"
+        return f"{self.place}{key}, after {many(self.at, unit)}"
 
 
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:

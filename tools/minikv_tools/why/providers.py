@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from minikv.untrusted import read_json
 from minikv_tools.bodies import Body, Place
+from minikv_tools.report import many
 from minikv_tools.usage import Usage
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
 
@@ -136,7 +137,8 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
     if found is None or bill is None or bill.read is None or not length:
         return ""
     expected = found.read * bill.prompt / length
-    said = f"of {bill.prompt:,} tokens, {bill.read:,} were read; about {expected:,.0f} were expected."
+    read, about = many(bill.read, "was", "were"), many(f"{expected:,.0f}", "was", "were")
+    said = f"of {many(bill.prompt, 'token')}, {read} read; about {about} expected."
     if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
         return f"The bill agrees: {said}"
     why = ("a request before A wrote these tokens" if bill.read > expected else "A had not begun to answer, "
@@ -285,7 +287,7 @@ class _Api:
 
     def _about(self, size: float) -> str:
         least = " to ".join(f"{length:,}" for length in sorted(set(self.least)))
-        return f"about {size / self.pair.scale:,.0f} tokens; at least {least} needed"
+        return f"about {many(f'{size / self.pair.scale:,.0f}', 'token')}; at least {least} needed"
 
     def _later(self) -> str:
         minutes = self.pair.age / 60
