@@ -64,7 +64,7 @@ def bounded_name(name: str, most: int = 40) -> str:
 class Place(NamedTuple):
     """Where a piece of a prompt comes from: the part of the body, which of its items, that item's name, and the field.
 
-    >>> print(Place("messages", 3, "user", "content"), "|", Place("system", field="[0].text"))
+    >>> print(Place("messages", 3, "user", "content"), "|", Place("system", field="content[0].text"))
     messages[3] (user), content | system[0].text
     """
 
@@ -79,8 +79,8 @@ class Place(NamedTuple):
         return self.name == _IDS
 
     def __str__(self) -> str:
-        if self.item is None:
-            return self.part + bounded_name(self.field, 80)
+        if self.item is None:  # the fields of a system prompt are those of a message
+            return self.part + bounded_name(re.sub("^(role|content)", "", self.field), 80)
         name = f" ({bounded_name(self.name)})" if self.name else ""
         return f"{self.part}[{self.item}]{name}" + (f", {bounded_name(self.field, 80)}" if self.field else "")
 
@@ -159,8 +159,8 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
             yield PromptPiece(Place("response_format"), _text_of(schema) + "\n")
     for part in ("system", "instructions"):
         if body.get(part) is not None:
-            yield PromptPiece(Place(part), "<|im_start|>system\n")
-            yield from _content(body[part], Place(part))
+            yield PromptPiece(Place(part, field="role"), "<|im_start|>system\n")
+            yield from _content(body[part], Place(part, field="content"))
             yield PromptPiece(Place(part), "<|im_end|>\n")
     for part in ("messages", "input"):
         if (value := body.get(part)) is not None:  # a text is the short form of one message

@@ -167,7 +167,7 @@ def test_a_file_of_something_else_is_not_read_to_its_end():
             yield b"x"
         raise AssertionError
 
-    with pytest.raises(TraceError, match=r"line 1: the line is not JSON.*11 of 11 lines"):
+    with pytest.raises(TraceError, match=r"line 1: the line is not JSON.*malformed lines: 11 of 11"):
         survey(garbage())
 
 

@@ -146,7 +146,7 @@ class Greedy:
 def test_a_token_that_grows_over_the_end_is_not_shared():
     found = explain(read("x" * 9 + "a"), read("x" * 9 + "abc"), Units(Greedy()))
     assert (found.change.kind, found.lengths, found.shared) == ("extended", (10, 11), 9)
-    assert "The tokenizer cuts the last 1 tokens of A differently" in " ".join(found.notes)
+    assert "The tokenizer cuts the last 1 token of A differently" in " ".join(found.notes)
 
 
 def test_a_prompt_with_an_image_says_how_it_is_counted():
