@@ -177,7 +177,7 @@ JUDGES = {
     "tools/why/rewrites": "why_fixes why_log",
     "tools/why/sessions": "why_sessions",
     "tools/why/stable": "stable",
-    "tools/why/symbols": "why_pairs why_log why_fixes",
+    "tools/why/symbols": "why_symbols why_pairs why_log why_fixes",
     "tools/why/texts": "why_texts why_places why_pairs",
 }
 

@@ -80,6 +80,21 @@ def test_a_line_with_an_id_is_left_out_or_the_same_in_all(every, then):
     assert (fixed.size + fixed.extra, fixed.reused + fixed.lost + fixed.extra) == (then.size, then.reused - 19)
 
 
+@pytest.mark.parametrize("before", ["Id: ", "", "\n", "\n\n", " \n", "Id:\n", "Hi\nId:\n", "So is this:\n", "- "])
+def test_an_id_costs_the_same_whatever_is_before_it(before):
+    """Short lines, no line, blank lines: to a few bytes of each prompt what the log with one id reuses."""
+
+    def log(number):
+        for n in range(12):
+            said = f"You are a careful assistant.\n{before}{number(n) * 2654435761 % 2**32:08x}e"
+            rules = "Say what you know, and be brief. " * 10
+            yield {"prompt": f"{said}\n{rules}\n{chr(65 + n)}{n * n}?"}
+
+    report, then = survey(log(lambda n: n * n)), survey(log(lambda n: 7))
+    assert [place.kind for place in report.places if place.lost] == ["random id"]
+    assert report.places[0].lost == pytest.approx(then.reused - report.reused, abs=12 * 12)
+
+
 def test_what_changes_behind_a_message_that_was_written_anew_is_found_too():
     def asked(rules, minute):
         said = [f"It is 14:{minute}. {'Be brief. ' * 20}", "Why?"]

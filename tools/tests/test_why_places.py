@@ -32,7 +32,7 @@ def test_a_place_counts_the_characters_of_its_field():
 def test_no_marker_of_the_template_counts_as_text_of_a_system_prompt(body):
     """What is sent is what is counted, in whichever form it is sent, and its keys are those of its JSON."""
     body = {"messages": [], **body}
-    sent = json.dumps(body).replace("say", r'{\"a\": 5}')
+    sent = json.dumps(body).replace("say", r"{\"a\": 5}")
     spot = spot_at(read_body(json.loads(sent)), read_body(body).text.index("say") + 6)
     assert (spot.at, spot.key) == (6, "a")
     assert str(spot).endswith(", a, after 6 characters")

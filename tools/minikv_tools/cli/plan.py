@@ -159,8 +159,10 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     if kept:
         said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
-        said += f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}"
-        said += f": {many(terms.memory // each, 'token')}"
+        said += (
+            f"; the cache may use {size_text(terms.memory)}{on_gpus(terms.memory)}: "
+            f"{many(terms.memory // each, 'token')}"
+        )
         if kept >= terms.memory:
             said += ", but one long prompt's windows and states take more"
         elif kept:

@@ -53,7 +53,7 @@ class PlanWords:
         >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
         '16.0k bytes'
         """
-        return many(count(blocks * self.plan.block_size), self.unit[:-1])
+        return f"{many(count(blocks * self.plan.block_size), self.unit[:-1])}"
 
     def share(self, hits: int) -> str:
         """`hits` as a share of the counted blocks."""
@@ -64,13 +64,13 @@ class PlanWords:
         plan = self.plan
         warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
-        mean, one = plan.prompt_tokens / plan.requests if plan.requests else 0, self.unit[:-1]
-        distinct = count(plan.distinct_blocks * plan.block_size)
+        mean = plan.prompt_tokens / plan.requests if plan.requests else 0
+        one, distinct = self.unit[:-1], plan.distinct_blocks * plan.block_size
         return (
             f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
             f"{many(count(plan.prompt_tokens), one)}, {count(mean)} on average, "
             f"{many(count(plan.longest_prompt), one)} at most; "
-            f"{many(distinct, f'{one} is', f'{one}s are')} different."
+            f"{many(count(distinct), f'{one} is', f'{one}s are')} different."
         )
 
     def sections(self) -> Iterator[ReportPart]:
@@ -173,8 +173,7 @@ class PlanWords:
                 f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
-                larger = many(point.requests_too_large, "request")
-                yield f"Larger than that, so served without the cache: {larger}."
+                yield (f"Larger than that, so served without the cache: {many(point.requests_too_large, 'request')}.")
         if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (
@@ -228,16 +227,18 @@ class PlanWords:
         if own is None:
             yield "The trace names no conversations."
         else:
-            others = percent(1 - own / all_hits)
             yield (
                 f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
-                f"before, {others} come from others ({many(plan.conversations, 'conversation')})."
+                f"before, {percent(1 - own / all_hits)} come from others "
+                f"({many(plan.conversations, 'conversation')})."
             )
             if own == plan.ceiling.hits:
                 yield "No conversation finds a block of another one: the trace may not show what they share."
-        later = many(plan.continuing_requests, "request continues", "requests continue")
-        theirs = percent(plan.hits_of_continuing_requests / all_hits)
-        yield f"{later} a whole earlier prompt, as a next turn does: {theirs} of all hits."
+        yield (
+            f"{many(plan.continuing_requests, 'request continues', 'requests continue')} a whole "
+            "earlier prompt, as a conversation's next turn does: "
+            f"{percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
+        )
 
     def _prefixes(self) -> ReportPart:
         plan, size = self.plan, self.plan.block_size

@@ -126,13 +126,13 @@ class Explanation:
         """Sentences on what else to know: blocks that do not fill, tokens that are cut otherwise, images."""
         found, kind, rest = [], self.change.kind, self.lengths[0] - self.shared
         blocks, hybrid = self.caches[3:5]
-        again, one = self.shared - blocks.reused, self.unit[:-1]
+        again = self.shared - blocks.reused
         if kind == "extended" and rest > 0:
-            found.append(f"The tokenizer cuts the last {many(rest, one)} of A differently if text "
-                         "follows, so not all of A is shared.")  # fmt: skip
+            found.append(f"The tokenizer cuts the last {many(rest, self.unit[:-1])} of A "
+                         "differently if text follows, so not all of A is shared.")  # fmt: skip
         if kind in _COMPLETE and not blocks.why and again > 0:
-            found.append(f"A cache with full blocks of {BLOCK} computes the last {many(again, one)} "
-                         "again: a block boundary, not a change.")  # fmt: skip
+            found.append(f"A cache with full blocks of {BLOCK} computes the last "
+                         f"{many(again, self.unit[:-1])} again: a block boundary, not a change.")  # fmt: skip
         if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
@@ -284,11 +284,12 @@ def differing_places(found: Explanation) -> Iterator[str]:
 
 def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
-    one, (first, second) = found.unit[:-1], found.lengths
+    first, second = found.lengths
     counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
-    yield f"  A        {many(f'{first:>12,}', one)}{counted}"
-    yield f"  B        {many(f'{second:>12,}', one)}"
-    yield f"  shared   {many(f'{found.shared:>12,}', one)}, {found.shared / max(1, second):.1%} of B"
+    yield f"  A        {many(f'{first:>12,}', found.unit[:-1])}{counted}"
+    yield f"  B        {many(f'{second:>12,}', found.unit[:-1])}"
+    shared = many(f"{found.shared:>12,}", found.unit[:-1])
+    yield f"  shared   {shared}, {found.shared / max(1, second):.1%} of B"
 
 
 def _caches(found: Explanation) -> Iterator[str]:

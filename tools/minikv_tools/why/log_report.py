@@ -74,10 +74,6 @@ class LogWords:
         """A number of bytes in the unit."""
         return f"{round(count / self._bytes):,}"
 
-    def sized(self, count: float) -> str:
-        """A number of bytes in the unit, and its name."""
-        return many(self.size(count), self.unit[:-1])
-
     def share(self, count: float) -> str:
         """A number of bytes as a share of all prompts."""
         return f"{count / max(1, self.report.size):.1%}"
@@ -102,12 +98,13 @@ class LogWords:
     def sentences(self) -> Iterator[str]:
         """The totals: read, reusable, and lost."""
         report, log = self.report, self.report.log
-        yield f"{log.name}: {many(report.requests, 'request')}, {self.sized(report.size)} of prompts."
+        yield (f"{log.name}: {many(report.requests, 'request')}, "
+               f"{many(self.size(report.size), self.unit[:-1])} of prompts.")  # fmt: skip
         if self._bytes != 1.0 and not log.ids:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes are estimates."
-        later = many(report.continued, "of the requests continues", "of the requests continue")
         yield (f"An unlimited cache reuses {report.hits:.1%} of these {self.unit}; "
-               f"{later} an earlier one.")  # fmt: skip
+               f"{many(report.continued, 'of the requests continues', 'of the requests continue')} "
+               "an earlier one.")  # fmt: skip
         fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
@@ -121,8 +118,8 @@ class LogWords:
         if log.malformed:
             yield f"Left out {many(log.malformed, 'malformed line')}. The first: {log.first}."
         if report.unread:
-            read = many(report.requests, "request was", "requests were")
-            yield f"The log holds more text than is compared at once: only {read} read."
+            yield ("The log holds more text than is compared at once: only "
+                   f"{many(report.requests, 'request was', 'requests were')} read.")  # fmt: skip
 
     def places(self, top: int) -> ReportPart:
         """The `top` places that lose the most, as a table; with what is lost by several causes of the same prompts."""
@@ -218,7 +215,7 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     True
     """
     report = words.report
-    sized = [words.sized(size) for size in (report.size, report.reused, report.lost)]
+    sized = [f"{many(words.size(size), words.unit[:-1])}" for size in (report.size, report.reused, report.lost)]
     figures = facts([
         ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
         ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
@@ -267,8 +264,7 @@ class _Drawing:
         drawn.sort(key=lambda branch: (-self._counts[branch[0]], branch[1]))
         items = "".join(self._branch(child, text, depth - 1) for child, text in drawn)
         if rest := len(below) - len(drawn):
-            more = "more " * bool(drawn)
-            items += f"<li>+{many(rest, f'{more}branch', f'{more}branches')}</li>"
+            items += f"<li>+{many(rest, 'branch', 'branches')}</li>"
         return items
 
     def _below(self, node: int, before: bytes = b"") -> Iterator[tuple[int, bytes]]:

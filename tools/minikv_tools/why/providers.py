@@ -137,8 +137,8 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
     if found is None or bill is None or bill.read is None or not length:
         return ""
     expected = found.read * bill.prompt / length
-    read, about = many(bill.read, "was", "were"), many(f"{expected:,.0f}", "was", "were")
-    said = f"of {many(bill.prompt, 'token')}, {read} read; about {about} expected."
+    said = (f"of {many(bill.prompt, 'token')}, {many(bill.read, 'was', 'were')} read; "
+            f"about {many(f'{expected:,.0f}', 'was', 'were')} expected.")  # fmt: skip
     if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
         return f"The bill agrees: {said}"
     why = ("a request before A wrote these tokens" if bill.read > expected else "A had not begun to answer, "

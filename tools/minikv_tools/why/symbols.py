@@ -91,8 +91,7 @@ def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     ['0. Go.', '0. Go.']
     """
     at = shared_length(one.text, two.text)
-    line_before, _, _ = one.text[:at].rpartition("\n")
-    begin = len(line_before.rpartition("\n")[0].rstrip("\n"))
+    begin = len(one.text[: max(0, at - _LINE)].rpartition("\n")[0].rstrip("\n"))
     left, right = (_parts(item.text[begin : at + _WINDOW]) for item in (one, two))
     same = common_run(left, right)
     width = _parts_apart(left[same:], right[same:])
@@ -110,9 +109,8 @@ def _parts_apart(left: list[str], right: list[str]) -> int:
     pairs = [*zip(left, right)]
     if len(left) == len(right):
         pairs.append(("", ""))
-    del pairs[_WIDEST + 2 :]
     equal = [one == two for one, two in pairs]
-    for number, (part, _) in enumerate(pairs):
+    for number, (part, _) in enumerate(pairs[: _WIDEST + 1]):
         if equal[number] and (len(part) >= _WIDEST or all(equal[number:][:2])):
             return number
     return 0
