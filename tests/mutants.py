@@ -166,7 +166,7 @@ JUDGES = {
     "tools/sweep/workers": "workers",
     "tools/why/__init__": "why_caches why_pairs why_sources why_providers",
     "tools/why/breakpoints": "why_providers",
-    "tools/why/breaks": "why_log why_fixes",
+    "tools/why/breaks": "why_breaks why_log why_fixes",
     "tools/why/changes": "why_pairs why_log",
     "tools/why/fixes": "why_log why_fixes",
     "tools/why/histories": "why_pairs why_log",
