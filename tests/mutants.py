@@ -169,7 +169,7 @@ JUDGES = {
     "tools/why/breaks": "why_breaks why_log why_fixes",
     "tools/why/changes": "why_pairs why_log",
     "tools/why/fixes": "why_log why_fixes",
-    "tools/why/histories": "why_pairs why_log",
+    "tools/why/histories": "why_breaks why_pairs why_log",
     "tools/why/log": "why_log why_fixes",
     "tools/why/log_report": "why_log",
     "tools/why/places": "why_places why_sources why_pairs",

@@ -179,11 +179,11 @@ def test_it_is_what_replays_by_pages_find(tmp_path):
 def test_stopped_in_the_third_replay_it_goes_on_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         table(tmp_path / "a.journal")
-    opened, said = [1] * 9, io.StringIO()
-    found = table(tmp_path / "a.journal", opened, said=said)
-    assert len(opened) == 9 + 2
-    assert said.getvalue() == "minikv bench: 2 of 4 steps done, now mru, 300 blocks\n"
-    assert found == table(tmp_path / "b.journal", [1] * 9)
+    opened, said, policies = [1] * 9, io.StringIO(), ("lru", "mru", "fifo")
+    found = table(tmp_path / "a.journal", opened, policies, said)
+    assert len(opened) == 9 + 4
+    assert said.getvalue() == "minikv bench: 2 of 6 steps done, now mru, 300 blocks\n"
+    assert found == table(tmp_path / "b.journal", [1] * 9, policies)
 
 
 def test_more_policies_do_only_what_is_new(tmp_path):

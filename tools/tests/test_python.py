@@ -110,7 +110,8 @@ def test_the_command_prints_what_plan_returns(capsys):
 
 def test_a_log_is_planned_in_the_units_that_it_is_cut_into(tmp_path):
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(body(f'14:{n}'))}\n" for n in range(10, 20)), "utf-8")
-    assert plan(tmp_path / "log.jsonl", block_size=4).unit == "bytes"
+    found = plan(tmp_path / "log.jsonl", block_size=4)
+    assert (found.unit, found.block_size) == ("bytes", 4)
     assert plan(tmp_path / "log.jsonl", tokenizer=asset("model")).unit == "tokens"
 
 

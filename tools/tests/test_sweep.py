@@ -18,7 +18,7 @@ from minikv.traffic import replay
 from minikv.traffic.traces import TraceError, open_traffic
 from minikv_tools import sweep
 from minikv_tools.journal import JournalError
-from minikv_tools.sweep import Sweep, sweep_runs
+from minikv_tools.sweep import Sweep, SweepRun, sweep_runs
 from minikv_tools.sweep.sweep_config import read_sweep_config
 
 CONFIG = """
@@ -94,6 +94,11 @@ def test_all_stands_for_all_there_are_and_nothing_is_said_where_nothing_is_left_
     assert {run.policy for run in runs} == {"lru", None}
     runs, _ = sweep_runs(config_of(folder, 'traces = "day.jsonl"\ncapacities = 9\npolicies = "all"'))
     assert [run.policy for run in runs] == list(POLICIES)
+
+
+def test_a_trace_may_be_named_all_and_what_is_not_said_is_a_radix_tree_of_blocks(folder):
+    (run,), _ = sweep_runs(config_of(folder, 'traces = "all"\ncapacities = 9'))
+    assert run == SweepRun("all", 1, "radix", "lru", "node", 9)
 
 
 # -- what is found ----------------------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ import pytest
 from minikv_tools.bodies import read_body
 from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
 from minikv_tools.why.changes import items_of
+from minikv_tools.why.histories import history_change
 from minikv_tools.why.texts import common_run
 
 TABLE = json.loads(Path(__file__).with_name("why_breaks.json").read_text("utf-8"))
+HISTORIES = json.loads(Path(__file__).with_name("why_histories.json").read_text("utf-8"))
 TALK = [
     "Where is the lock of the door in the hall?",
     "It is next to the window, on the left of it.",
@@ -76,3 +78,10 @@ def test_after_many_of_one_kind_those_behind_another_label_are_still_told_apart(
             bodies = ({"prompt": f"{label}{number + more:02d}. {TALK[0]}"} for more in (10, 11))
             kinds.append(breaks.between(*(items_of(read_body(body)) for body in bodies)).kind)
     assert kinds == ["clock"] * 30 + ["number"]
+
+
+@pytest.mark.parametrize(("what", "one", "two", "expected"), [(*row[:3], row[3:]) for row in HISTORIES])
+def test_what_happened_to_a_history_is_told_from_its_messages(what, one, two, expected):
+    """`expected`: the kind of change, and how many messages."""
+    items = ([*items_of(talk(*texts))] for texts in (one, two))
+    assert [*history_change(*items)] == expected

@@ -43,10 +43,7 @@ def normal_item(item: PromptItem, kind: str) -> PromptItem:
     >>> normal_item(item, "line ends").text
     'a\\nb'
     """
-    pieces = [
-        piece._replace(text=NORMAL[kind](piece.text)) if piece.place.field or item.part == "prompt" else piece
-        for piece in item.pieces
-    ]
+    pieces = [piece._replace(text=NORMAL[kind](piece.text)) for piece in item.pieces]
     return item._replace(pieces=tuple(pieces), text="".join(piece.text for piece in pieces))
 
 
