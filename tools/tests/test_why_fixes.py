@@ -95,6 +95,91 @@ def test_an_id_costs_the_same_whatever_is_before_it(before):
     assert report.places[0].lost == pytest.approx(then.reused - report.reused, abs=12 * 12)
 
 
+@pytest.mark.parametrize(("conversations", "kind"), [
+    ((3, 3, 3), "differs by user"), ((3, 3), "system edited"), ((2, 2, 2, 2), "system edited"),
+    ((3, 3, 3, 1, 1, 1), "differs by user"), ((3, 3, 3, 1, 1, 1, 1), "system edited"),
+    ((9, 3, 3), "differs by user"), ((9, 9, 2), "system edited"),
+])  # fmt: skip
+def test_a_block_differs_by_user_if_half_of_its_values_and_three_begin_three_conversations(conversations, kind):
+    names = ["Ann Lee", "Bob Ray", "Cem Oz", "Dora Fox", "Eve Moss", "Finn Bay", "Gus Orr"]
+    asked = [name for at in range(9) for name, many in zip(names, conversations) if at < many]
+    rules = "Say what you know, and be brief. " * 10
+    report = survey(
+        {"system": f"Be kind.\nYou help {name}.\n{rules}", "messages": [{"role": "user", "content": f"{at * at}?"}]}
+        for at, name in enumerate(asked)
+    )
+    assert {place.kind for place in report.places if place.lost} == {kind}
+
+
+@pytest.mark.parametrize(("role", "values", "kind"), [
+    ("system", ["4821", "5977", "6033"], "differs by user"), ("user", ["4821", "5977", "6033"], "number"),
+    ("system", ["14:05", "14:06", "14:07"], "clock"),
+])  # fmt: skip
+def test_no_clock_and_nothing_in_a_message_differs_by_user(role, values, kind):
+    rules = "Say what you know, and be brief. " * 10
+    report = survey(
+        {
+            "messages": [
+                {"role": role, "content": f"Be kind.\nNow: {value}.\n{rules}"},
+                {"role": "user", "content": f"{at}?"},
+            ]
+        }
+        for at, value in enumerate(values * 4)
+    )
+    assert {place.kind for place in report.places if place.lost} == {kind}
+
+
+RULES = "Say what you know, and be brief. " * 10
+
+
+@pytest.mark.parametrize("form", [
+    lambda said, asked: {"prompt": f"{said}\n{asked}"},
+    lambda said, asked: {"system": said, "messages": [{"role": "user", "content": asked}]},
+])  # fmt: skip
+def test_requests_without_the_cause_keep_what_they_reuse_and_may_gain(form):
+    """The second parts in the middle of a symbol, and the last one finds the question of the third.
+
+    To the byte, less the three that the third would share of a symbol.
+    """
+
+    def log(*times):
+        questions = ["Where is the lock?", "Where is the key?", "What is in the hall?", "What is in the hall?"]
+        for time, asked in zip(times, questions):
+            yield form(f"Be kind to all. It is {time}.\n{RULES}", asked)
+
+    report = survey(log("14:05", "14:05", "14:06", "14:05"))
+    then = survey(log(*["14:05"] * 4))
+    assert report.lost == report.places[0].lost == then.reused - report.reused - 3
+
+
+def test_a_prompt_without_the_line_that_others_have_gains_too():
+    def log(line):
+        for n in range(20):
+            stamp = f"{line}{n * n * 2654435761 % 2**32:08x}e\n" if line and n % 4 in (0, 3) else ""
+            yield {"prompt": f"You are a careful assistant.\nBe kind.\n{stamp}{RULES}\n{chr(65 + n // 2)}{n // 2}?"}
+
+    report, then = survey(log("Session ")), survey(log(""))
+    fixed = report.places[0].fixed
+    assert fixed.size + fixed.extra == then.size
+    assert 0 <= then.reused - (fixed.reused + fixed.lost + fixed.extra) <= 10, "an end of a line"
+
+
+def test_a_history_that_was_cut_once_is_whole_in_all_that_continues_it():
+    """To the byte: what is dropped once is sent again with every later request."""
+    talk = [f"Word {number} is what was said here, and no more than that." for number in range(7)]
+
+    def log(*cuts):
+        for end, begin in zip((3, 5, 7), cuts):
+            said = [{"role": ("user", "assistant")[at % 2], "content": talk[at]} for at in range(begin, end)]
+            yield {"system": "Be kind.", "messages": said}
+
+    report, then = survey(log(0, 2, 2)), survey(log(0, 0, 0))
+    (place,) = (place for place in report.places if place.lost)
+    fixed = place.fixed
+    assert (place.kind, fixed.size + fixed.extra) == ("history truncated", then.size)
+    assert fixed.reused + fixed.lost + fixed.extra == then.reused
+
+
 def test_what_changes_behind_a_message_that_was_written_anew_is_found_too():
     def asked(rules, minute):
         said = [f"It is 14:{minute}. {'Be brief. ' * 20}", "Why?"]
