@@ -104,10 +104,8 @@ def _alike(one: str, two: str) -> bool:
 
 def _json_change(one: str, two: str) -> PromptChange | None:
     """How two texts differ that are JSON, or nearly the same lines of it."""
-    if not (one.lstrip()[:1] in ("{", "[") and two.lstrip()[:1] in ("{", "[")):
-        return _escapes(one, two)
     try:
-        left, right = _unfolded(parse_json(one, "it")), _unfolded(parse_json(two, "it"))
+        left, right = (_unfolded(parse_json(text, "it")) for text in (one, two))
     except ValueError:
         return _escapes(one, two)
     for kind, sort in (("JSON rewritten", False), ("keys reordered", True)):
@@ -132,10 +130,8 @@ def _unfolded(value: Any) -> Any:
 
 def _escapes(one: str, two: str) -> PromptChange | None:
     r"""Return whether two texts are equal once `\u00e9` is read as é."""
-    if "\\" in one or "\\" in two:
-        plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
-        return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
-    return None
+    plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
+    return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
 
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
