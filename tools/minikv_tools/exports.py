@@ -135,8 +135,10 @@ class RequestLog:
 
     def _refuse(self) -> None:
         if self.malformed > _MOST * self.line:
-            found = f"malformed lines: {self.malformed:,} of {self.line:,}"
-            raise TraceError(f"{self.first} ({found}; at most {_MOST:.0%} may be left out)")
+            raise TraceError(
+                f"{self.first} (malformed lines: {self.malformed:,} of {self.line:,}; "
+                f"at most {_MOST:.0%} may be left out)"
+            )
 
     def close(self, requests: int, lacking: str = "") -> None:
         """End a log with so many requests: `TraceError` if there are none, or too many lines were left out.

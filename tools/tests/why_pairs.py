@@ -727,6 +727,14 @@ REUSES = [
         blocks=(528, 784),
     ),
     Reuse(
+        "a part that fills no block of a hybrid",
+        "x" * 300,
+        "x" * 1000,
+        "extended",
+        [300, 288, 256, 288, 0, 0],
+        "reuses nothing here, as expected: the shared part does not fill a block",
+    ),
+    Reuse(
         "another salt",
         {"prompt": "x" * 64, "cache_salt": "a"},
         {"prompt": "x" * 64, "cache_salt": "b"},

@@ -55,8 +55,10 @@ def run_trace(options: argparse.Namespace) -> int:
                 say(line.decode().rstrip("\n"))
             return 0
         replace(output, _packed(lines) if output.endswith(".gz") else lines)
-        blocks = f"{many(sum(sizes), 'block')} of {many(traffic.block_size, traffic.unit[:-1])}"
-        say(f"{shown(output)}: {many(len(sizes), 'request')}, {blocks}")
+        say(
+            f"{shown(output)}: {many(len(sizes), 'request')}, {many(sum(sizes), 'block')} of "
+            f"{many(traffic.block_size, traffic.unit[:-1])}"
+        )
         return 0
 
     salt = None if options.salt is None else options.salt.encode(errors="surrogateescape")

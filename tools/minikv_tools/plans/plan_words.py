@@ -65,12 +65,12 @@ class PlanWords:
         warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
         mean = plan.prompt_tokens / plan.requests if plan.requests else 0
-        one, distinct = self.unit[:-1], plan.distinct_blocks * plan.block_size
         return (
             f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
-            f"{many(count(plan.prompt_tokens), one)}, {count(mean)} on average, "
-            f"{many(count(plan.longest_prompt), one)} at most; "
-            f"{many(count(distinct), f'{one} is', f'{one}s are')} different."
+            f"{many(count(plan.prompt_tokens), self.unit[:-1])}, {count(mean)} on average, "
+            f"{many(count(plan.longest_prompt), self.unit[:-1])} at most; "
+            f"{many(count(plan.distinct_blocks * plan.block_size), self.unit[:-1] + ' is', self.unit + ' are')} "
+            "different."
         )
 
     def sections(self) -> Iterator[ReportPart]:

@@ -250,8 +250,10 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             design = run.index, run.policy or _OWN, run.evict_by or _OWN
             cells.setdefault(design, []).append(f"{100 * result.hit_rate:.1f}")
             capacities[capacity_text(run.capacity)] = None
-        sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}"
-        title = f"{shown(trace)}: {sizes}; pages of {page_size}; % of blocks hit, by capacity in blocks"
+        title = (
+            f"{shown(trace)}: {many(result.requests, 'request')}, {many(result.blocks, 'block')}; "
+            f"pages of {page_size}; % of blocks hit, by capacity in blocks"
+        )
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
         tables.append("\n".join([title, *aligned(rows, left=range(3))]))
     return "\n\n".join(tables)

@@ -133,7 +133,7 @@ class Explanation:
         if kind in _COMPLETE and not blocks.why and again > 0:
             found.append(f"A cache with full blocks of {BLOCK} computes the last "
                          f"{many(again, self.unit[:-1])} again: a block boundary, not a change.")  # fmt: skip
-        if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
+        if kind in _COMPLETE and hybrid.why.startswith("the "):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
             rules = RULES[self.provider.rules]
@@ -288,8 +288,8 @@ def _lengths(found: Explanation) -> Iterator[str]:
     counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
     yield f"  A        {many(f'{first:>12,}', found.unit[:-1])}{counted}"
     yield f"  B        {many(f'{second:>12,}', found.unit[:-1])}"
-    shared = many(f"{found.shared:>12,}", found.unit[:-1])
-    yield f"  shared   {shared}, {found.shared / max(1, second):.1%} of B"
+    yield (f"  shared   {many(f'{found.shared:>12,}', found.unit[:-1])}, "
+           f"{found.shared / max(1, second):.1%} of B")  # fmt: skip
 
 
 def _caches(found: Explanation) -> Iterator[str]:

@@ -133,8 +133,7 @@ def _after(item: PromptItem, at: int) -> PromptItem:
         begin = max(0, at - end)
         end += len(piece.text)
         if end > at:
-            mark = "" if pieces else CHANGED
-            pieces.append(piece._replace(text=mark + piece.text[begin:]))
+            pieces.append(piece._replace(text=CHANGED * (not pieces) + piece.text[begin:]))
     return item._replace(pieces=tuple(pieces), text=CHANGED + item.text[at:])
 
 
@@ -192,11 +191,9 @@ def size_of(symbols: Iterable[int]) -> int:
 
 def _normal_kind(one: PromptItem, two: PromptItem, at: int) -> str | None:
     """The kind of change that hides what is the same after character `at`, if both are the same without it."""
-    left, right = (item.text[at : at + _WINDOW] for item in (one, two))
-    for kind, normal in NORMAL.items():
-        if kind != "white space" and shared_length(normal(left), normal(right)) > LEAST:
-            return kind
     for kind in SPREAD:
+        if shared_length(*(NORMAL[kind](item.text[at:][:_WINDOW]) for item in (one, two))) > LEAST:
+            return kind
         plain = [normal_item(item, kind) for item in (one, two)]
         if (plain[0].text == one.text) != (plain[1].text == two.text):
             sides = ([symbols_of(item.text) for item in pair] for pair in ((one, two), plain))
