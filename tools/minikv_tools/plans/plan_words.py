@@ -230,7 +230,7 @@ class PlanWords:
             yield (
                 f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
                 f"before, {percent(1 - own / all_hits)} come from others "
-                f"({many(plan.conversations, 'conversation')})."
+                f"({many(plan.conversations or 0, 'conversation')})."
             )
             if own == plan.ceiling.hits:
                 yield "No conversation finds a block of another one: the trace may not show what they share."
