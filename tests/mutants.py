@@ -174,7 +174,7 @@ JUDGES = {
     "tools/why/log_report": "why_log",
     "tools/why/places": "why_places why_sources why_pairs",
     "tools/why/providers": "why_providers",
-    "tools/why/rewrites": "why_fixes why_log",
+    "tools/why/rewrites": "why_symbols why_fixes why_log",
     "tools/why/sessions": "why_sessions",
     "tools/why/stable": "stable",
     "tools/why/symbols": "why_symbols why_pairs why_log why_fixes",
