@@ -53,7 +53,7 @@ class PlanWords:
         >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
         '16.0k bytes'
         """
-        return f"{many(count(blocks * self.plan.block_size), self.unit[:-1])}"
+        return f"{count(blocks * self.plan.block_size)} {self.unit}"
 
     def share(self, hits: int) -> str:
         """`hits` as a share of the counted blocks."""
@@ -173,7 +173,7 @@ class PlanWords:
                 f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
-                yield (f"Larger than that, so served without the cache: {many(point.requests_too_large, 'request')}.")
+                yield f"Larger than that, so served without the cache: {many(point.requests_too_large, 'request')}."
         if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (

@@ -215,7 +215,7 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     True
     """
     report = words.report
-    sized = [f"{many(words.size(size), words.unit[:-1])}" for size in (report.size, report.reused, report.lost)]
+    sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
     figures = facts([
         ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
         ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
