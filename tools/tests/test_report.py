@@ -98,9 +98,9 @@ def test_the_colors_of_a_page_are_those_of_the_pictures():
     assert (LINES[0], BOTH) == (MARK, EDGE)
 
 
-def planned(*prompts, **terms):
+def planned(*prompts, block_size=1, **terms):
     asked = (TraceRequest(0, len(ids), 1, pack(ids), 0) for ids in prompts)
-    return plan_text(make_plan(TraceTree(asked), Terms(1, **terms)))
+    return plan_text(make_plan(TraceTree(asked), Terms(block_size, **terms)))
 
 
 LAYERS = KVLayers((LayerGroup("window", 1, per_token=2, window=1), LayerGroup("full attention", 1, per_token=2)))
@@ -115,11 +115,11 @@ def logged(*prompts):
 
 
 @pytest.mark.parametrize("text", [
-    planned([1]),
+    planned([1], block_size=16),
     planned([1], [1, 2], bytes_per_token=2, memory=2, layers=LAYERS),
-    logged({"prompt": "a"}),
+    logged({"prompt": "ab"}),
     logged(*({"prompt": f"It is 14:0{at}. {said}"} for at, said in ((1, "A"), (2, "A"), (2, "B")))),
-    logged({"prompt": "a"}, {"prompt": "ab"}),
+    logged({"prompt": "ab"}, {"prompt": "abc"}),
     repr(explain("a", "ab")),
     repr(explain(CLAUDE, CLAUDE)),
     compared(Prediction("anthropic", read=1), Usage(prompt=1, read=1), 1),
