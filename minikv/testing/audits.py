@@ -35,6 +35,14 @@ def missed_by_check(subject: Subject) -> Breach | None:
     ...         pass
     >>> missed_by_check(subject_of(Asleep)).words
     'says nothing, although a page is cached twice'
+    >>> class Asserts(RadixCache):
+    ...     def check(self):
+    ...         try:
+    ...             super().check()
+    ...         except Exception as error:
+    ...             assert False, error
+    >>> missed_by_check(subject_of(Asserts)) is None   # it says so in a way of its own
+    True
     """
     for settings in subject.settings:
         for run, wrong in (*_pages_twice(subject, settings), *_wrong_sizes(subject, settings)):
