@@ -105,7 +105,7 @@ JUDGES = {
     "course/pieces/facts": "judge answers",
     "course/pieces/guessing": "guesses catch",
     "course/pieces/hunt": "answers",
-    "course/pieces/mine": "kept answers",
+    "course/pieces/mine": "kept colab answers",
     "course/pieces/mistakes": "judge answers pieces",
     "course/pieces/observer": "judge answers pieces",
     "course/pieces/origin": "kept answers",

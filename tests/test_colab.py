@@ -12,14 +12,16 @@ from lesson import printed_by
 
 from minikv.course.pieces import begin, mine
 from minikv.course.pieces.colab import colab_advice
-from minikv.course.pieces.mine import assembled
+from minikv.course.pieces.mine import _with_failed, assembled
 from minikv.course.pieces.piece import find_piece
 
 GOLDEN = "colab.txt"
 ANOTHER = "def split(node, at):\n    return node  # another one of mine\n"
+MINE = assembled({"3.3": find_piece("3.3").solution})
 TEXTS = {
-    "mine": assembled({"3.3": find_piece("3.3").solution}).encode(),
+    "mine": MINE.encode(),
     "another": assembled({"3.3": ANOTHER}).encode(),
+    **{what: _with_failed(MINE, {"3.4": what}).encode() for what in ("tried", "tried_more")},
     "no text": b"\xff\xfe\x00",
     "no pieces": b"print('some other file')",
 }

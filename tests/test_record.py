@@ -22,8 +22,8 @@ GOLDEN = "record.txt"
 
 @pytest.fixture
 def named(tmp_path, monkeypatch):
-    """The record that MINIKV_PROGRESS names, in a folder that is not there yet."""
-    path = tmp_path / "folder" / "marks.json"
+    """The record that MINIKV_PROGRESS names, in a folder of a folder that is not there yet."""
+    path = tmp_path / "new" / "folder" / "marks.json"
     monkeypatch.setenv("MINIKV_PROGRESS", str(path))
     return path
 
@@ -39,7 +39,7 @@ def here(tmp_path, monkeypatch):
 
 
 def put(record, text):
-    record.parent.mkdir(exist_ok=True)
+    record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(ODD.get(text, text), "utf-8")
 
 
@@ -168,7 +168,7 @@ def test_each_folder_has_a_record_of_its_own(here, tmp_path, monkeypatch):
 
 
 def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch):
-    named.parent.mkdir()
+    named.parent.mkdir(parents=True)
     monkeypatch.setattr("minikv.course.pieces.record.locked", lambda path: files.locked(path, 0))
     with files.locked(named):
         assert not_saved().startswith("[Errno")

@@ -32,7 +32,8 @@ def bars():
 
 
 def a_row_before_and_after_a_checkpoint():
-    """By hand, in pages of 2: 4 tokens are shared, 6 are there, 9 are computed, so 8 are in whole pages."""
+    """By hand, in pages of 2: 4 tokens are shared; at first no others are computed. Later 6 are there,
+    and 9 are computed, so 8 are in whole pages."""
     manager = CacheManager(num_pages=12, page_size=2)
 
     def comes_and_goes(tokens):
@@ -42,11 +43,12 @@ def a_row_before_and_after_a_checkpoint():
 
     comes_and_goes([1, 2, 3, 4])
     ben = manager.start([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    at_first = row_strip("row", ben, manager)
     comes_and_goes([1, 2, 3, 4, 5, 6])
     manager.advance(ben, 5)
     before = row_strip("row", ben, manager)
     manager.checkpoint(ben)
-    return beside(before, row_strip("row", ben))
+    return beside(at_first, before, row_strip("row", ben))
 
 
 def the_last_token_of_a_cached_prompt_is_computed():
