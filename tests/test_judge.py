@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from IPython.core.events import EventManager, available_events
 from lesson import Notebook, golden, learner, printed_by, rows_of
 
 from minikv.course.pieces import begin, check, hint, mine, progress, solution, source, trial
-from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.mistakes import about_difference
 from minikv.course.pieces.observer import Observer, Words, same
 from minikv.course.pieces.piece import find_exercise, find_piece
@@ -97,11 +97,13 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(length, waits, not
         ended.append(played.outcome.error)
         return played
 
-    for module in ("trial", "mistakes"):
+    for module in ("trial", "mistakes", "showing"):
         monkeypatch.setattr(f"minikv.course.pieces.{module}.play_case", watched)
     said = notebook.answer("3.4", f"{ENDLESS}{length}")
     assert said.startswith(f"✗ 3.4 walk: walk(root, [1])[1] is {length}; expected: 0\n")
     assert sum(isinstance(error, TooLong) for error in ended) == waits
+    notebook.answer("3.4", ENDLESS.replace("root.children", "True") + "0")
+    assert sum(isinstance(error, TooLong) for error in ended) == waits + 1  # where no case ends
 
 
 def test_what_is_in_an_array_of_objects_or_in_a_set_is_looked_at():
@@ -118,8 +120,11 @@ def test_the_order_of_a_dictionary_counts_where_it_says_so(kind, is_same):
     assert same(one, other) is is_same
 
 
-def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path):
-    notebook = Notebook(tmp_path, 3)
+def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path, monkeypatch):
+    """Once, however often the chapter was set up."""
+    shell = types.SimpleNamespace(events=EventManager(None, available_events))
+    monkeypatch.setattr("minikv.course.pieces.checking.ipython", lambda: shell)
+    notebook = [Notebook(tmp_path, 3) for _ in range(2)][1]
     for id in ("3.4", "3.5"):
         notebook.answer(id)
     here = "Your own pieces run here: 3.4 walk, 3.5 insert."
@@ -137,8 +142,10 @@ def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path):
             notebook.run(cell)
         except Exception as raised:
             error = raised
-        said = printed_by(name_pieces, types.SimpleNamespace(error_in_exec=error))
+        result = types.SimpleNamespace(error_in_exec=error)
+        said = printed_by(shell.events.trigger, "post_run_cell", result)
         assert said.startswith(expected) if expected else not said
+        assert said.count("\n") == bool(expected)
 
 
 # -- hints about a difference ----------------------------------------------------------------------

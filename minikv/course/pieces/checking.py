@@ -82,9 +82,8 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
 
 
 def _watch_cells() -> None:
-    """In IPython, look at how each cell ends."""
-    shell = ipython()
-    if shell is not None and name_pieces not in shell.events.callbacks["post_run_cell"]:
+    """In IPython, look at how each cell ends; it registers a function once."""
+    if (shell := ipython()) is not None:
         shell.events.register("post_run_cell", name_pieces)
 
 
