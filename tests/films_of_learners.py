@@ -9,9 +9,9 @@ from minikv import CanaryModel, Engine, FreeListPool
 from minikv.engine import engine_world
 
 
-@filmed(lambda: engine_world()["CacheManager"](4))
+@filmed(lambda: engine_world()["CacheManager"](4, 2))
 def the_learners_manager(manager, film):
-    manager.advance(first := manager.start([1, 2]))
+    manager.advance(first := manager.start([1, 2, 3]))
     manager.finish(first)
 
 
@@ -26,7 +26,6 @@ def the_learners_engine_with_letters_for_tokens(engine, film):
 
 class Mine:
     """A split keeps the node of its upper part, nodes have no id, and verbs return plain things."""
-
     def __init__(self, *children):
         self.root, self.found = Node(children=children), None
 

@@ -111,7 +111,8 @@ JUDGES = {
     "course/pieces/origin": "kept answers",
     "course/pieces/piece": "answers judge pieces",
     "course/pieces/pressing": "guesses",
-    "course/pieces/record": "record guesses",
+    "course/pieces/record": "record guesses "
+    "classroom::test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course",
     "course/pieces/scoreboard": "scoreboard",
     "course/pieces/showing": "step_pictures judge",
     "course/pieces/stored": "judge classroom",
