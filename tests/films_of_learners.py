@@ -26,6 +26,7 @@ def the_learners_engine_with_letters_for_tokens(engine, film):
 
 class Mine:
     """A split keeps the node of its upper part, nodes have no id, and verbs return plain things."""
+
     def __init__(self, *children):
         self.root, self.found = Node(children=children), None
 

@@ -43,7 +43,10 @@ def test_a_test_is_told_what_its_first_lines_say(text, said_of):
         assert "your tests: ✓ 3.6\n" in printed_by(progress, 3)
 
 
-def test_each_line_is_told_how_many_more_it_caught(said_of):
+def test_each_line_is_told_how_many_more_it_caught(said_of, monkeypatch):
+    shown = []
+    monkeypatch.setattr("minikv.course.pieces.showing.ipython", object)
+    monkeypatch.setattr("IPython.display.display", shown.append)
     said = said_of(CAREFUL, more=True).splitlines()
     *_, every, enough = map(int, re.findall(r"\d+", said[0]))
     assert enough - 1 < 0.8 * every <= enough  # four of five
@@ -51,6 +54,7 @@ def test_each_line_is_told_how_many_more_it_caught(said_of):
     assert len(counts) > 3
     assert all(" more: " in line for line in counts[1:])
     assert "; expected: " in said[-1]  # the case in which the last one is wrong
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize("given", [("3.6 match", 7), ("3.9 radix_nodes", len), (None, None)])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from IPython.core.events import EventManager, available_events
-from lesson import Notebook, golden, learner, printed_by, rows_of
+from lesson import SPLIT, WRONG_SPLIT, Notebook, golden, learner, printed_by, rows_of
 
 from minikv.course.pieces import begin, check, hint, mine, progress, solution, source, trial
 from minikv.course.pieces.mistakes import about_difference
@@ -181,6 +181,15 @@ def test_the_film_of_a_wrong_answer_ends_with_both_sides_beside_each_other(film)
     caption, picture = both_films(piece, world, judge(piece, world))[-1]
     assert f"{caption}\n{picture.text}\n" == film.text
     assert picture.svg
+
+
+def test_a_notebook_shows_the_end_of_a_film_whose_sides_differ(notebook, monkeypatch):
+    shown = []
+    monkeypatch.setattr("minikv.course.pieces.showing.ipython", object)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    for text in (WRONG_SPLIT, SPLIT.replace("return upper", "return node")):
+        notebook.answer("3.3", text)
+    assert ["split([" in str(film) for film in shown] == [True]
 
 
 # -- hints, solutions, lists -----------------------------------------------------------------------
