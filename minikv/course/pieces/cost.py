@@ -37,14 +37,13 @@ _KINDS: Mapping[type, type] = {int: Compared, str: traced(str)}
 
 def work_of(piece: Any, world: World) -> list[int]:
     """The steps in all calls of a piece in each of its large cases, whose numbers, lists and nodes count."""
-    own, totals, before = world[piece.name], list[int](), sys.gettrace()
+    own, totals = world[piece.name], list[int]()
     kinds = {name: world[name] for name in ("Node", "Pool") if name in world}
 
     def counted(*args: Any, **more: Any) -> Any:
-        if sys.gettrace() is not before:  # it calls itself
-            return own(*args, **more)
         given, named = _watched(args), dict(zip(more, _watched(more.values())))
-        found, steps_taken = steps(lambda: own(*given, **named), *given, *named.values())
+        with patch.dict(world, {piece.name: own}):  # it may call itself, as deep as without this
+            found, steps_taken = steps(lambda: own(*given, **named), *given, *named.values())
         totals[-1] += steps_taken
         return found
 
