@@ -79,9 +79,10 @@ def test_what_is_no_guess_is_said_and_not_compared(question, said, words):
 def test_a_prediction_is_closed_until_there_is_a_guess():
     assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details><summary>")
     guessed(MANY, 4)
-    opened = fold("3.z", 4)
+    opened = fold("3.z", "<4", "<")
     assert opened._repr_mimebundle_()["text/html"].startswith("<details open>")
-    assert f"<strong>{opened.verdict}</strong>" in opened._repr_mimebundle_()["text/html"]
+    html = opened._repr_mimebundle_()["text/html"]
+    assert html.endswith(f"<strong>{opened.verdict}</strong></p><p>&#x27;&lt;4&#x27;</p><pre>&lt;</pre></details>")
 
 
 def test_without_a_record_predictions_count_in_their_session(monkeypatch):

@@ -28,7 +28,7 @@ def shares():
 
 
 def bars():
-    return schedule_picture([4, 1], [2, 1])
+    return schedule_picture([4, 1, 9], [2, 1, 99])
 
 
 def a_row_before_and_after_a_checkpoint():
@@ -75,7 +75,7 @@ def test_a_share_is_the_darker_the_larger_it_is_none_is_out_of_range_and_zero_is
 
 
 def test_the_boxes_of_a_bar_that_are_computed_are_new():
-    assert [bars().svg.count(f'data-say="{word}"') for word in ("new", "to compute")] == [2, 1]
+    assert [bars().svg.count(f'data-say="{word}"') for word in ("new", "to compute")] == [3, 1]
 
 
 def shown(schedule):
