@@ -79,7 +79,8 @@ class Breach:
         """The lines as they can be run, with what is wrong as a comment at the end.
 
         >>> body = scenario_of("b = cache.acquire([1])", "c = cache.acquire(np.array([2]))", "cache.lock(c)")
-        >>> print(Breach(6, body, "gives None", head=("cache = Mine()",), raised={0: "KeyError"}).script)
+        >>> raised = {0: "KeyError", 2: "LockError"}   # the last line is to be seen
+        >>> print(Breach(6, body, "gives None", head=("cache = Mine()",), raised=raised).script)
         from contextlib import suppress
         import numpy as np
         cache = Mine()

@@ -149,8 +149,8 @@ def pick_row(used: Used, named: Sequence[int]) -> int | None:
     `used[row]` is the time at which it was given back, or `None` while a request runs in it; `named[row]` is the number
     of current nodes that name it. Of several rows, the lowest; `None` if no row is free.
 
-    >>> pick_row([3, 1, None, 2], [4, 2, 5, 0])
-    3
+    >>> pick_row([3, 1, None, 2], [4, 2, 5, 0]), pick_row([3, 1, None, 2], [4, 2, 5, 6]), pick_row([3, 1], [0, 0])
+    (3, 1, 0)
     """
     free = [row for row, time in enumerate(used) if time is not None]
     return min(free, key=lambda row: (named[row] > 0, named[row] and used[row]), default=None)

@@ -37,6 +37,8 @@ def numbers(prompt: Iterable[Any]) -> list[Any]:
 
     >>> numbers("123"), numbers([1000, (7, 8)])
     ([1, 2, 3], [1000, (7, 8)])
+    >>> tokens = [1000]; numbers(tokens)[0] is tokens[0]
+    False
     """
     return [(*token,) if isinstance(token, tuple) else int(str(token)) for token in prompt]
 
