@@ -39,5 +39,5 @@ def compare(name, title, found):
 
 
 if __name__ == "__main__":
-    os.environ[WRITING] = "1"
+    os.environ |= {WRITING: "1", "HYPOTHESIS_PROFILE": "nightly"}  # the sections of the night, too
     sys.exit(pytest.main(["-q", *sys.argv[1:]]))

@@ -45,8 +45,8 @@ def examine_class(subject: Subject, examples: int = EXAMPLES) -> Conformance:
     does.
 
     >>> from minikv import RadixCache
-    >>> print(str(examine_class(subject_of(RadixCache), examples=0)).splitlines()[-1])
-    holds: 15
+    >>> str(examine_class(subject_of(RadixCache), examples=0)).splitlines()[-1] == f"holds: {len(RULES)}"
+    True
     """
     run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
     if run.made.error is not None:
@@ -130,7 +130,7 @@ def verify(
 
     >>> from minikv import NoCache
     >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
-    holds: 1, not reached: 13, not claimed: 1
+    holds: 1, not reached: ..., not claimed: 1
     """
     return examine_class(subject_of(made, fixed, home, trusting=trusting), examples)
 
