@@ -213,18 +213,19 @@ def test_another_trace_s_journal_is_refused(capsys):
     assert "is a journal of other work" in err
 
 
-def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one(capsys, tmp_path):
+def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one_or_another_is_sent_again(capsys, tmp_path):
     day = tmp_path / "day.jsonl"
 
-    def replayed(last):
+    def replayed(*last):
         lines = [{"timestamp": 0, "input_length": 512 * len(ids), "output_length": 1, "hash_ids": ids}
-                 for ids in ([1, 2], [3, 4], last)]  # fmt: skip
+                 for ids in ([1, 2], [3, 4], *last)]  # fmt: skip
         day.write_text("\n".join(map(json.dumps, lines)), "utf-8")
         return plan(capsys, "--policies", "lru", trace=str(day))
 
-    assert replayed([1, 2, 5])[0] == 0
-    status, _, err = replayed([3, 4, 5])  # as many nodes, of the same depths
-    assert (status, "is a journal of other work" in err) == (2, True)
+    assert replayed([1, 2, 5], [1, 2])[0] == 0
+    for other in ([[3, 4, 5], [1, 2]], [[1, 2, 5], [3, 4]]):  # as many nodes of the same depths, and the same nodes
+        status, _, err = replayed(*other)
+        assert (status, "is a journal of other work" in err) == (2, True)
 
 
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)

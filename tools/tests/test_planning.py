@@ -56,9 +56,9 @@ def test_flops_are_those_of_the_first_tokens_of_each_prompt():
 
 
 def test_a_time_to_live_forgets_what_was_not_used_for_longer():
-    """A request a second: [1] is back after 2 seconds, [2] after 3; with room for one block neither is."""
-    plan = planned([1], [2], [1], [3], [2], lifetimes=(1, 2, 3), bytes_per_token=1, memory=512)
-    assert plan.time_to_live == (Lifetime(1, 0, 0.0, 0), Lifetime(2, 1, 0.2, 0), Lifetime(3, 2, 0.4, 0))
+    """A request a second: [1] is back after 2 seconds, [2] after 3; with room for two blocks only [1] is."""
+    plan = planned([1], [2], [1], [3], [2], lifetimes=(1, 2, 3), bytes_per_token=1, memory=1024)
+    assert plan.time_to_live == (Lifetime(1, 0, 0.0, 0), Lifetime(2, 1, 0.2, 1), Lifetime(3, 2, 0.4, 1))
 
 
 def test_hits_of_one_s_own_conversation_and_of_others():

@@ -219,7 +219,7 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(tmp_path, ca
 def test_a_journal_of_another_config_or_of_a_changed_trace_is_refused_by_name(folder):
     quick = 'backend = "sequential"'
     Sweep(config_of(folder, CONFIG + quick)).run(folder / "journal")
-    for change in ("50", "60"), ('"lfu"', '"slru"'), ("[1, 4]", "1"):
+    for change in ("50", "60"), ('"lfu"', '"slru"'), ("[1, 4]", "1"), ("policies", "span_hours = 2\npolicies"):
         with pytest.raises(JournalError, match=r"is a journal of other work: .* there and .* here"):
             Sweep(config_of(folder, CONFIG.replace(*change) + quick)).run(folder / "journal")
     write_trace(folder / "night.jsonl", 41, 2)

@@ -72,6 +72,12 @@ def test_a_conversation_that_the_log_names_is_believed():
     assert [place.lines for place in report.places] == [(1, 3)]
 
 
+def test_a_request_in_which_a_place_changes_twice_counts_as_one_break():
+    assert found(*({"prompt": f"It is 14:0{n}. {RULES} It is 15:0{n}. {RULES}"} for n in range(3))) == [
+        ("prompt", "clock", 2)
+    ]
+
+
 def test_a_history_that_slides_is_found():
     tail = [body(*TALK[:5]), body(*TALK[2:6])]
     assert found(*tail) == [("messages", "history truncated", 1)]
@@ -239,7 +245,7 @@ def test_conversations_that_have_a_message_in_common_are_two(one, two):
 
 
 def test_after_the_room_was_used_up_once_as_many_are_kept_as_fit():
-    turns = Turns(budget=10_000)
+    turns = Turns(budget=9000)
     for number in range(10):
         turns.add(LoggedRequest(number, number + 1, read_body({"prompt": "x" * 250})))
     assert [number for number in range(10) if turns.get(number)] == [7, 8, 9]
@@ -473,6 +479,9 @@ def test_a_truncated_history_costs_all_that_moved_up():
     assert place.kind == "history truncated"
     assert place.fixed.after == pytest.approx(fixed.hits, abs=0.01)
     assert place.lost == pytest.approx((report.size - report.reused) - (fixed.size - fixed.reused), rel=0.02)
+    cut_costs, talk_costs = (4 * one.size - 3.6 * one.reused for one in (report, fixed))
+    saved = LogWords(report, Units(), Price(4e6, 4e5)).money(place.fixed)
+    assert saved == pytest.approx((cut_costs - talk_costs) / 4)
 
 
 def test_models_are_apart_in_the_tree_and_in_the_report():
