@@ -24,9 +24,10 @@ def text(**body):
 
 
 def test_tools_come_before_the_system_prompt_and_that_before_the_messages():
-    body = {"messages": [user("Hi")], "system": "Be brief.", "tools": [{"name": "f"}], "response_format": {"type": "x"}}
+    body = {"messages": [user("Hi")], "system": "Be brief.", "tools": [{"name": "é"}],
+            "response_format": {"type": "x"}}  # fmt: skip
     assert read_body(body).text == (
-        '{"name": "f"}\n{"type": "x"}\n<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n'
+        '{"name": "é"}\n{"type": "x"}\n<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n'
     )
 
 

@@ -354,6 +354,11 @@ def test_any_value_in_a_file_is_read_or_refused(value):
         assert not isinstance(entry, list) or not entry
 
 
+def test_a_message_that_says_its_role_is_as_it_was_sent():
+    message = {"type": "ai", "role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
+    assert message_of(message) == message
+
+
 def test_the_calls_of_tools_of_a_run_are_as_they_were_sent():
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
     message = {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [call]}}

@@ -32,7 +32,11 @@ def test_the_place_and_the_kind_of_change_are_named(pair, tmp_path, capsys):
     assert main(["why", *map(str, names)]) == 0
     printed = capsys.readouterr().out
     assert " ".join(printed.split()).startswith(KINDS[pair.kind].says.rstrip("."))
-    assert str(spot or "") in printed
+    places = [*dict.fromkeys(str(at or "its end") for at in found.spots if any(found.spots))]
+    heads = ["where"] if len(places) == 1 else ["where A", "where B"]
+    shown = [f"  {name:<9}{at}" for name, at in zip(heads, places)]
+    assert re.findall("(?m)^  where.*", printed) == shown
+    assert all(len(line) <= 100 for line in printed.split("\n") if not line.startswith("  "))
     assert main(["why", *map(str, names), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == pair.kind
 
@@ -117,13 +121,15 @@ def test_no_note_speaks_of_blocks_where_another_thing_is_at_fault():
 
 def test_where_two_requests_use_different_caches_every_row_says_so():
     found = explain(*({"prompt": HISTORY * 9, "cache_salt": salt} for salt in "ab"))
+    assert found.apart == ("cache_salt",)
     assert {row[1:] for row in found.caches} == {(0, "different cache_salt: a different namespace")}
 
 
-def test_another_model_is_told_beside_a_fault_of_the_prompt():
-    one, two = (told(f"It is 14:0{at}.", model=model) for at, model in ((5, "m"), (6, "n")))
-    found = explain(one, two)
-    assert (found.change.kind, found.also.kind) == ("clock", "namespace")
+def test_another_model_or_key_is_told_beside_a_fault_of_the_prompt_and_after_it():
+    for name, kind in (("model", "namespace"), ("prompt_cache_key", "cache key changed")):
+        found = explain(*(told(f"It is 14:0{at}.", **{name: str(at)}) for at in (5, 6)))
+        assert (found.change.kind, found.also.kind) == ("clock", kind)
+        assert [remedy.partition(")")[0] for remedy in found.remedies] == ["(clock", f"({kind}"]
 
 
 def test_only_tools_that_have_a_name_are_listed():

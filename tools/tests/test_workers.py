@@ -132,8 +132,9 @@ def test_ray_is_asked_quietly_and_gives_each_result_as_it_comes(address, where, 
     assert joblib.parallel.BACKENDS["minikv-ray"].supports_return_generator
 
 
-def test_one_job_needs_no_joblib(monkeypatch):
+def test_one_job_needs_no_joblib_if_it_is_done_here(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
     assert list(spread(abs, [-1, -2], "loky", 1)) == list(spread(abs, [-1, -2], "sequential")) == [1, 2]
-    with pytest.raises(ImportError):
-        list(spread(abs, [-1, -2], "loky", 2))
+    for backend, jobs in (("loky", 2), ("dask", 1)):
+        with pytest.raises(ImportError):
+            list(spread(abs, [-1, -2], backend, jobs))

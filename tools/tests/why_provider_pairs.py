@@ -70,6 +70,9 @@ PROVIDER_PAIRS = [
          found(PASSAGES, "When?", before="request_id=02cc-19aa"), "random id", FIRST),
     Pair("a question before the passages", found(PASSAGES, before="May I cancel it?"),
          found(PASSAGES, before="Who may approve?"), "shared text last", FIRST),
+    Pair("a question between a passage and all of them", *(
+         found(PASSAGES, before=f"{PASSAGES[0]}\n{ask}") for ask in ("When?", "Who may approve?")),
+         "shared text last", FIRST),
     Pair("a question after the passages", found(PASSAGES), found(PASSAGES, "When?"), "question", FIRST),
     Pair("a breakpoint that is gone", MARKED, opus(text(LONG)), "no breakpoint", None),
     Pair("a breakpoint that is new", opus(text(LONG)), MARKED, "no breakpoint", None),
@@ -173,6 +176,9 @@ PROVIDER_PAIRS = [
          None),
     Pair("a short prompt and another question", gpt(rules(LONG[:2000]), user("Is it open?")),
          gpt(rules(LONG[:2000]), user("Who is there?")), "too short for the cache", FIRST + "0"),
+    Pair("two questions after rules that no cache would keep", *(
+         gpt(rules(RULES), user(ask)) for ask in ("Is it open?", "Who is there?")),
+         "question", FIRST),
     Pair("a date that is asked about", gpt(rules(), user("Is the house empty on 3 May 2026?"), model="gpt-5.4"),
          gpt(rules(), user("Is the house empty on 4 May 2026?"), model="gpt-5.4"), "question", FIRST),
     Pair("a contract that was amended", *(opus(text("Compare."), messages=[{"role": "user", "content": [
@@ -228,6 +234,9 @@ PROVIDER_PAIRS = [
     Pair("a note on the customer after the rules", gpt(rules(), *TALK, model="gpt-5.4"),
          gpt(rules(), {"role": "developer", "content": "A guest."}, *TALK, model="gpt-5.4"), "message inserted",
          "messages[1] (user)"),
+    Pair("no note on the customer any more", *(gpt(rules(), *note, *TALK, model="gpt-5.4")
+         for note in ([{"role": "developer", "content": "A guest."}], [])), "message removed",
+         "messages[1] (developer)"),
     Pair("a year in rules that were rewritten", *(
         gpt({"role": "system", "content": f"{LONG} Norm of {year}: {said}. {LONG}"}, *TALK, model="gpt-5.4")
         for year, said in ((2019, "lock all doors"), (2024, "leave the cellar open at noon"))), "system edited",
