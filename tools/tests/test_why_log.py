@@ -95,6 +95,13 @@ def test_an_old_message_that_is_sent_by_another_role_is_an_edit_though_its_text_
     assert found(*said) == [("messages[*] (user), role", "role changed", 1)]
 
 
+def test_a_second_system_prompt_is_one_that_the_other_request_lacks():
+    one, two = body("Hi"), body("Ho")
+    two["messages"].insert(1, {"role": "system", "content": "A guest is here."})
+    said = ", role: One of the two prompts has a system prompt that the other lacks.\n"
+    assert said in repr(survey([one, two]))
+
+
 def test_a_tool_that_two_models_are_sent_is_lost_though_their_other_tools_differ():
     sent = [body(text, model=model, tools=[{"name": "read", "description": RULES}, {"name": other}])
             for text, model, other in (("Hi", "small", "grep"), ("Ho", "large", "edit"))]  # fmt: skip
