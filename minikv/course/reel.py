@@ -121,6 +121,8 @@ class Reel:
 def page_of(title: str, reel: Reel) -> str:
     """A reel as one page with everything in it: no request leaves it.
 
+    >>> "<!--" in page_of("A film", Reel(0, ["<!-- <script>"]))   # a browser would read on to the end
+    False
     >>> page_of("</script> is only text here", Reel(0, ["</script>"])).count("</script>")
     2
     """
