@@ -80,6 +80,9 @@ def whole_number(name: str, value: Any, at_least: int, rule: str, limit: int = 2
     >>> whole_number("page_size", 0, 1, "a page holds at least 1 token")
     Traceback (most recent call last):
     ValueError: page_size is 0: a page holds at least 1 token
+    >>> whole_number("page_size", True, 1, "a page holds at least 1 token")
+    Traceback (most recent call last):
+    TypeError: page_size is True (bool), not a whole number: a page holds at least 1 token
     """
     try:
         number = operator.index(value)

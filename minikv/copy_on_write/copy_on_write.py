@@ -139,6 +139,8 @@ class CopyOnWrite(SharedSequences):
         >>> _ = cache.attach("a", [1, 2], "AB"); cache.fork("a", "b"); cache.write("b", 1, [9], "Z")
         >>> cache.get("a"), cache.get("b")
         (['A', 'B'], ['A', 'Z'])
+        >>> cache.write("a", 0, [7], "Y"); cache.attach("c", [1, 2], "AB")   # what was overwritten is not found
+        0
         """
         sequence, numbers, taken = self._given(name, "write to", tokens, values)
         at = whole_number("at", at, 0, "a token's number is 0 or more")

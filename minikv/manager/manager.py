@@ -225,6 +225,9 @@ class CacheManager(Exclusive):
         >>> sequence = manager.start([1, 2]); manager.extend(sequence, [3, 4, 5])
         >>> manager.truncate(sequence, 3); sequence.tokens.tolist(), manager.pool.num_free
         ([1, 2, 3], 5)
+        >>> manager.truncate(sequence, 0)
+        Traceback (most recent call last):
+        ValueError: length is 0: sequence 1 keeps 1 to 3 tokens, including those that the cache has
         """
         self._require(sequence, "truncate")
         least, most = max(1, sequence.shared), sequence.length

@@ -233,6 +233,8 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
 
     >>> np.frombuffer(page_bytes(range(5), 10, page_size=2, skip=2), np.int32).tolist()
     [2, 3, 4]
+    >>> np.frombuffer(page_bytes(memoryview(array("i", [4, 5])), 3, page_size=2), np.int32).tolist()
+    [4]
     >>> page_bytes([4, -1], 2, page_size=1)
     Traceback (most recent call last):
     ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
