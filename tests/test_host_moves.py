@@ -76,6 +76,14 @@ def test_a_load_needs_room_like_any_prefill():
     assert served(manager, [1, 2, 3, 9]) == (1, 3)  # what is on the device is not loaded again
 
 
+def test_a_load_of_what_has_gone_since_it_was_found_holds_nothing():
+    manager = swapped()
+    served(manager, [1, 2, 9])
+    match, host = manager.cache.acquire([1, 2, 3, 9]), manager.cache.host.index
+    host.evict(6)  # all but tokens 1 and 2
+    assert (match.host_length, manager.cache.load(match, [3]), host.protected_size) == (1, None, 0)
+
+
 class Layers:
     """Stores whose loads have layers to come."""
 

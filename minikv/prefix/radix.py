@@ -335,6 +335,9 @@ class RadixCache(BaseIndex):
         >>> match = cache.acquire([1])
         >>> cache.insert_after(match, pack([1, 2]).data, array("i", [7, 8]).tobytes())
         Insertion(prefix_length=0, length=2)
+        >>> cache.insert_after(match, pack([1, 2, 3]).data, array("i", [7, 8, 9]).tobytes(), move_lock=True)
+        Insertion(prefix_length=2, length=3)
+        >>> cache.check()   # the lock stayed
         """
         if start not in self._held:
             self._refuse(start, "insert after")
