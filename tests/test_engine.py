@@ -214,6 +214,7 @@ STORE = SimpleNamespace(num_pages=8, page_size=1, shape=KVShape(2, 2, 4))
         (lambda e: e.generate([[1], [1, 50]], 2), "ValueError: prompt[1] is 50: the model's tokens are 0 to 49"),
         (lambda e: e.generate([[1], range(8)], 2), "ValueError: 8 prompt and 2 new tokens need 9 pages: the manager"),
         (lambda e: e.generate([[1], [2]], [1]), "ValueError: [1] are 1 sampling parameters for 2 prompts"),
+        (lambda e: e.generate([[1]], [1, 2]), "ValueError: [1, 2] are 2 sampling parameters for 1 prompts"),
         (lambda e: e.generate([[]], 1), "ValueError: prompt is empty"),
         (lambda e: SamplingParams(1, seed=None), "TypeError: seed is None"),
         # Found out only when it is its turn, it would stop everybody, step after step.
