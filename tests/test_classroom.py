@@ -250,9 +250,10 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(judged_here, tmp_path,
     assert "anna: " in terminal.getvalue()
 
 
-def test_a_name_is_no_formula_for_a_spreadsheet():
-    report = classroom.ClassReport([classroom.Student("=1+1", {}, "")])
-    assert report.as_csv().splitlines()[1] == "'=1+1,0,"
+@pytest.mark.parametrize("begin", "=+-@")
+def test_a_name_is_no_formula_for_a_spreadsheet(begin):
+    report = classroom.ClassReport([classroom.Student(f"{begin}SUM", {}, "")])
+    assert report.as_csv().splitlines()[1] == f"'{begin}SUM,0,"
 
 
 # -- progress ---------------------------------------------------------------------------------------------------------

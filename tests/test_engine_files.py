@@ -76,9 +76,11 @@ USES = {
         manager = CacheManager(40)
         engine = m.Engine(CanaryModel(9), manager, m.Scheduler(manager, 16, 4))
         print([len(found.tokens) for found in engine.generate([[1, 2, 3], [1, 2, 4]], 5)])
+        engine.submit([5, 6], 1)
+        print([event.token is None for event in engine.step()])  # it begins and ends in this step
         manager.check()
         """,
-        "[5, 5]",
+        "[5, 5]\n[False]",
     ),
     "ch09_10_rows_and_blocks": (
         """
