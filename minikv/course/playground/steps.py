@@ -48,6 +48,10 @@ class Settings:
 
         >>> type(Settings(index="hash").make()).__name__
         'HashBlockCache'
+        >>> cache = Settings(host_pages=8, policy="mru", evict_by="page").make()
+        >>> for tokens, pages in ([1, 2], [0, 1]), ([3], [2]): _ = cache.insert(tokens, pages)
+        >>> cache.evict(1).tolist(), cache.evict(1).tolist()
+        ([2], [1])
         """
         if self.host_pages and self.index == "radix":
             return TieredCache(self.page_size, self.host_pages, policy=self.policy, evict_by=self.evict_by)
