@@ -9,6 +9,7 @@ from lesson import Notebook, learner, stored, stub
 from nightly import by_day
 
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
+from minikv.course.pieces.worlds import session
 from minikv.engine import ours
 
 WAYS = ["says", "never", "keeps", "drops", "tries", "forgets"]  # the second of each two is "not"
@@ -53,6 +54,7 @@ def test_an_answer_is_told_what_its_first_lines_say(cells, notebook, monkeypatch
             there = (said, kept, failed)[at // 2]
             assert (words in there) == (at % 2 == 0), (way, words, there)
         assert len(said.splitlines()) <= (4 if find_piece(section.id) else 1)
+        assert "✓" in said or kept or section.id not in session.accepted
 
 
 ENDINGS = {

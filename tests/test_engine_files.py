@@ -123,8 +123,10 @@ USES = {
         print([tiers.serve(list(keys)) for keys in ("ab", "cd", "ab")])
         tiers = m.Tiers(3, 4)
         print([tiers.serve(list(keys)) for keys in ("ab", "c", "ab")])
+        tiers = m.Tiers(3, 4, write="write_through")
+        print(tiers.serve(list("ab")), tiers.copied)
         """,
-        "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]\n[(0, 0, 2), (0, 0, 1), (2, 0, 0)]",
+        "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]\n[(0, 0, 2), (0, 0, 1), (2, 0, 0)]\n(0, 0, 2) 2",
     ),
 }
 

@@ -138,6 +138,11 @@ def steps(act: Callable[[], Any], *given: Any) -> tuple[Any, int]:
     >>> numbers = [Compared(number) for number in range(50)]
     >>> steps(lambda: numbers.index(49))[1] > 50
     True
+    >>> steps(lambda: numbers.index(50))
+    Traceback (most recent call last):
+    ValueError: ... is not in list
+    >>> gc.isenabled()   # as before
+    True
     """
     before, begun, tracer = sys.gettrace(), next(Looked.looked), _Tracer()
     total, is_collected = sum(map(tracer.note, given)), gc.isenabled()
