@@ -156,6 +156,8 @@ def test_a_page_is_several_slots(given):
     assert ledger.callers == [0, 1, 2, 3]
     cache.insert([1, 2], [1])
     assert ledger.callers == [0, 1]
+    cache.insert([1, 2, 3, 4], [1, 0])
+    assert ledger.callers == []
     with pytest.raises(LedgerError, match="slot 2 has two owners"):
         pool.free([1])
 

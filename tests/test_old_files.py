@@ -1,5 +1,6 @@
 """A learner's files of a course whose pieces had other numbers are set aside, and nothing in them counts."""
 
+import os
 import re
 
 from lesson import Notebook, learner, printed_by
@@ -24,6 +25,8 @@ def test_files_of_other_numbers_are_set_aside_when_a_chapter_begins(tmp_path):
         assert texts_in(tmp_path) == {"my_minikv.py.bad": OLD, "progress.json.bad": MARKS}
         assert not re.search("✓|mine", printed_by(progress, 3) + printed_by(mine))
         assert not Notebook(tmp_path, 3).began
+        os.environ["MINIKV_PROGRESS"] += ".bad"
+        assert "your progress can't be read" in printed_by(progress, 3)
 
 
 def test_another_programs_files_are_left_alone(tmp_path):

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from golden_text import compare
 from nightly import by_day
-from project import ROOT
+from project import ROOT, write
 
 from minikv import RadixCache, cli
 from minikv.files import asset
@@ -248,7 +248,7 @@ COMMON = HEAD + CHECKS.partition("\n")[2].rpartition("\n")[0]
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("verify theirs.py --examples 10", f"holds: {len(RULES)}"),
+        ("verify sub/theirs.py --examples 10", f"holds: {len(RULES)}"),
         ("classroom homework --csv", "anna,solved,"),
         ("check", "\N{CHECK MARK} 3.1 common"),
     ],
@@ -257,7 +257,7 @@ def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
     """It would keep the constants of each module that isn't installed, for the next run."""
     (tmp_path / "homework").mkdir()
     (tmp_path / "homework" / "anna.py").write_text(COMMON, "utf-8")
-    (tmp_path / "theirs.py").write_text(RIGHT, "utf-8")
+    write(tmp_path, {"sub/theirs.py": f"import beside\n{RIGHT}", "sub/beside.py": ""})
     words = ["-c", CHECKS] if command == "check" else ["-m", "minikv", *command.split()]
     kept = {"MINIKV_MINE": os.devnull, "MINIKV_PROGRESS": os.devnull, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
     environment = {**os.environ, **kept, "PYTHONPATH": str(ROOT)}
@@ -267,7 +267,7 @@ def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"homework", "theirs.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {"homework", "sub"}
 
 
 def test_a_process_that_computes_is_not_silent(monkeypatch):

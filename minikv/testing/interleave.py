@@ -38,6 +38,8 @@ class Interleaving:
     match
             evict
     LookupError: slot 3 is gone
+    >>> str(Interleaving("BA", ("evict", "match"), 0)).splitlines()[0]   # the columns stand as before
+    'A       B'
     """
 
     letters: str

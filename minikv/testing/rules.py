@@ -74,9 +74,11 @@ def subject_of(made: Any, fixed: Mapping[str, Any] | None = None, home: str | No
 
     Raises `NothingToJudgeError` for `claims` that are not numbers of rules, and for `used_by` that are not verbs.
 
-    >>> from minikv import NoCache
+    >>> from minikv import NoCache, RadixCache
     >>> sorted(set(RULES) - subject_of(NoCache).claims)
     [4]
+    >>> subject_of(RadixCache).settings, subject_of(RadixCache, {"evict_by": "page"}).settings
+    (({'evict_by': 'node'}, {'evict_by': 'page'}), ({},))
     """
     given, takes = fixed or {}, set[str]()
     with suppress(TypeError, ValueError):  # of a class that is written in C
