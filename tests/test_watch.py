@@ -54,6 +54,13 @@ def test_the_object_is_as_it_was_when_the_last_one_goes():
     assert vars(cache).keys() == before
 
 
+def test_one_that_stops_while_it_is_told_hides_nothing_from_the_next(pool):
+    stop, heard = watch(pool, ["alloc"], lambda call: stop()), []
+    watch(pool, ["alloc"], heard.append)
+    pool.alloc(1)
+    assert len(heard) == 1
+
+
 def test_a_method_of_the_object_itself_comes_back(pool):
     pool.alloc = own = lambda num_pages: [1]
     stop = watch(pool, ["alloc"], lambda call: None)

@@ -41,7 +41,11 @@ class Scenario:
 
     @property
     def size(self) -> tuple[Any, ...]:
-        """The measure of a scenario's size: lines, then characters, then tokens in a page."""
+        """The measure of a scenario's size: lines, then characters, then tokens in a page.
+
+        >>> Scenario(("cache.evict(1000)",)).size < Scenario(("a = 1", "b = 2")).size
+        True
+        """
         text = "\n".join(self.lines)
         return len(self.lines), len(text), self.page_size, text
 

@@ -40,6 +40,12 @@ def find_breach(
     >>> found = find_breach(subject_of(Deaf), scenario_of(*lines), set())
     >>> found.rule, found.words
     (10, 'finds nothing, expected length 1 and pages [5]')
+    >>> class ByNode(RadixCache):
+    ...     def evict(self, num_tokens):
+    ...         return super().evict(num_tokens * (self.evict_by == "node"))
+    >>> found = find_breach(subject_of(ByNode), scenario_of("cache.insert([1], [5])", "cache.evict(1)"), set())
+    >>> found.rule, found.words
+    (9, 'frees 0 tokens, expected 1')
     """
     subject.before(scenario)
     for settings in subject.settings:

@@ -230,6 +230,8 @@ def plain(values: Any) -> list[Any]:
 
     >>> plain(range(3))
     [0, 1, 2]
+    >>> slots = [7]; plain(slots) is slots   # it may change later
+    False
     """
     found = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(found, Iterable) and not isinstance(found, (str, bytes)):

@@ -161,6 +161,8 @@ def _at(said: Any, path: str) -> Any:
 
     >>> _at({"a.0.role": "user", "a.0.content": "Hi", "a.1.role": "tool"}, "a.*")
     [{'role': 'user', 'content': 'Hi'}, {'role': 'tool'}]
+    >>> _at({"a.10.role": "tool", "a.2.role": "user"}, "a.*")
+    [{'role': 'user'}, {'role': 'tool'}]
     """
     for name in path.split("/"):
         if name.endswith("*"):
@@ -229,6 +231,8 @@ def point_of(value: Mapping[str, Any]) -> str:
 
     >>> point_of({"text": "Hi", "cache_control": {"type": "ephemeral"}}), point_of({"text": "Hi"})
     ('5m', '')
+    >>> point_of({"text": "Hi", "prompt_cache_breakpoint": {}})
+    '30m'
     """
     for key in sorted(_POINTS & value.keys()):
         if isinstance(control := value[key], Mapping):

@@ -59,7 +59,11 @@ def place(svg: str, x: float, y: float) -> str:
 
 
 def captioned(caption: str, svg: str | None) -> str | None:
-    """A picture, if there is one, below its caption."""
+    """A picture, if there is one, below its caption.
+
+    >>> svg_size(captioned("Before", canvas("", 100, 40)))
+    (100.0, 66.0)
+    """
     if svg is None:
         return None
     width, height = svg_size(svg)

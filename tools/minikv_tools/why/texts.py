@@ -66,6 +66,9 @@ def text_change(one: str, two: str) -> PromptChange | None:
     PromptChange(kind='clock', detail='')
     >>> text_change("a b", "a  b").kind, text_change('{"a": 1, "b": 2}', '{"b": 2, "a": 1}').kind
     ('white space', 'keys reordered')
+    >>> book = "a page " * LONGEST_LOOK
+    >>> text_change(f"{book} on 2026-11-22", f"{book} on 2026-11-23").kind
+    'clock'
     """
     at = shared_length(one, two)
     if max(len(one), len(two)) > LONGEST_LOOK:
