@@ -228,10 +228,8 @@ def ends(text: str, most: int) -> str:
 def plain(values: Any) -> list[Any]:
     """`values` as a list: of an array or a tensor by `tolist`, of anything else by iterating, of one thing by itself.
 
-    >>> plain(range(3))
-    [0, 1, 2]
-    >>> slots = [7]; plain(slots) is slots   # it may change later
-    False
+    >>> slots = [0, 1, 2]; plain(range(3)), plain(slots) is slots   # a list of its own: the caller's may change
+    ([0, 1, 2], False)
     """
     found = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(found, Iterable) and not isinstance(found, (str, bytes)):

@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         if self.item is None:  # the fields of a system prompt are those of a message
-            return self.part + bounded_name(re.sub("^(role|content)", "", self.field), 80)
+            return self.part + bounded_name(self.field.removeprefix("content"), 80)
         name = f" ({bounded_name(self.name)})" if self.name else ""
         return f"{self.part}[{self.item}]{name}" + (f", {bounded_name(self.field, 80)}" if self.field else "")
 
@@ -159,7 +159,7 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
             yield PromptPiece(Place("response_format"), _text_of(schema) + "\n")
     for part in ("system", "instructions"):
         if body.get(part) is not None:
-            yield PromptPiece(Place(part, field="role"), "<|im_start|>system\n")
+            yield PromptPiece(Place(part), "<|im_start|>system\n")
             yield from _content(body[part], Place(part, field="content"))
             yield PromptPiece(Place(part), "<|im_end|>\n")
     for part in ("messages", "input"):

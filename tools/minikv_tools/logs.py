@@ -271,7 +271,7 @@ class BlockIds:
     def of(self, units: bytes, stride: int, namespace: Mapping[str, str] | None = None) -> PackedTokens:
         """The ids of the whole blocks of a prompt; `stride` is the bytes of a block, what fills none is left out."""
         ids, known = list[int](), self._ids
-        link = blake2b(repr(sorted((namespace or {}).items())).encode(), key=self._salt, digest_size=_LINK).digest()
+        link = blake2b(repr(sorted((namespace or {}).items())).encode(), key=self._salt).digest()
         for end in range(stride, len(units) + 1, stride):
             link = blake2b(link + units[end - stride : end], digest_size=_LINK).digest()
             ids.append(known.setdefault(link, len(known)))

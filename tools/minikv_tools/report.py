@@ -88,7 +88,7 @@ def many(count: int | str, one: str, several: str = "") -> str:
     ('1 prompt', '2,000 branches', '1.2k tokens')
     """
     text = count if isinstance(count, str) else f"{count:,}"
-    return f"{text} {one if text.strip() == '1' else several or f'{one}s'}"
+    return f"{text} {one if text == '1' else several or f'{one}s'}"
 
 
 class ReportPart(NamedTuple):

@@ -90,7 +90,7 @@ The second prompt continues the first.
   hybrid model, blocks of 784                                   0  the prompt is shorter than one block
   OpenAI's API before GPT-5.6 (rules of {RULES["openai before"]["read"]})             0  too short for the cache
 
-A cache with full blocks of 16 computes the last 16 bytes again: a block boundary, not a change.
+A cache with full blocks of 16 computes the end again, 16 bytes: a block boundary, not a change.
 A hybrid model with blocks of 784 reuses nothing here, as expected: the prompt is shorter than one
 block.
 What to do: Nothing: this is how a prefix is reused. If it missed anyway, look at the server:
@@ -152,7 +152,7 @@ class Greedy:
 def test_a_token_that_grows_over_the_end_is_not_shared():
     found = explain(read("x" * 9 + "a"), read("x" * 9 + "abc"), Units(Greedy()))
     assert (found.change.kind, found.lengths, found.shared) == ("extended", (10, 11), 9)
-    assert "The tokenizer cuts the last 1 token of A differently" in " ".join(found.notes)
+    assert "The tokenizer cuts the end of A, 1 token, differently" in " ".join(found.notes)
 
 
 def test_a_prompt_with_an_image_says_how_it_is_counted():

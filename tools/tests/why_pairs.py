@@ -689,7 +689,7 @@ REUSES = [
         "x" * 170 + "y" * 99,
         "extended",
         [170, 160, 128, 160, 0, 0],
-        "computes the last 10 tokens again",
+        "computes the end again, 10 tokens:",
     ),
     Reuse(
         "a prompt shorter than one block",

@@ -218,8 +218,6 @@ def as_json() -> dict[str, Any]:
 
     >>> sorted(as_json())
     ['chapters', 'predictions', 'solved', 'tests', 'total']
-    >>> [each["id"] for each in as_json()["chapters"]["03"]][-2:]
-    ['3.9', '3.10']
     """
     found, chapters = standing(), {}
     for chapter, row in found.items():

@@ -153,7 +153,7 @@ class _Planning:
         bend = knee(list(hits), list(hits.values()), self.curve.hits)
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
-            tick(f"{many(size * terms.block_size, 'token')}")
+            tick(f"{size * terms.block_size:,} tokens")
             reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
             points[size] = self._described(size, reuse, reuse.found(size), bound)
             if self.tiering:

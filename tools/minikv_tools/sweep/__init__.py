@@ -250,12 +250,10 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             design = run.index, run.policy or _OWN, run.evict_by or _OWN
             cells.setdefault(design, []).append(f"{100 * result.hit_rate:.1f}")
             capacities[capacity_text(run.capacity)] = None
-        title = (
-            f"{shown(trace)}: {many(result.requests, 'request')}, {many(result.blocks, 'block')}; "
-            f"pages of {page_size}; % of blocks hit, by capacity in blocks"
-        )
+        sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}; pages of {page_size}"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
-        tables.append("\n".join([title, *aligned(rows, left=range(3))]))
+        lines = [f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks", *aligned(rows, left=range(3))]
+        tables.append("\n".join(lines))
     return "\n\n".join(tables)
 
 

@@ -128,11 +128,11 @@ class Explanation:
         blocks, hybrid = self.caches[3:5]
         again = self.shared - blocks.reused
         if kind == "extended" and rest > 0:
-            found.append(f"The tokenizer cuts the last {many(rest, self.unit[:-1])} of A "
-                         "differently if text follows, so not all of A is shared.")  # fmt: skip
+            found.append(f"The tokenizer cuts the end of A, {many(rest, self.unit[:-1])}, "
+                         "differently if text follows, so it is not shared.")  # fmt: skip
         if kind in _COMPLETE and not blocks.why and again > 0:
-            found.append(f"A cache with full blocks of {BLOCK} computes the last "
-                         f"{many(again, self.unit[:-1])} again: a block boundary, not a change.")  # fmt: skip
+            found.append(f"A cache with full blocks of {BLOCK} computes the end again, "
+                         f"{many(again, self.unit[:-1])}: a block boundary, not a change.")  # fmt: skip
         if kind in _COMPLETE and hybrid.why.startswith("the "):
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
@@ -286,9 +286,9 @@ def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
     first, second = found.lengths
     counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
-    yield f"  A        {many(f'{first:>12,}', found.unit[:-1])}{counted}"
-    yield f"  B        {many(f'{second:>12,}', found.unit[:-1])}"
-    yield (f"  shared   {many(f'{found.shared:>12,}', found.unit[:-1])}, "
+    yield f"  A        {many(first, found.unit[:-1]):>{13 + len(found.unit)}}{counted}"
+    yield f"  B        {many(second, found.unit[:-1]):>{13 + len(found.unit)}}"
+    yield (f"  shared   {many(found.shared, found.unit[:-1]):>{13 + len(found.unit)}}, "
            f"{found.shared / max(1, second):.1%} of B")  # fmt: skip
 
 

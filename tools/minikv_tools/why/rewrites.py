@@ -101,7 +101,7 @@ class ChangingPlaces:
         last = end = 0
         for at, symbol in enumerate(() if self._heads.isdisjoint(symbols) else symbols, start=1):
             symbol = symbol if at > end else _MARK
-            slot = self._known.get(head_key(last, symbol))
+            slot = symbol in self._heads and self._known.get(head_key(last, symbol))
             last = symbol
             if slot:
                 cause, width, lines = slot
