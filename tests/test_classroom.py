@@ -282,7 +282,9 @@ def test_a_record_that_cannot_be_read_is_reported_and_the_json_is_whole(record, 
     record.write_text("[]")
     assert cli.main(["progress", "--json"]) == 0
     out, error = capsys.readouterr()
-    assert json.loads(out)["solved"] == 0
+    found = json.loads(out)
+    assert found["solved"] == 0
+    assert [each["id"] for each in found["chapters"]["03"]] == [f"3.{number}" for number in range(1, 11)]
     assert "your progress can't be read" in error
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import gc
 import re
 import sys
 import types
@@ -14,6 +15,7 @@ from IPython.core.events import EventManager, available_events
 from lesson import SPLIT, WRONG_SPLIT, Notebook, golden, learner, printed_by, rows_of
 
 from minikv.course.pieces import begin, check, hint, mine, progress, solution, source, trial
+from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.mistakes import about_difference
 from minikv.course.pieces.observer import Observer, Words, same
 from minikv.course.pieces.piece import find_exercise, find_piece
@@ -230,3 +232,19 @@ def test_chapters_that_come_later_are_not_listed(notebook):
         numbers = {int(number) for number in re.findall(r"\b(\d+)\.\d", printed_by(listing))}
         assert (min(numbers), max(numbers)) == (first, 3)
     assert printed_by(progress, 5).startswith("chapter 05   □ 5.1 ")
+
+
+def test_counting_keeps_what_an_answer_says_is_global_and_the_garbage_collector():
+    """An answer may build a table once for all its calls."""
+    world, seen, is_collected = {}, [], gc.isenabled()
+    exec("calls = 0\ndef f(case):\n    global calls\n    calls += 1\n    return 1 / case", world)
+
+    def play(world, case):
+        yield world["f"](case)
+        seen.append(world["calls"])
+        yield world["f"](case - 1)
+
+    piece = types.SimpleNamespace(name="f", cost=types.SimpleNamespace(cases=[2, 1]), play=play)
+    with pytest.raises(ZeroDivisionError):
+        work_of(piece, world)
+    assert (seen, gc.isenabled()) == ([1, 3], is_collected)

@@ -14,7 +14,7 @@ from lesson import SPLIT, WRONG_SPLIT, Notebook, learner, printed_by
 
 from minikv.course.pieces import accepted, mine
 from minikv.course.pieces.mine import _with_failed, assembled, failed_sections, load
-from minikv.course.pieces.origin import lines_of
+from minikv.course.pieces.origin import cell_of, lines_of
 from minikv.course.pieces.piece import find_piece
 from minikv.engine import ours
 
@@ -87,7 +87,7 @@ def test_what_a_learner_is_told_and_has_is_what_the_golden_file_says(title, note
         older = notebook.older
         if verb == "begin":
             notebook = later(notebook, int(what))
-            said = notebook.began
+            said = re.sub("(?<=used for now: )after .*", "", notebook.began)  # a case that was made
         elif verb in ACTS:
             said = ACTS[verb](notebook, what) or ""
         else:
@@ -99,6 +99,12 @@ def test_what_a_learner_is_told_and_has_is_what_the_golden_file_says(title, note
         return [*said.splitlines(), *(line for line in seen(notebook) if line not in had)]
 
     replay(GOLDEN, title, act)
+
+
+def test_the_newest_cell_is_asked_first_where_python_knows_none(monkeypatch):
+    shell = types.SimpleNamespace(user_ns={"In": ["f = 1", "f = 2"]})
+    monkeypatch.setattr("minikv.course.pieces.origin.ipython", lambda: shell)
+    assert cell_of(1, "f") == "f = 2"
 
 
 # -- what runs -------------------------------------------------------------------------------------

@@ -222,6 +222,8 @@ def test_check_finds_a_corruption_and_names_the_place(make):
         pool.alloc(1)
         pool.check()
         exec(line, {"pool": pool})
-        return [said(pool.check)]
+        says = said(pool.check)
+        assert says
+        return [says]
 
     replay("spoiled_pools.txt", make.__name__, act)

@@ -22,6 +22,7 @@ def test_what_is_wrong_is_said_before_a_byte_moves(layout):
         store = filled(layout=layout)
         before = store._memory.clone()
         says = said(exec, line, {"store": store, **NAMES})
+        assert says
         assert torch.equal(store._memory, before)
         store.check()
         return [says]

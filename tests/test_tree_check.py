@@ -52,13 +52,15 @@ def small_tree(index):
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_the_audit_says(index):
-    """What was done to the cache, or to the node that ends with a page."""
+def test_the_audit_names_the_node_and_the_rule(index):
+    """Something was done to the cache, or to the node that ends with a page."""
 
     def act(line):
         cache, nodes = small_tree(index)
         cache.check()
         exec(line, {**globals(), "cache": cache, "nodes": nodes})
-        return [said(cache.check)]
+        says = said(cache.check)
+        assert says
+        return [says]
 
     replay("spoiled_trees.txt", index, act)

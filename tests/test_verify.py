@@ -254,7 +254,7 @@ COMMON = HEAD + CHECKS.partition("\n")[2].rpartition("\n")[0]
     ],
 )
 def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
-    """It would keep the constants of each module that isn't installed, for the next run."""
+    """It would keep the constants of each module that isn't installed, for the next run. A file may import another."""
     (tmp_path / "homework").mkdir()
     (tmp_path / "homework" / "anna.py").write_text(COMMON, "utf-8")
     write(tmp_path, {"sub/theirs.py": f"import beside\n{RIGHT}", "sub/beside.py": ""})

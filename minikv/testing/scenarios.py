@@ -43,7 +43,7 @@ class Scenario:
     def size(self) -> tuple[Any, ...]:
         """The measure of a scenario's size: lines, then characters, then tokens in a page.
 
-        >>> Scenario(("cache.evict(1000)",)).size < Scenario(("a = 1", "b = 2")).size
+        >>> Scenario(("cache.evict(1000)",)).size < Scenario(("a = 1", "b = 2")).size   # it has fewer lines
         True
         """
         text = "\n".join(self.lines)

@@ -40,7 +40,7 @@ def find_breach(
     >>> found = find_breach(subject_of(Deaf), scenario_of(*lines), set())
     >>> found.rule, found.words
     (10, 'finds nothing, expected length 1 and pages [5]')
-    >>> class ByNode(RadixCache):
+    >>> class ByNode(RadixCache):   # wrong by page: each setting is tried
     ...     def evict(self, num_tokens):
     ...         return super().evict(num_tokens * (self.evict_by == "node"))
     >>> found = find_breach(subject_of(ByNode), scenario_of("cache.insert([1], [5])", "cache.evict(1)"), set())

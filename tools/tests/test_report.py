@@ -124,7 +124,7 @@ def logged(*prompts):
     repr(explain(CLAUDE, CLAUDE)),
     compared(Prediction("anthropic", read=1), Usage(prompt=1, read=1), 1),
     sweep_table([SweepRun("day", 1, "radix", None, None, 1)], [Replay(requests=1, blocks=1)]),
-])  # fmt: skip
+], ids=lambda text: text.partition("\n")[0][:40])  # fmt: skip
 def test_of_one_thing_a_report_does_not_speak_as_of_several(text):
     """No word after "1" ends in s, unless it is a verb: 1 request is, 1 of the requests continues."""
     several = r"were\b|of the \w+ \w+(?<!s)\b|(?:more )?(?!is\b|was\b)\w+s\b"

@@ -59,12 +59,11 @@ def work_of(piece: Any, world: World) -> list[int]:
             super().__init__(size)
             self.stack, self.in_use = _watched((self.stack, self.in_use))  # type: ignore[has-type]
 
-    stand_ins = {"Node": Node, "Pool": Pool}
-    with patch.dict(world, {name: stand_ins[name] for name in kinds} | {piece.name: counted, "sum": _sum}):
+    stand_ins = {name: {"Node": Node, "Pool": Pool}[name] for name in kinds}
+    with patch.dict(world, {**stand_ins, piece.name: counted, "sum": _sum}):
         for case in piece.cost.cases:
             totals.append(0)
-            for _ in piece.play(world, copy.deepcopy(case)):
-                pass
+            deque(piece.play(world, copy.deepcopy(case)), 0)
     return totals
 
 

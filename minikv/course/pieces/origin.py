@@ -55,13 +55,7 @@ def cell_of(answer: Any, name: str) -> str:
 
 
 def _remembered() -> list[str]:
-    """The cells that were run, the newest first; none outside IPython.
-
-    >>> from types import SimpleNamespace; from unittest.mock import patch
-    >>> shell = SimpleNamespace(user_ns={"In": ["f = 1", "f = 2"]})
-    >>> with patch(f"{__name__}.ipython", lambda: shell): print(_remembered())
-    ['f = 2', 'f = 1']
-    """
+    """The cells that were run, the newest first; none outside IPython."""
     shell = ipython()
     return shell.user_ns.get("In", [])[::-1] if shell is not None else []
 

@@ -28,7 +28,6 @@ from minikv_tools.journal import Journal
 from minikv_tools.plans import Lifetime, Plan, PlanPoint, Terms
 from minikv_tools.plans.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv_tools.plans.tiering import TierHours, Tiering
-from minikv_tools.report import many
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
 _GIB = 2**30
@@ -252,7 +251,7 @@ def replay_policies(
         for size in sizes:
             run = {"policy": policy, "blocks": size}
             if (done := journal.found(run)) is None:
-                progress(f"{policy}, {many(size, 'block')}")
+                progress(f"{policy}, {size:,} blocks")
                 with requests() as trace:
                     done = {"hits": replay(trace, RadixCache(1, policy, "page"), size).hits}
                 journal.add(run, done)

@@ -252,8 +252,8 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             capacities[capacity_text(run.capacity)] = None
         sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}; pages of {page_size}"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
-        lines = [f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks", *aligned(rows, left=range(3))]
-        tables.append("\n".join(lines))
+        title = f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks"
+        tables.append("\n".join([title, *aligned(rows, left=range(3))]))
     return "\n\n".join(tables)
 
 

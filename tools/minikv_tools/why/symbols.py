@@ -192,7 +192,7 @@ def size_of(symbols: Iterable[int]) -> int:
 def _normal_kind(one: PromptItem, two: PromptItem, at: int) -> str | None:
     """The kind of change that hides what is the same after character `at`, if both are the same without it."""
     for kind in SPREAD:
-        if shared_length(*(NORMAL[kind](item.text[at:][:_WINDOW]) for item in (one, two))) > LEAST:
+        if shared_length(*(NORMAL[kind](item.text[at : at + _WINDOW]) for item in (one, two))) > LEAST:
             return kind
         plain = [normal_item(item, kind) for item in (one, two)]
         if (plain[0].text == one.text) != (plain[1].text == two.text):

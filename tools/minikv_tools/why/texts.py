@@ -108,7 +108,7 @@ def _alike(one: str, two: str) -> bool:
 def _json_change(one: str, two: str) -> PromptChange | None:
     """How two texts differ that are JSON, or nearly the same lines of it."""
     try:  # a number or a word by itself is text
-        left, right = (_unfolded(parse_json(text if text.lstrip()[:1] in "{[" else "", "it")) for text in (one, two))
+        left, right = (_unfolded(parse_json(text * (text.lstrip()[:1] in "{["), "it")) for text in (one, two))
     except ValueError:
         return _escapes(one, two)
     for kind, sort in (("JSON rewritten", False), ("keys reordered", True)):
