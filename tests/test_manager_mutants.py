@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from manager_machine import ManagerAgainstModel
 
-from minikv import CacheManager, LockError
+from minikv import CacheManager, LockError, pack
 from minikv.manager.manager import FINISHED
 
 pytestmark = pytest.mark.nightly  # it tests the tests
@@ -26,6 +26,7 @@ class RoomBeforeLock(CacheManager):
     """The notebook: what is evictable is asked before the lock, and counted on after it."""
 
     def start(self, tokens, *, namespace=None, spare=0, limit=None):
+        tokens = pack(tokens)
         most = len(tokens) - 1 if limit is None else limit
         match = self.cache.match_prefix(tokens, limit=most, namespace=namespace)
         pages = -(-len(tokens) // self.page_size) - match.length // self.page_size
