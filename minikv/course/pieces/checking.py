@@ -116,6 +116,10 @@ def check(label: str, answer: Any = None) -> Any:
     >>> split = check("3.3 split", split)  # doctest: +ELLIPSIS
     ✗ 3.3 split: split([1 2 3 4 5] in slots 7 3-4 9 0, 3) returns the old root.children[1]; expected: the new Node ...
       Stuck? Try hint("3.3"). Call it again for a stronger hint.
+    >>> kept = check(split)  # without its label it is not judged, and stays what it is
+    ✗ the first argument must be a label that starts with a number: check("4.4 split", split)
+    >>> kept is split
+    True
     """
     task = _task(label, answer)
     if task is None:
@@ -259,6 +263,8 @@ def mine(way: str = "") -> None:
     >>> mine()  # doctest: +ELLIPSIS
     piece               version
     ...
+    >>> mine("save")
+    ✗ mine("save") does not exist. Use mine(), mine("download") or mine("upload").
     """
     if way:
         move_on_colab(way)

@@ -105,6 +105,8 @@ def assembled(kept: Mapping[str, str]) -> str:
 
     >>> 'walk = ours("3.4", globals())' in assembled({"3.3": "def split(node, at): ..."})
     True
+    >>> [f'ours("{id}"' in assembled({}) for id in ("8.1", "10.1")]  # the last is 8
+    [True, False]
     """
     asked = {piece.id for piece in all_pieces()}
     others = [s for s in engine_sections() if s.id not in {"given", *asked} and s.chapter in WITHOUT_TORCH]

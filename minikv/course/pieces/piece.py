@@ -280,6 +280,8 @@ def find_piece(label: str) -> Piece | None:
 
     >>> find_piece("3.3 split").name, find_piece("9.9 nothing")
     ('split', None)
+    >>> ". In mini-sglang: https://" in find_piece("3.3").places
+    True
     """
     return next((piece for piece in all_pieces() if [piece.id] == label.split()[:1]), None)
 
