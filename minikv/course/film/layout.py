@@ -47,7 +47,18 @@ def breadth(frame: Frame) -> float:
 
 
 class FilmLayout:
-    """The `panels` of some frames, the tree first, and the `legend` of all of them."""
+    """The `panels` of some frames, the tree first, and the `legend` of all of them.
+
+    >>> from minikv import FreeListPool, PageTable, record
+    >>> table = PageTable(1, 4)
+    >>> with record(table) as rows, record(FreeListPool(2)) as slots:
+    ...     _ = table.open()
+    >>> layouts = [FilmLayout(film.frames) for film in (rows, slots)]
+    >>> [layout.legend for layout in layouts]  # a bar of the sizes tells what is free in a pool
+    [('free',), ()]
+    >>> "free slots: 2" in layouts[1].svg(slots.at(0))
+    True
+    """
 
     def __init__(self, frames: Sequence[Frame]):
         # a broad tree grows sideways, or nobody could read it on a slide

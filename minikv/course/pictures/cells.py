@@ -158,6 +158,14 @@ def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, s
     KVStore
     K0[0]  V0[0]  K0[1]m  V0[1]m
     K keys, V values, with their layer [slot]  m matched
+
+    A row has at most 8 of them.
+
+    >>> print(memory_picture("KVStore", [("K0", slot) for slot in range(9)], {}))
+    KVStore
+    K0[0]  K0[1]  K0[2]  K0[3]  K0[4]  K0[5]  K0[6]  K0[7]
+    K0[8]
+    K keys, V values, with their layer [slot]
     """
     more = f", the first {MOST_PIECES} shown" if len(pieces) > MOST_PIECES else ""
     boxes = [

@@ -48,7 +48,12 @@ class Picture:
 
     @property
     def html(self) -> str | None:
-        """An image with its alternative text, or `None` where it cannot be made."""
+        """An image with its alternative text, or `None` where it cannot be made.
+
+        >>> from minikv import FreeListPool, draw
+        >>> '<img alt="FreeListPool: 2 of 2 free' in draw(FreeListPool(2)).html
+        True
+        """
         return self._repr_mimebundle_()[0].get("text/html")
 
     def __repr__(self) -> str:

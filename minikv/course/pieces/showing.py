@@ -198,6 +198,8 @@ def picture_of_ring(ring: Any, *out: Any) -> Picture:
     >>> picture_of_ring(ring)
     newer  ring  →  [1 2]  →  ring
     older  ring  →  [1 2]  →  ring
+    >>> str(_picture_of(ring)) == str(picture_of_ring(ring))  # a step that shows a ring is drawn so
+    True
     """
     ways = ("newer", "older")
     rows = [(way, way_around(ring, ring, way)) for way in ways]
