@@ -15,7 +15,13 @@ from minikv.testing.attempt import Outcome, is_own, type_in_words
 
 
 def about_error(error: BaseException | None) -> str | None:
-    """Return what an error of Python's is often about; `None` where there is none, or it is the answer's own."""
+    """Return what an error of Python's is often about; `None` of none, or of the answer's own.
+
+    >>> try:
+    ...     raise ValueError("NoneType is what a learner's own `raise` tells of")
+    ... except ValueError as error:
+    ...     about_error(error)
+    """
     said = "" if error is None or is_own(error) else str(Outcome(error=error))
     return next((hint for pattern, hint in ABOUT_ERRORS.items() if re.search(pattern, said)), None)
 
@@ -110,6 +116,9 @@ def about_form(found: Difference) -> str | None:
 
     >>> about_form(Difference((), 0, "", RETURNED, Words("a set of [1]"), [1]))
     'return a list, not a set'
+    >>> about_form(Difference((), 0, "", RETURNED, None, [1], printed="[1]"))
+    'print only shows a value; return gives it to the caller'
+    >>> about_form(Difference((), 0, "", RETURNED, None, [1]))  # it printed nothing
     """
     mine, right = found.mine, found.right
     if found.path != RETURNED or found.error or isinstance(mine, Raised) or isinstance(right, Raised):

@@ -75,6 +75,11 @@ class Observer:
     >>> root.parent = Node(tokens=root.tokens)
     >>> observer.look({"root": root})["root.parent"], observer.look({"what else": root.parent})["what else.tokens"]
     (a new SimpleNamespace, [1, 2])
+
+    At the first look, nothing is new yet.
+
+    >>> Observer().look({"what is there": Node(tokens=[])})
+    {'what is there': a SimpleNamespace, 'what is there.tokens': []}
     """
 
     def __init__(self) -> None:
@@ -130,7 +135,11 @@ class Observer:
 def _about_data(value: Any) -> About | None:
     """Return what is said of an array, a list or a dictionary, and what lies below; of another value `None`.
 
-    An array of whole numbers or objects in a row is as a list.
+    An array of whole numbers or objects in a row is as a list. A named tuple is shown by fields.
+
+    >>> from collections import namedtuple
+    >>> _about_data(namedtuple("Match", "node length")(None, 2))
+    (a Match, [('.node', None), ('.length', 2)])
     """
     if isinstance(value, np.ndarray) and value.ndim == 1 and (value.dtype.kind in "iuO" or not value.size):
         value = value.tolist()
@@ -183,7 +192,11 @@ def _kind(value: Any) -> str:
 
 
 def _outline(items: list[Any]) -> Words:
-    """Lists in a list as they are, if they are short; else how many there are, of which kind."""
+    """Lists in a list as they are, if they are short; else how many there are, of which kind.
+
+    >>> _outline([Observer(), Observer()]), _outline([Observer(), object()])
+    (2 Observers, 2 values)
+    """
     parts = [item for item in items if type(item) in (list, tuple) and all(map(_is_plain, item))]
     if len(parts) == len(items) and len(said := repr(items)) < MOST_LETTERS:
         return Words(said)

@@ -111,7 +111,12 @@ def uses(statement: ast.stmt) -> set[str]:
 
 
 def text_of(source: str, statement: ast.stmt) -> str:
-    """The lines of a statement, with the comments and the decorators right above it."""
+    """The lines of a statement, with the comments and the decorators right above it.
+
+    >>> cell = "# mine\\ndef f(): ...\\n# below it"
+    >>> text_of(cell, *parts(cell)), text_of(cell[7:], *parts(cell[7:]))
+    ('# mine\\ndef f(): ...', 'def f(): ...')
+    """
     lines = lines_of(source)
     first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))]) - 1
     while first and lines[first - 1].startswith("#") and not lines[first - 1].startswith("# %%"):
@@ -124,6 +129,12 @@ class Gathered:
     """The definitions of a piece that the file must keep: the text of each by name, helpers first.
 
     It has the names `provided` anyway: the pieces, and the classes that a chapter works with.
+
+    >>> from collections import deque
+    >>> gathered = Gathered({"Queue": deque}, {"Node"})
+    >>> gathered.take("f", "def f(): return Queue([Node()])")
+    >>> gathered.texts
+    {'Queue': 'from collections import deque as Queue', 'f': 'def f(): return Queue([Node()])'}
     """
 
     world: World

@@ -86,7 +86,15 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """The difference in words; of an error, the line of the answer in which it was raised."""
+        """The difference in words; of an error, the line of the answer in which it was raised.
+
+        What is expected is named, unless only its outline is known.
+
+        >>> for right in ([1], Words("2 values")):
+        ...     print(Difference((), 0, "f()", RETURNED, None, right, error=ValueError("no")).words)
+        f() raised ValueError (no); expected: [1]
+        f() raised ValueError (no)
+        """
         error, caption = self.error, self.caption
         if not self.is_constant:
             return "gives different answers to the same input"
