@@ -105,7 +105,7 @@ def a_learners_verb_may_return_anything(mine, pool, film):
 SHARED = Node([3], [2])
 
 
-@filmed(lambda: Mine(Node([1], [0], [SHARED]), Node([2], [1], [SHARED])))
+@filmed(lambda: Mine(Node([1], [0], [SHARED]), Node([2], [1], [SHARED, Node([4], [3])])))
 def a_child_with_two_parents_is_shown_once(mine, film):
     mine.match_prefix([])
 

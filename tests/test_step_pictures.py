@@ -16,7 +16,7 @@ from minikv.course.pieces.showing import (
     row_strip,
     schedule_picture,
 )
-from minikv.course.pieces.trial import difference, play_case
+from minikv.course.pieces.trial import difference, judge, play_case
 from minikv.course.pieces.worlds import reference_world
 from minikv.engine.ch03_tree import Node
 
@@ -99,3 +99,11 @@ def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned
 
 def test_an_answer_that_raises_is_said_to_have_ended():
     assert shown(lambda left, budget: 1 // 0).text.startswith("yours:\nended in an error\nexpected:\n")
+
+
+def test_the_film_of_a_difference_ends_at_it():
+    piece = find_piece("4.1")
+    world = reference_world(piece)
+    world["lock"] = lambda cache, node: None
+    found = judge(piece, world)
+    assert len(both_films(piece, world, found)) == found.at + 1
