@@ -107,8 +107,8 @@ def gives_tokens_by_arrival(original):
 
 
 def mixes_up_a_larger_batch(original):
-    def sample(work, counts, logits):
-        return original(work, counts, np.ascontiguousarray(logits[::-1]) if len(work) > 3 else logits)
+    def sample(work, logits):
+        return original(work, np.ascontiguousarray(logits[::-1]) if len(work) > 3 else logits)
 
     return engine, "_sample", sample
 

@@ -56,7 +56,7 @@ def test_the_ceiling_the_knee_and_what_a_knee_is_are_said():
 
 
 def test_requests_that_do_not_fit_are_said():
-    assert "served without it: 6 requests." in text(bytes_per_token=1, memory=512)
+    assert "Too large to be cached: 6 requests." in text(bytes_per_token=1, memory=512)
 
 
 def test_the_longest_prompt_is_counted_in_tokens_not_in_whole_blocks():

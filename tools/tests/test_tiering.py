@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_report import Tags
 from traffic import CUTS, random_prompts, trace
-from two_tiers import SESSIONS, SHARED, arrivals, bought, served, sessions_in
+from two_tiers import SESSIONS, arrivals, bought, served, sessions_in
 
 from minikv import cli
 from minikv.tokens import PackedTokens
@@ -162,21 +162,14 @@ BLOCK, EACH, LINK = 64, 327_680, 8 * 50e9
 @pytest.mark.nightly
 @pytest.mark.skipif(not SESSIONS.exists(), reason="needs the trace of 692 sessions: MINIKV_SHARED names its folder")
 def test_on_all_sessions_at_ten_pairs_of_sizes():
-    """Eight GPUs as one, with the rates of `prototypes/tiers.py`, which keeps one chain for each session."""
-    spec = importlib.util.spec_from_file_location("tiers", SHARED / "prototypes" / "tiers.py")
-    chains = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(chains)
+    """Eight GPUs as one."""
     requests = arrivals(sessions_in(SESSIONS))
     assert len(requests) == 42_906
-    sizes, events = ReuseBySize(tree_of(requests)), chains.arrivals(sessions_in(SESSIONS))
+    sizes = ReuseBySize(tree_of(requests))
     for gpu, host in PAIRS:
         near, far = (int(millions * 1e6) // BLOCK for millions in (gpu, host))
         ours, moved = compared(requests, near, far, BLOCK, EACH, LINK, 8 * SPEED, LLAMA_70B, sizes)
         assert ours == pytest.approx(moved, abs=1e-6)
-        theirs = chains.two_tiers(events, near * BLOCK, far * BLOCK)
-        assert ours[:2] == pytest.approx(theirs[:2], abs=0.002)
-        hours = [seconds / 3600 for seconds in theirs[2:]]
-        assert ours[2:] == pytest.approx(hours[:2], abs=0.005 * hours[2])
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

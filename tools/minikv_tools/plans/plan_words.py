@@ -173,7 +173,7 @@ class PlanWords:
                 f"order could hit more than {self.share(point.bound)} there."
             )
             if point.requests_too_large:
-                yield f"Too large for this cache, so served without it: {many(point.requests_too_large, 'request')}."
+                yield f"Too large to be cached: {many(point.requests_too_large, 'request')}."
         if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (
@@ -236,7 +236,7 @@ class PlanWords:
                 yield "No conversation finds a block of another one: the trace may not show what they share."
         yield (
             f"{many(plan.continuing_requests, 'request continues', 'requests continue')} a whole "
-            "earlier prompt, as a conversation's next turn does. "
+            "earlier prompt, as a next turn does. "
             f"That gives {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
         )
 

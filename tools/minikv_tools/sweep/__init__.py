@@ -252,8 +252,9 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
             capacities[capacity_text(run.capacity)] = None
         sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}; pages of {page_size}"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]
-        title = f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks"
-        tables.append("\n".join([title, *aligned(rows, left=range(3))]))
+        tables.append("\n".join([
+            f"{shown(trace)}: {sizes}; % of blocks hit, by capacity in blocks", *aligned(rows, left=range(3))
+        ]))  # fmt: skip
     return "\n\n".join(tables)
 
 

@@ -91,7 +91,8 @@ def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     ['0. Go.', '0. Go.']
     """
     at = shared_length(one.text, two.text)
-    begin = len(one.text[: max(0, at - _LINE)].rpartition("\n")[0].rstrip("\n"))
+    before = one.text[:at][:-_WIDEST].rpartition("\n")[0]  # the line before, or two where what changes begins one
+    begin = len(before.rpartition("\n")[0].rstrip("\n"))
     left, right = (_parts(item.text[begin : at + _WINDOW]) for item in (one, two))
     same = common_run(left, right)
     width = _parts_apart(left[same:], right[same:])
