@@ -7,7 +7,7 @@ from chapters import NOTEBOOKS
 from nbconvert import HTMLExporter
 
 pytestmark = [pytest.mark.browser, pytest.mark.nightly]  # by day two pages of the site are looked at
-TEXT, OUTPUTS = ".jp-MarkdownOutput", ".jp-OutputArea-output"
+TEXT, OUTPUTS = ".jp-RenderedMarkdown", ".jp-OutputArea-output:not(.jp-RenderedMarkdown)"  # code, too, is text
 JUPYTERS = "color-contrast", "link-in-text-block"  # the colors of text are those of Jupyter's style sheet
 
 
