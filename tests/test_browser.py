@@ -60,7 +60,7 @@ def _use(player, page):
     steps.append(player.get_attribute("data-step"))
     page.keyboard.press("ArrowRight")
     steps.append(player.get_attribute("data-step"))
-    assert steps == ["0", "1", "2"]
+    assert steps == [str(min(step, last)) for step in range(3)]
     player.locator("[data-testid=speed]").select_option("240")
     player.locator("[data-testid=play]").click()
     page.wait_for_function(f"document.querySelector('.minikv-player').dataset.step === '{last}'")
