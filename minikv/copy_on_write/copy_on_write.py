@@ -221,7 +221,7 @@ class CopyOnWrite(SharedSequences):
 
         >>> cache = CopyOnWrite(num_pages=4, page_size=2)
         >>> _ = cache.attach("a", [1], "A"); cache.draft("a", [2, 3], "BC"); cache.settle("a", 1)
-        >>> cache.attach("b", [1, 2, 4], "ABD")   # two tokens were there
+        >>> cache.attach("b", [1, 2, 4], "ABX")   # two tokens were there
         2
         """
         sequence = self._sequence(name)
