@@ -59,6 +59,7 @@ JUDGES = {
     "testing/rules": "conformance verify",
     "testing/scenarios": "conformance machine::test_requests_that_take_turns",
     "testing/search": "conformance",
+    "testing/time_limit": "attempt",
     "testing/verify": "conformance verify",
     "prefix/contract": "no_cache radix contract",
     "prefix/eviction": "eviction tree_check radix machine::test_radix",
