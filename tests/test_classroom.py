@@ -83,6 +83,7 @@ def test_tests_that_catch_enough_are_those_of_the_record_beside_a_file(judged_he
     monkeypatch.setenv("MINIKV_PROGRESS", str(home / "progress.json"))
     for test, mark in (("3.6", SOLVED), ("2.3", WRONG), ("99.9", SOLVED), ("\x1b[31m\nben", SOLVED)):
         remember(f"{test} test", mark)
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "ours.json"))
     found = judge_class(tmp_path)
     assert found.as_json()["students"][0]["tests"] == ["3.6"]
     assert str(found).splitlines()[1].endswith("1 of 6  tests: 3.6")

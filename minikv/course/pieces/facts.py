@@ -15,7 +15,7 @@ from minikv.testing.attempt import Outcome, is_own, type_in_words
 
 
 def about_error(error: BaseException | None) -> str | None:
-    """Return what an error of Python's is often about; `None` of none, or of the answer's own.
+    """Return what an error of Python's is often about; `None` where there is none, or it is the answer's own.
 
     >>> try:
     ...     raise ValueError("NoneType is what a learner's own `raise` tells of")

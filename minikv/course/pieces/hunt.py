@@ -209,7 +209,7 @@ class Calls:
 
 
 def _placed(value: Any, shots: Sequence[Shown]) -> Any:
-    """An argument as it is written down: what an earlier call gave by its place, others as a copy.
+    """An argument as it is written down: what an earlier call gave by its place, anything else as a copy.
 
     >>> _placed(7, [Shown("", {}, (Call(None, "alloc", {}, result=7), None))])  # a number is itself
     7
