@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
 from minikv_tools.formats import (
+    CALLED,
     MARKS,
     fields_of,
     is_cut,
@@ -45,9 +46,10 @@ _FIRST = "name", "reasoning_content", "reasoning", "thinking", "content", "tool_
 _NOT_READ = {"role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
 _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId",
-              "toolConfig", *_NAMESPACE}  # fmt: skip
+              "toolConfig", CALLED, *_NAMESPACE}  # fmt: skip
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 _FILE = re.compile("(?:input_|output_)?(?:image|video|audio|document|file|blob|inline)(?:_?(?:url|file|data|Data))?")
+_WEB = re.compile('"type": "web_(?:search|fetch)_2')  # Anthropic keeps the other tools if one of these comes or goes
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
 
@@ -72,6 +74,7 @@ class Place(NamedTuple):
     item: int | None = None
     name: str = ""
     field: str = ""
+    called: str = ""  # the part's name in the API, if it is another one
 
     @property
     def has_ids(self) -> bool:
@@ -80,9 +83,11 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         if self.item is None:  # the fields of a system prompt are those of a message
-            return self.part + bounded_name(self.field.removeprefix("content"), 80)
+            return (self.called or self.part) + bounded_name(self.field.removeprefix("content"), 80)
         name = f" ({bounded_name(self.name)})" if self.name else ""
-        return f"{self.part}[{self.item}]{name}" + (f", {bounded_name(self.field, 80)}" if self.field else "")
+        return f"{self.called or self.part}[{self.item}]{name}" + (
+            f", {bounded_name(self.field, 80)}" if self.field else ""
+        )
 
 
 class PromptPiece(NamedTuple):
@@ -134,11 +139,29 @@ def read_body(entry: Mapping[str, Any]) -> Body:
         body = {**body, **object_of(body.get(name))}
     named = {"model": body.get("modelId"), **body}
     namespace = {key: _text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
-    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
+    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT} | _beside(body)
+    called = named.get(CALLED, {})
     pieces = tuple(piece for piece in _pieces(body) if piece.text)
+    if called:
+        pieces = tuple(
+            piece._replace(place=piece.place._replace(called=called.get(piece.place.part, ""))) for piece in pieces
+        )
     if cut := next((piece for piece in pieces if is_cut(piece.text)), None):
         raise ValueError(f"{cut.place} is cut or redacted: expected all of it (SGLang: --log-requests-level 3)")
     return Body(pieces, namespace, settings)
+
+
+def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in a body's lists, which are no text of the prompt: tools that are deferred, and citations."""
+    tools, messages = (found if isinstance(found := body.get(part), list) else [] for part in ("tools", "messages"))
+    deferred = [_tool_name(tool) for tool in tools if _is_deferred(tool)]
+    contents = (message.get("content") for message in messages if isinstance(message, Mapping))
+    cited = any(_is_cited(part) for content in contents if isinstance(content, list) for part in content)
+    return {**({"deferred tools": deferred} if deferred else {}), **({"citations": True} if cited else {})}
+
+
+def _is_cited(part: Any) -> bool:
+    return isinstance(part, Mapping) and object_of(part.get("citations")).get("enabled") is True
 
 
 def is_body(entry: Mapping[str, Any]) -> bool:
@@ -206,9 +229,17 @@ def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
         tools = body.get(part) or []
         if not isinstance(tools, list):
             raise ValueError(f"{part} is {bounded(tools)}: expected a list")
-        for index, (tool, mark) in enumerate(zip(tools, points_of(tools))):
-            if mark is not None:
-                yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n", mark)
+        pieces = [
+            PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n", mark)
+            for index, (tool, mark) in enumerate(zip(tools, points_of(tools)))
+            if mark is not None and not _is_deferred(tool)
+        ]
+        yield from sorted(pieces, key=lambda piece: bool(_WEB.search(piece.text)))
+
+
+def _is_deferred(tool: Any) -> bool:
+    """Whether a tool is loaded when the model looks for it: until then it is no part of the prompt."""
+    return any(object_of(said).get("defer_loading") is True for said in (tool, object_of(tool).get("default_config")))
 
 
 def _tool_name(tool: Any) -> str:
@@ -263,6 +294,8 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
     if not isinstance(part, Mapping):
         yield PromptPiece(place, _text_of(part))
         return
+    if isinstance(part.get("citations"), Mapping):  # whether to cite, not what was cited
+        part = {key: value for key, value in part.items() if key != "citations"}
     if isinstance(own := part.get("toolResult"), Mapping):  # Bedrock's
         part, place = {"tool_use_id": own.get("toolUseId"), **own}, place._replace(field=f"{place.field}.toolResult")
     kind = part.get("type") or next(filter(_FILE.fullmatch, map(str, part)), "")

@@ -32,6 +32,7 @@ from minikv_tools.usage import attributes_of
 _FORMS = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 _WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request_json", "payload", "kwargs", "data",
              "params", "input", "obj")  # fmt: skip
+CALLED = "parts called"  # what an API calls the parts of a body, where a form says it
 _DEEPEST_WRAP = 3
 _MARKS = {"model_parameters", "proxy_server_request", "prompt_token_ids", "run_type", "event"}
 _RESPONSES = {"instructions", "previous_response_id", "conversation", "max_output_tokens", "temperature", "reasoning",
@@ -136,7 +137,7 @@ def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     if any(_at(said, path) in values for path, values in form.get("not", {}).items()):
         return {}
-    body, settings = dict[str, Any](), form.get("settings", ())
+    body, settings = dict[str, Any](form.get("more", {})), form.get("settings", ())
     for path in settings:
         body.update(object_of(_at(said, path)))
     said = {**said, **body}
@@ -236,7 +237,8 @@ def point_of(value: Mapping[str, Any]) -> str:
     """
     for key in sorted(_POINTS & value.keys()):
         if isinstance(control := value[key], Mapping):
-            return str(control.get("ttl") or ("30m" if key == MARKS[1] else "5m"))
+            kept = control.get("ttl") or ("30m" if key == MARKS[1] else "5m")
+            return f"{kept}{' (cachePoint)' * (key not in MARKS)}"
     return ""
 
 
@@ -244,7 +246,7 @@ def points_of(values: Sequence[Any]) -> list[str | None]:
     """The breakpoint at the end of each of `values`; `None` for one of Bedrock's, which is a value of its own.
 
     >>> points_of([{"text": "Hi"}, {"cachePoint": {"type": "default"}}, {"text": "Go."}])
-    ['5m', None, '']
+    ['5m (cachePoint)', None, '']
     """
     found: list[str | None] = []
     for value in values:

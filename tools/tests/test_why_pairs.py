@@ -5,7 +5,7 @@ import re
 
 import pytest
 from why_pairs import HISTORY, PAIRS, REUSES, text_of, told
-from why_provider_pairs import CLOCKS, PROVIDER_PAIRS
+from why_provider_pairs import CLOCKS, LONG, PROVIDER_PAIRS
 
 from minikv.cli import main
 from minikv.serving.tokenizer import ByteTokenizer
@@ -69,7 +69,7 @@ def test_what_each_cache_reuses_is_counted_in_tokens(pair):
 
 
 KEY = "Be brief. Who has the key of the cellar?"
-EXPLAINED = f"""\
+EXPLAINED = """\
 The second prompt continues the first.
 
   where A  its end
@@ -82,13 +82,12 @@ The second prompt continues the first.
   B                  85 bytes
   shared             80 bytes, 94.1% of B
 
-  a cache that has A reuses of B                            bytes
-  pages of 1 token (a radix tree)                              80
-  pages of 16 tokens                                           64
-  pages of 64 tokens                                            0  the prompt is shorter than one block
-  full blocks of 16, minus the last token (vLLM)               64
-  hybrid model, blocks of 784                                   0  the prompt is shorter than one block
-  OpenAI's API before GPT-5.6 (rules of {RULES["openai before"]["read"]})             0  too short for the cache
+  a cache that has A reuses of B                         bytes
+  pages of 1 token (a radix tree)                           80
+  pages of 16 tokens                                        64
+  pages of 64 tokens                                         0  the prompt is shorter than one block
+  full blocks of 16, minus the last token (vLLM)            64
+  hybrid model, blocks of 784                                0  the prompt is shorter than one block
 
 A cache with full blocks of 16 computes the end again, 16 bytes: a block boundary, not a change.
 A hybrid model with blocks of 784 reuses nothing here, as expected: the prompt is shorter than one
@@ -110,6 +109,21 @@ def test_of_two_causes_the_one_that_saves_more_is_told_first():
     assert note.startswith(
         f"Rules of {about['title']}: {about['source']}, read on {about['read']}. Writing costs 1.25 "
     )
+
+
+TOOLS = [{"name": name, "description": f"It is 14:0{n}. {RULES}" if name == "b" else LONG}
+         for n in (5, 6) for name in "ab"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "two", "kind", "advice"), [
+    (TOOLS[:2], TOOLS[2:], "clock", "Keep definitions fixed"),
+    (TOOLS[:2], TOOLS[:1], "tool removed", "Keep all tools"),
+])  # fmt: skip
+def test_what_changes_in_tools_gets_one_advice_which_is_about_tools(one, two, kind, advice):
+    tools = [[*some[:-1], {**some[-1], "cache_control": {"type": "ephemeral"}}] for some in (one, two)]
+    found = explain(*({**CLOCKS[0], "tools": some} for some in tools))
+    assert (found.change.kind, found.also.kind) == (kind, "breakpoint on what changes")
+    assert [said[: len(advice)] for said in found.remedies] == [advice]
 
 
 def test_no_note_speaks_of_blocks_where_another_thing_is_at_fault():

@@ -246,4 +246,19 @@ PROVIDER_PAIRS = [
     Pair("two runs of a tool, each the last message", *(
         gpt(rules(), user("Look."), answer(None, tool_calls=[{"id": "1"}]), result(said, "1"), model="gpt-5.4")
         for said in ("The cellar door is open.", "No file of that name.")), "question", "messages[3] (tool)"),
+    Pair("a clock in a body of Gemini's, whose address has the model", *(
+         {"systemInstruction": {"parts": [{"text": f"{LONG} It is 14:0{n}."}]},
+          "contents": [{"role": "user", "parts": [{"text": "Is it open?"}]}]} for n in (5, 6)), "clock",
+         "systemInstruction[0].text"),
+    Pair("a deferred tool more", *(opus(text(LONG, **CACHE), tools=[{"name": "a"}, *more])
+         for more in ([], [{"name": "b", "defer_loading": True}])), "settings", None),
+    Pair("a search of the web that is allowed", *(opus(text(LONG, **CACHE), tools=[*more, {"name": "a"}])
+         for more in ([], [{"type": "web_search_20250305", "name": "web_search"}])), "tool added",
+         "system, after 0"),
+    Pair("citations of a document", *(opus(text(LONG), messages=[{"role": "user", "content": [
+         {"type": "document", "source": {"type": "text", "data": LONG}, "citations": {"enabled": on}, **CACHE},
+         text("Why?")]}]) for on in (True, False)), "template settings", None),
+    Pair("examples in another order before another question", *(
+         f"{RULES}\n" + "\n".join(f"Example: {said}" for said in said_in_order) + f"\nQuestion: {ask}"
+         for said_in_order, ask in ((PASSAGES, "Why is it so?"), (PASSAGES[::-1], "Since when?"))), "order", "prompt"),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from minikv_tools.report import many
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
-from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, provider_of
+from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, providers_of
 from minikv_tools.why.texts import PromptChange, shared_length
 
 PAGES = (1, 16, 64)  # tokens
@@ -66,6 +66,7 @@ def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: s
 
 _WIDTH = 100
 _LITTLE = 200  # tokens in common that no provider would keep anyway
+_LIVE = ("clock", "random id", "number")
 _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
@@ -108,13 +109,17 @@ class Explanation:
         """The advice, the most important first."""
         changed, detail = self.change
         placed = (kind for kind, where in PLACED.items() if detail.startswith(where))
-        first = next(placed, changed)
+        late, first = "breakpoint on what changes", next(placed, changed)
+        spot = self.spots[0] or self.spots[1]
+        in_tools = spot is not None and spot.place.part in ("tools", "functions")
+        if in_tools and changed in _LIVE:
+            first = "tool edited"
         advice = {changed: first}
-        late = "breakpoint on what changes"
-        if self.also and not (first in PLACED and self.also.kind == late):
+        vain = in_tools or first in PLACED or "no whole block is shared" in (self.also or self.change).detail
+        if self.also and not (self.also.kind == late and vain):
             advice[self.also.kind] = self.also.kind
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
-        if changed in ("clock", "random id", "number"):
+        if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
         remedies = [KINDS[advice[kind]].remedy for kind in found]
         if len(found) == 1:
@@ -190,7 +195,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
     predictions = _predictions(one, two, shared, lengths[1], units)
     elsewhere = apart or change.kind == "history at the server"
-    provider = predictions[0] if provider_of(one, two) and not elsewhere else None
+    provider = predictions[0] if len(predictions) == 1 and not elsewhere else None
     caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
@@ -200,7 +205,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
 
 
 def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
-    """The predictions for the provider; those of OpenAI's API before and since GPT-5.6 where nothing tells it."""
+    """The predictions for the provider; two where only its model would tell which of its rules apply."""
     age, scale = 0.0, 0.0
     if one.time is not None and two.time is not None:
         age = max(age, two.time - one.time) / 1000
@@ -210,15 +215,7 @@ def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -
     if not exact:  # the prompt has images, or the bill is for another prompt
         scale, exact = units.scale, units.scale == 1
     pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
-    key = provider_of(one, two)
-    if key:
-        return [predict(key, pair)]
-    if two.namespace.get("model"):
-        return []
-    keys = ["openai before", "openai"]
-    if any(piece.place.part == "prompt" for piece in two.pieces):
-        keys.pop()
-    return [predict(key, pair) for key in keys]
+    return [predict(key, pair) for key in providers_of(one, two)]
 
 
 def _row(found: Prediction) -> Reused:

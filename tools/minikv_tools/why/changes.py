@@ -40,9 +40,9 @@ _HISTORY = {"history truncated", "history summarized", "message inserted", "mess
             "messages reordered", "question", "conversation", "extended", "shortened", "nothing",
             "settings"}  # fmt: skip
 _TEMPLATED = {
-    "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
-    "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking", "tool_choice",
-    "verbosity",
+    "add_generation_prompt", "chat_template", "chat_template_kwargs", "citations", "continue_final_message",
+    "documents", "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking",
+    "tool_choice", "verbosity",
 }  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
 _PARTS = ("tools", "functions", "response_format", "system")
 

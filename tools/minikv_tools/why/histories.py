@@ -225,5 +225,5 @@ def prompt_change(one: str, two: str) -> PromptChange:
         side[at : at + _PROBE] in other[at:] for side, other in ((one, two), (two, one)) if len(side) > at + _PROBE
     )
     if moved or behind > _PROBE or at + behind == least:
-        return PromptChange("text edited")
+        return PromptChange("order" if late_text(one, two) == "order" else "text edited")
     return PromptChange("question" if at > _ALIKE * least else "conversation")

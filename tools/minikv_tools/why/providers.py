@@ -31,7 +31,9 @@ RULES = read_json(Path(__file__).with_name("providers.json"))
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
 _TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
 _FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
-_GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|\bo[134]\b|codex")
+_CLAUDE = re.compile(r"(?:^|[\s/.:])claude")
+_GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|(?:^|[\s/])(?:o[134]\b|codex-)")
+_ELSEWHERE = re.compile(r"anthropic\.|bedrock|vertex|azure|@")  # on another platform than the API of its maker
 _CAUSES = ("too short for the cache", "cache expired", "cache lifetime changed", "template settings",
            "breakpoint too far", "breakpoint moved")  # fmt: skip  # that hide an entry, as they are taken away in turn
 
@@ -56,27 +58,27 @@ class Prediction(NamedTuple):
         return f"{RULES[self.rules]['title']} (rules of {RULES[self.rules]['read']})"
 
 
-def provider_of(*bodies: Body) -> str | None:
-    """The rules for requests, by their model, else by the fields that only one provider has; `None` for any other.
+def providers_of(*bodies: Body) -> list[str]:
+    """The rules for requests, by their model, else by a field that only one provider has; more than one where both fit.
 
     >>> from minikv_tools.bodies import read_body
-    >>> [provider_of(read_body({"model": m, "prompt": "Hi"})) for m in ("claude-opus-5", "gpt-5.6-sol", "gpt-4o", "m")]
-    ['anthropic', 'openai', 'openai before', None]
+    >>> [providers_of(read_body({"model": m, "prompt": "Hi"})) for m in ("claude-opus-5", "gpt-5.6-sol", "gpt-4o", "m")]
+    [['anthropic'], ['openai'], ['openai before'], []]
+    >>> providers_of(read_body({"prompt": "Hi", "prompt_cache_key": "a"})), providers_of(read_body({"prompt": "Hi"}))
+    (['openai', 'openai before'], [])
     """
-    model, pieces = " ".join(map(_model, bodies)), [piece for body in bodies for piece in body.pieces]
-    if "claude" in model:
-        return "anthropic"
+    model = " ".join(map(_model, bodies))
+    if _CLAUDE.search(model):
+        return ["anthropic"]
     if found := _GPT.search(model):
         since = (5, 6) <= (int(found[1] or 0), int(found[2] or 0)) < (30,)  # gpt-35 is Azure's name for GPT-3.5
-        return "openai" if since else "openai before"
-    marks, settings = {piece.mark for piece in pieces} - {""}, {name for body in bodies for name in body.settings}
-    if "30m" in marks or "prompt_cache_options" in settings:
-        return "openai"
+        return ["openai" if since else "openai before"]
+    named = {name for body in bodies for name in body.settings}
+    named |= {piece.mark for body in bodies for piece in body.pieces}
     if model.strip():
-        return None
-    if marks or "cache_control" in settings or any(piece.place.part == "system" for piece in pieces):
-        return "anthropic"
-    return "openai before" if "prompt_cache_key" in settings else None
+        return []
+    fits = {key: len(named.intersection(rules["fields"])) for key, rules in RULES.items()}
+    return [key for key, count in fits.items() if count == max(1, *fits.values())]
 
 
 def of_model(table: Mapping[str, Any], model: str) -> Any:
@@ -156,6 +158,7 @@ class _Api:
     def __init__(self, key: str, pair: RequestPair):
         self.key, self.pair, self.rules = key, pair, RULES[key]
         self.least = self._of_model("least")
+        self.elsewhere = "anthropic_version" in pair.two.settings or bool(_ELSEWHERE.search(_model(pair.two)))
         self.low, self.high = self._limits()
         levels = self.rules["from"]
         self.lost = pair.changed(levels)
@@ -180,7 +183,8 @@ class _Api:
             return 0, 0  # nobody knows how many tokens an attached file has
         margin = 0 if self.pair.exact else _UNSURE
         low, high = self.least
-        return (1 - margin) * low * self.pair.scale, (1 + margin) * high * self.pair.scale
+        most = high * 2 if self.elsewhere else high  # Bedrock asks for 1,024 tokens where Anthropic does for 512
+        return (1 - margin) * low * self.pair.scale, (1 + margin) * most * self.pair.scale
 
     def _steps(self) -> list[PromptBlock]:
         """A block for each step of the text that both requests share; at least one."""
@@ -205,14 +209,26 @@ class _Api:
         if not (self.before and ends):
             where = "in the first request" if ends else "in the second request" if self.before else ""
             return Prediction(self.key, 0, end, "no breakpoint", where)
-        read = max(self._found(0), default=0)
+        read = max(found := self._found(0), default=0)
         kind, detail = self._cause(read)
         size = self.pair.shared if "step" in self.rules else read or ends[-1][0]
-        late = read > 0 and self.pair.age > self.rules["surely"].get(self.written[read][0], self.pair.age)
-        if unsure := not kind and (self.low <= size < self.high or late):
-            short = size < self.high
-            kind, detail = _CAUSES[not short], f"perhaps: {self._about(size) if short else self._later()}"
-        return Prediction(self.key, read, max(0, end - read), kind, detail, unsure)
+        doubts = {} if kind else self._doubts(size, self.blocks[found[read]] if read else None)
+        unsure = [(cause, f"perhaps: {doubt}") for cause, doubt in doubts.items() if doubt]
+        kind, detail = (unsure or [(kind, detail)])[0]
+        return Prediction(self.key, read, max(0, end - read), kind, detail, bool(unsure))
+
+    def _doubts(self, size: int, block: PromptBlock | None) -> dict[str, str]:
+        """What may hide an entry of `size` units, which ends with `block`; the words are empty where it is no doubt."""
+        kept, back = self.written[block.end][0] if block else "", 0
+        if block and block.level == 2 and not block.mark:
+            back = sum(self.blocks[number].end > block.end for number in endings(self.pair.two, self.blocks))
+        guide, surely = (self.rules.get(rule) for rule in ("guide", "surely"))
+        return {
+            "too short for the cache": self._about(size) * (self.low <= size < self.high),
+            "cache expired": self._later() * (self.pair.age > surely.get(kept, self.pair.age)),
+            "breakpoint too far": f"{back} messages end after it; OpenAI's guide checks {guide}, its reference all"
+            * (back > (guide or back)),
+        }
 
     def _refused(self, marks: Mapping[int, str]) -> str:
         """Why the API refuses a request with these breakpoints."""
@@ -235,21 +251,18 @@ class _Api:
 
     def _looked_at(self, causes: Sequence[str]) -> Iterator[tuple[int, str]]:
         """The blocks at which the API looks for what was written, and for which lifetime."""
-        blocks, back = self.blocks, self.rules["back"] if _CAUSES[4] in causes else len(self.blocks)
         if self.key == "anthropic" and causes:
+            back = self.rules["back"] if _CAUSES[4] in causes else len(self.blocks)
             for number, ttl in self.marks.items():
                 yield from ((found, ttl) for run in self._positions(number)[:back] for found in run)
         else:
-            ends = endings(self.pair.two, blocks)
-            for number, block in enumerate(blocks):
-                if not causes or block.mark or number in ends[-back:] or (number in ends and block.level == 1):
+            ends = endings(self.pair.two, self.blocks)
+            for number, block in enumerate(self.blocks):
+                if not causes or block.mark or number in ends:
                     yield number, ""
 
     def _positions(self, number: int) -> list[list[int]]:
-        """The blocks from one back to the first, as the API counts them: one by one, but a run of calls as one."""
-        if self.key != "anthropic":
-            ends = endings(self.pair.two, self.blocks)
-            return [[end] for end in reversed(ends) if end <= number]
+        """The blocks from one back to the first, as Anthropic counts them: one by one, but a run of calls as one."""
 
         def run_of(block: int) -> str | int:
             kind = self.blocks[block].kind
@@ -281,13 +294,14 @@ class _Api:
             "cache expired": f"{self._later()}, kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
             "template settings": ", ".join(self.lost),
-            "breakpoint too far": f"{place} is {back} positions back; the provider looks at {self.rules['back']}",
+            "breakpoint too far": f"{place} is {back} positions back; the provider looks at {self.rules.get('back')}",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 
     def _about(self, size: float) -> str:
         least = " to ".join(f"{length:,}" for length in sorted(set(self.least)))
-        return f"about {many(f'{size / self.pair.scale:,.0f}', 'token')}; at least {least} needed"
+        differ = "; this platform may differ" * self.elsewhere
+        return f"about {many(f'{size / self.pair.scale:,.0f}', 'token')}; at least {least} needed{differ}"
 
     def _later(self) -> str:
         minutes = self.pair.age / 60

@@ -30,7 +30,7 @@ from minikv_tools.bodies import Body
 from minikv_tools.formats import object_of
 from minikv_tools.logs import time_of
 from minikv_tools.usage import Usage, read_usage
-from minikv_tools.why.providers import RULES, of_model, provider_of
+from minikv_tools.why.providers import RULES, of_model, providers_of
 
 CAUSES = dict(part.split("\n", 1) for part in Path(__file__).with_name("sessions.txt").read_text("utf-8").split("\n\n"))
 LEAST = 1024  # tokens: a smaller difference is the end of a prompt, which a cache may not hold
@@ -161,7 +161,7 @@ def _steps(lines: Iterable[bytes]) -> Iterator[tuple[str, str, SessionStep]]:
 
 
 def _rule(step: SessionStep) -> Any:
-    return RULES[provider_of(Body((), {"model": step.model}, {})) or "anthropic"]
+    return RULES[(*providers_of(Body((), {"model": step.model}, {})), "anthropic")[0]]
 
 
 def _cause(before: SessionStep, step: SessionStep, pause: float) -> str:
