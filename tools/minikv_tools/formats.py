@@ -219,6 +219,8 @@ def _part(part: Any) -> Any:
         return {"type": kind, "text": content}
     if kind == "tool_call_response":
         return {"type": "tool_result", "tool_use_id": part.get("id"), "content": part.get("response")}
+    if isinstance(own := part.get("functionResponse"), Mapping):  # Gemini's
+        return {"type": "tool_result", "tool_use_id": own.get("id", own.get("name")), "content": own.get("response")}
     return part
 
 

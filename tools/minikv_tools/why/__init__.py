@@ -241,7 +241,9 @@ def _headline(
     cache = PromptChange(found.kind, found.detail)
     short = little and found.kind == "too short for the cache" and kind != "extended"
     decides = kind in ("nothing", "settings") or not (found.unsure or short)
-    return (cache, changed) if harmless and decides else (change, cache)
+    if harmless and decides:
+        return cache, changed
+    return change, None if found.unsure and not harmless else cache
 
 
 def explanation_text(found: Explanation) -> str:

@@ -15,7 +15,9 @@ PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)
-_CALL_ID = re.compile(r'"(?:id|call_id)": "[^"]*"')
+_CALL_ID = re.compile(r'"(?:id|call_id|toolUseId)": "[^"]*"')
+_CALL = re.compile('"(?:function|tool_use|toolUse)"')
+_IMAGE = re.compile(r"(?:image|inline_?[Dd]ata)[^.]*$")
 _LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
 _SENTENCE, _TELLING = re.compile(r"(?<=[.!?\n。！？：])\s*|(?<=: )"), 16  # bytes
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
@@ -130,7 +132,7 @@ def _of_parts(before: list[str], after: list[str], fields: list[str]) -> str | N
         return "reasoning removed" if {*_REASONING}.intersection(".".join(fields).split(".")) else None
     if fields[0].endswith(("tool_call_id", "tool_use_id", "call_id")):
         return "tool call id"
-    if "image" in fields[0].rsplit(".", 1)[-1]:
+    if _IMAGE.search(fields[0]):
         return "image changed"
     one, two = "".join(before), "".join(after)
     left, right = _THOUGHT.sub("", one), _THOUGHT.sub("", two)
@@ -139,7 +141,7 @@ def _of_parts(before: list[str], after: list[str], fields: list[str]) -> str | N
 
 def _of_call(one: str, two: str) -> str | None:
     """Return whether two calls of tools, as JSON, differ in their ids only."""
-    same = ('"function"' in one or '"tool_use"' in one) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
+    same = _CALL.search(one) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
     return "tool call id" if same else None
 
 

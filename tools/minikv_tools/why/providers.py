@@ -273,9 +273,10 @@ class _Api:
 
     def _cause(self, read: int) -> tuple[str, str]:
         """Why much less is read than is shared, or two empty texts where it is not so."""
+        most = max(self._found(4), default=0) if self.lost else 0  # with the settings and the images of the first
         for free, cause in enumerate(("", *_CAUSES)):
             size = max(found := self._found(free), default=0)
-            if self.pair.shared - size < self.least[0] * self.pair.scale:
+            if self.pair.shared - size < self.least[0] * self.pair.scale and size >= most:
                 detail = self._detail(cause, size, found[size]) if free else ""
                 return "image added" if detail == "images" else cause, detail
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}

@@ -187,6 +187,7 @@ _ID = re.compile(
 )
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
+_GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=\d{3}(?!\d))")  # of 1,234 and 1.234.567, and not of 0.125
 _SIGNED = re.compile(
     r"(https?://[^\s?\"<>)]{1,2048})\?[^\s\"<>)]*(?i:signature|sig=|token|expires|credential)[^\s\"<>)]*"
 )
@@ -242,9 +243,13 @@ def _covering(pattern: re.Pattern[str], text: str, at: int) -> str:
 
 
 def _number_kind(*numbers: str) -> str:
-    """Of two numbers in a text: the same one written differently, or another one."""
+    """Of two numbers in a text: the same one written differently, or another one.
+
+    >>> _number_kind("1.250,00", "1250,00"), _number_kind("1,250", "1250.0"), _number_kind("0.125", "125")
+    ('number format', 'number format', 'number')
+    """
     try:
-        one, two = (float(number.replace(",", "").rstrip("%")) for number in numbers)
+        one, two = (float(_GROUPED.sub("", number).replace(",", ".").rstrip("%")) for number in numbers)
     except ValueError:
         return "number"
     return "number format" if one == two else "number"
