@@ -20,7 +20,8 @@ from minikv_tools.usage import Usage
 from minikv_tools.why import explain
 from minikv_tools.why.log import survey
 from minikv_tools.why.log_report import LogWords, log_page, log_text
-from minikv_tools.why.providers import Prediction, compared
+from minikv_tools.why.providers import Prediction
+from minikv_tools.why.verdicts import compared
 
 
 class Tags(HTMLParser):

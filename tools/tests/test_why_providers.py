@@ -16,8 +16,9 @@ from minikv_tools.why import explain, explanation_text
 from minikv_tools.why.breakpoints import breakpoints, endings, prompt_blocks
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt
-from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, providers_of
+from minikv_tools.why.providers import RULES, Prediction, RequestPair, predict, providers_of
 from minikv_tools.why.texts import shared_length
+from minikv_tools.why.verdicts import compared
 
 
 class Letters:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minikv.errors import whole_number
-from minikv_tools.bodies import Body
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
-from minikv_tools.why.providers import RULES, Prediction, RequestPair, compared, predict, providers_of
+from minikv_tools.why.providers import RULES, Prediction
 from minikv_tools.why.texts import PromptChange, shared_length
+from minikv_tools.why.verdicts import compared, predictions
 
 PAGES = (1, 16, 64)  # tokens
 BLOCK = 16  # tokens: vLLM's default
@@ -193,29 +193,15 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
-    predictions = _predictions(one, two, shared, lengths[1], units)
+    found = predictions(one, two, shared, lengths[1], units)
     elsewhere = apart or change.kind == "history at the server"
-    provider = predictions[0] if len(predictions) == 1 and not elsewhere else None
-    caches += [Reused(found.title, 0, why) if why else _row(found) for found in predictions]
+    provider = found[0] if len(found) == 1 and not elsewhere else None
+    caches += [Reused(row.title, 0, why) if why else _row(row) for row in found]
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
                        provider, bill)  # fmt: skip
-
-
-def _predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
-    """The predictions for the provider; two where only its model would tell which of its rules apply."""
-    age, scale = 0.0, 0.0
-    if one.time is not None and two.time is not None:
-        age = max(age, two.time - one.time) / 1000
-    if two.usage and two.usage.prompt:
-        scale = length / two.usage.prompt
-    exact = units.scale / 4 < scale < units.scale * 4
-    if not exact:  # the prompt has images, or the bill is for another prompt
-        scale, exact = units.scale, units.scale == 1
-    pair = RequestPair(one, two, shared, length, units.count, scale, exact, age)
-    return [predict(key, pair) for key in providers_of(one, two)]
 
 
 def _row(found: Prediction) -> Reused:

@@ -13,13 +13,14 @@ from minikv.files import FileName
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
-from minikv_tools.logs import ABSENT, Units, conversation_of, field_of
-from minikv_tools.usage import read_usage
+from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
+from minikv_tools.usage import Usage, read_usage
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
+from minikv_tools.why.verdicts import Billed, Verdicts, predictions, read_verdict, response_id
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
@@ -31,9 +32,9 @@ class LogReport(Share):
     """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
 
     `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
-    model, and `billed` the tokens of each that were read from the cache; `lost` is what an unlimited one would read
-    besides. `log` has its name, and the lines that were left out of it; `unread` says that it had more text than is
-    held, and the length of a token is measured in the `sample`. Its repr is the report.
+    model, `billed` the tokens of each that were billed, and `verdicts` what the provider said of its misses. `log` has
+    its name, and the lines that were left out of it; `unread` says that it had more text than is held, and the length
+    of a token is measured in the `sample`. Its repr is the report.
 
     >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
     0.25
@@ -45,7 +46,8 @@ class LogReport(Share):
     sample: str = ""
     places: list[BreakingPlace] = field(default_factory=list)
     groups: dict[str, Share] = field(default_factory=dict)
-    billed: dict[str, Share] = field(default_factory=dict)
+    billed: dict[str, Billed] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=Verdicts)
     trees: dict[str, PrefixTree] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -78,6 +80,7 @@ class LogReport(Share):
             "places": [place.as_json() for place in self.places[:top]],
             "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
             "billed": {name: one.figures() for name, one in self.billed.items()},
+            "verdicts": self.verdicts.as_json(),
         }
 
 
@@ -102,12 +105,18 @@ def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str 
     return work.close()
 
 
+def _shared(one: str, two: str) -> str:
+    return two[: shared_length(one, two)]
+
+
 class _Survey:
     """The work of `survey`, request by request."""
 
     def __init__(self, name: str, by: str):
         self.report, self._by, self._named = LogReport(log=RequestLog(name)), by, False
-        self._received: dict[str, tuple[str, float]] = {}  # by SGLang: the cache of each, and the share that it reuses
+        self._received: dict[str, tuple[LoggedRequest, LoggedRequest | None, float]] = {}  # by SGLang, and not finished
+        self._responses = dict[str, int]()  # of the id of each: the number of its request
+        self._bills = dict[int, tuple[Billed, Usage]]()  # of requests: the sum that a bill is in
         self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
         self._first: dict[int, int] = {}  # by what prompts begin with: the latest one
         self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
@@ -126,25 +135,44 @@ class _Survey:
         reused, latest = self._insert(text, turn)
         report.add(1, len(text), reused)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
-        share = turn.apart, reused / max(1, len(text))
-        self._received.update({rid: share} if rid else {})
-        self._bill(entry, *share)
         before = self._turns.before(turn, conversation)
         begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
         keys = [hash(tuple(begin)) for begin in begins]
         others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
-        self._compare(before or next(filter(None, others), None), turn, reused)
+        like = before or next(filter(None, others), None)
+        came = turn, like, reused / max(1, len(text))
+        self._received.update({rid: came} if rid else {})
+        self._bill(entry, *came)
+        self._judge(entry, turn, like)
+        self._compare(like, turn, reused)
         self._first.update(dict.fromkeys(keys, turn.number))
         group = field_of(entry, self._by) if self._by else ""
         self._named = self._named or group != ABSENT
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, conversation)
 
-    def _bill(self, entry: dict[str, Any], apart: str, share: float) -> None:
+    def _bill(self, entry: dict[str, Any], turn: LoggedRequest, like: LoggedRequest | None, share: float) -> None:
         """Count the bill of a request, of which a cache without a limit would reuse `share`."""
-        if (usage := read_usage(entry)) and usage.read is not None:
-            more = round(share * usage.prompt) - usage.read
-            self.report.billed.setdefault(apart, Share()).add(1, usage.prompt, usage.read, more)
+        usage = read_usage(entry)
+        if usage is None or usage.read is None:
+            return
+        turn.body = turn.body._replace(time=time_of(entry), usage=usage)
+        found = None
+        if like and round(share * usage.prompt) > usage.read:
+            units = Units(ids=turn.body.has_ids)
+            shared, length = (units.count(text) for text in (_shared(like.text, turn.text), turn.text))
+            found = next(iter(predictions(like.body, turn.body, shared, length, units)), None)
+        billed = self.report.billed.setdefault(turn.apart, Billed())
+        billed.count(usage, share, found)
+        self._bills[turn.number] = billed, usage
+
+    def _judge(self, entry: dict[str, Any], turn: LoggedRequest, like: LoggedRequest | None) -> None:
+        """Count the provider's verdict on a request, about the one that it names, or else the one that is like it."""
+        if verdict := read_verdict(entry, turn.body):
+            named = self._turns.get(self._responses.get(verdict.about)) if verdict.about else like
+            self.report.verdicts.add(verdict, named and named.body, turn.body, turn.line)
+        if name := response_id(entry):
+            self._responses[name] = turn.number
 
     def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
         """Put a prompt into its tree; the bytes that it shares with earlier ones, and the latest that shares them."""
@@ -187,7 +215,7 @@ class _Survey:
         """Count what both requests begin with, if the later one could not reuse it in its namespace."""
         if one.root == two.root:
             return
-        shared = two.text[: shared_length(one.text, two.text)]
+        shared = _shared(one.text, two.text)
         if len(shared.encode("utf-8", "surrogatepass")) >= reused + LEAST:
             fields = sorted(one.body.namespace.items() ^ two.body.namespace.items())
             names = dict.fromkeys(name for name, _ in fields)
@@ -254,7 +282,12 @@ class _Survey:
     def _replay(self, renamed: dict[Cause, Cause]) -> None:
         """Count what each cause loses, alone and with the others of its prompts; a fix that loses more is none."""
         gains: Gains = defaultdict(lambda: defaultdict(Share))
-        for request, causes, saved in self._fixes.replay(renamed):
+        for number, (request, causes, saved) in enumerate(self._fixes.replay(renamed)):
+            if number in self._bills:
+                billed, usage = self._bills[number]
+                billed.fix(
+                    usage, *(size / max(1, request.size) for size in (request.reused, saved.get(ALL, _NOTHING)[0]))
+                )
             self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused)
             for cause, gain in saved.items():
                 gains[cause][request.group].add(0, 0, 0, *gain)

@@ -18,6 +18,7 @@ from minikv_tools.report import MARK, ReportPart, document, escape, facts, many,
 from minikv_tools.why.fixes import BreakingPlace, Share
 from minikv_tools.why.log import LogReport
 from minikv_tools.why.places import shown_after, shown_before, shown_text
+from minikv_tools.why.verdicts import billed_part
 
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
@@ -151,15 +152,9 @@ class LogWords:
         )  # fmt: skip
         return ReportPart(f"By {self._by}", (), head, rows, words=(self._by,))
 
-    def billed(self) -> ReportPart | None:
-        """The tokens that were billed beside those that an unlimited cache would read, or `None` without a bill."""
-        head = ("model", "requests", "tokens billed", "read from the cache", "an unlimited cache")
-        rows = tuple(
-            (name or "no model", f"{share.requests:,}", f"{share.size:,}", f"{share.hits:.1%}", f"{share.after:.1%}")
-            for name, share in sorted(self.report.billed.items())
-        )
-        says = "Less is read from the cache if entries expire, requests change machines, or a prompt is too short."
-        return ReportPart("What was billed", (says,), head, rows, words=("model",)) if rows else None
+    def said(self) -> tuple[ReportPart | None, ...]:
+        """What the provider billed, and its verdicts."""
+        return billed_part(self.report.billed), self.report.verdicts.part()
 
     def _lost(self, fixed: Share) -> tuple[str, ...]:
         money = self._prices(f"{self.money(fixed):,.2f}")
@@ -191,7 +186,7 @@ def log_text(words: LogWords, top: int) -> str:
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
     table = words.places(top)
-    for part in (words.billed(), words.groups(top)):
+    for part in (*words.said(), words.groups(top)):
         if part:
             lines += ["", *aligned([part.head, *part.rows], part.left)]
             lines += [line for sentence in part.sentences for line in textwrap.wrap(sentence, _WIDTH)]
@@ -222,7 +217,7 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
         ("lost at breaks", words.share(report.lost), sized[2]),
         ("reused with all fixed", f"{report.after:.1%}", "of what is sent then"),
     ])  # fmt: skip
-    parts = [part for part in (words.billed(), words.groups(top), words.places(top)) if part]
+    parts = [part for part in (*words.said(), words.groups(top), words.places(top)) if part]
     for number, place in enumerate(words.telling(top), start=1):
         says, head = (place.about.says, place.about.remedy), ("in", "text")
         parts.append(ReportPart(f"{number}. {place.place}", says, head, _sides(place), words=head))

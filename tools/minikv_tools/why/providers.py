@@ -24,12 +24,10 @@ from typing import Any, NamedTuple
 from minikv.untrusted import read_json
 from minikv_tools.bodies import Body, Place
 from minikv_tools.report import many
-from minikv_tools.usage import Usage
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
-_TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
 _FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
 _CLAUDE = re.compile(r"(?:^|[\s/.:])claude")
 _GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|(?:^|[\s/])(?:o[134]\b|codex-)")
@@ -128,24 +126,6 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     if key != "anthropic" and pair.changed(["prompt_cache_key"]):
         return Prediction(key, 0, 0, "cache key changed")
     return _Api(key, pair).predict()
-
-
-def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
-    """Compare a prediction for a prompt of `length` units with its bill; empty where the bill says nothing of a cache.
-
-    >>> compared(Prediction("anthropic", read=4000), Usage(prompt=1200, read=1000), 4800)
-    'The bill agrees: of 1,200 tokens, 1,000 were read; about 1,000 were expected.'
-    """
-    if found is None or bill is None or bill.read is None or not length:
-        return ""
-    expected = found.read * bill.prompt / length
-    said = (f"of {many(bill.prompt, 'token')}, {many(bill.read, 'was', 'were')} read; "
-            f"about {many(f'{expected:,.0f}', 'was', 'were')} expected.")  # fmt: skip
-    if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
-        return f"The bill agrees: {said}"
-    why = ("a request before A wrote these tokens" if bill.read > expected else "A had not begun to answer, "
-           "its entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
-    return f"The bill differs: {said} Perhaps {why}."
 
 
 def _images(body: Body) -> int:
