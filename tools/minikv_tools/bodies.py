@@ -48,7 +48,7 @@ _KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId",
               "toolConfig", CALLED, *_NAMESPACE}  # fmt: skip
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
-_FILE = re.compile("(?:input_|output_)?(?:image|video|audio|document|file|blob|inline)(?:_?(?:url|file|data|Data))?")
+FILE = re.compile("(?:input_|output_)?(?:image|video|audio|document|file|blob|inline)(?:_?(?:url|file|data|Data))?")
 _WEB = re.compile('"type": "web_(?:search|fetch)_2')  # Anthropic keeps the other tools if one of these comes or goes
 _IDS = "token ids"  # the name of the place of such a prompt
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
@@ -155,9 +155,10 @@ def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a body's lists, which are no text of the prompt: tools that are deferred, and citations."""
     tools, messages = (found if isinstance(found := body.get(part), list) else [] for part in ("tools", "messages"))
     deferred = [_tool_name(tool) for tool in tools if _is_deferred(tool)]
-    contents = (message.get("content") for message in messages if isinstance(message, Mapping))
-    cited = any(_is_cited(part) for content in contents if isinstance(content, list) for part in content)
-    return {**({"deferred tools": deferred} if deferred else {}), **({"citations": True} if cited else {})}
+    contents = [object_of(message).get("content") for message in messages]
+    cited = [f"messages[{at}]" for at, content in enumerate(contents) if isinstance(content, list)
+             for part in content if _is_cited(part)]  # fmt: skip
+    return {name: found for name, found in (("deferred tools", deferred), ("citations", cited)) if found}
 
 
 def _is_cited(part: Any) -> bool:
@@ -298,7 +299,7 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         part = {key: value for key, value in part.items() if key != "citations"}
     if isinstance(own := part.get("toolResult"), Mapping):  # Bedrock's
         part, place = {"tool_use_id": own.get("toolUseId"), **own}, place._replace(field=f"{place.field}.toolResult")
-    kind = part.get("type") or next(filter(_FILE.fullmatch, map(str, part)), "")
+    kind = part.get("type") or next(filter(FILE.fullmatch, map(str, part)), "")
     if field := next((name for name in ("text", "thinking") if isinstance(part.get(name), str)), ""):
         yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
         return
@@ -306,7 +307,7 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         yield PromptPiece(place, _text_of({key: part[key] for key in part if key != "source"}))
         yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
         return
-    if _FILE.fullmatch(str(kind)):
+    if FILE.fullmatch(str(kind)):
         address, *query = _QUERY.split(_text_of(part), maxsplit=1)
         hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
         yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {'?'.join(hashes)}|>")

@@ -16,7 +16,7 @@ from minikv_tools.why import explain, explanation_text
 from minikv_tools.why.breakpoints import breakpoints, endings, prompt_blocks
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt
-from minikv_tools.why.providers import RULES, Prediction, RequestPair, predict, providers_of
+from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction, RequestPair, predict, providers_of
 from minikv_tools.why.texts import shared_length
 from minikv_tools.why.verdicts import compared
 
@@ -176,12 +176,12 @@ def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
     assert rows == [["OpenAI", "OpenAI"], [], ["OpenAI"], []]
 
 
-TOO_MANY, TOO_LATE = "5 breakpoints, at most 4", "a longer lifetime comes after a shorter one"
+TOO_MANY, TOO_LATE = "5 breakpoints, at most 4", "a longer lifetime comes after a shorter one: {}"
 
 
 @pytest.mark.parametrize(("marks", "why"), [
     ([CACHE] * 4, ""), ([CACHE] * 5, TOO_MANY), ([HOUR, HOUR, CACHE, CACHE], ""),
-    ([CACHE, HOUR], TOO_LATE), ([HOUR, CACHE, HOUR], TOO_LATE),
+    ([CACHE, HOUR], TOO_LATE.format("5m, then 1h")), ([HOUR, CACHE, HOUR], TOO_LATE.format("1h, then 5m, then 1h")),
 ])  # fmt: skip
 def test_four_breakpoints_are_taken_and_no_lifetime_after_a_shorter_one(marks, why):
     body = opus(*(text(LONG, **mark) for mark in marks))
@@ -191,7 +191,7 @@ def test_four_breakpoints_are_taken_and_no_lifetime_after_a_shorter_one(marks, w
 
 @pytest.mark.parametrize(("one", "two", "shared"), [
     (CLOCKS[0], CLOCKS[1], "the last block that both share is system[0]"),
-    (opus(text(f"{LONG}A", **CACHE)), opus(text(f"{LONG}B", **CACHE)), "no whole block is shared"),
+    (opus(text(f"{LONG}A", **CACHE)), opus(text(f"{LONG}B", **CACHE)), NOTHING_SHARED),
 ])  # fmt: skip
 def test_a_breakpoint_on_what_changes_names_the_last_block_that_does_not(one, two, shared):
     """Both texts are as long: where they end says nothing."""
@@ -246,7 +246,8 @@ def test_a_call_whose_arguments_speak_of_results_is_a_call():
 def test_the_request_that_has_no_breakpoint_is_named():
     plain, marked = opus(text(LONG)), opus(text(LONG, **CACHE))
     found = [between(*pair) for pair in ((plain, marked), (marked, plain), (plain, plain))]
-    assert [one.detail for one in found] == ["in the first request", "in the second request", ""]
+    said = "in the {} request; the {} has one at system[0]"
+    assert [one.detail for one in found] == [said.format("first", "second"), said.format("second", "first"), ""]
     assert [(one.kind, one.read) for one in found] == [("no breakpoint", 0)] * 3
     assert [one.written for one in found] == [end_of(marked, 0), 0, 0]
 

@@ -550,7 +550,7 @@ PAIRS = [
         chat(image("AAAA"), answer("A cat."), user("Sure?")),
         chat(image("BBBB"), answer("A cat."), user("Sure?")),
         "image changed",
-        "messages[0] (user), content[0].image_url, after ",
+        "messages[0] (user), content[0].image_url",
     ),
     # -- plain text --
     Pair(

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
+from minikv_tools.why.breaks import Break
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
-from minikv_tools.why.providers import RULES, Prediction
+from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction
+from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
 from minikv_tools.why.verdicts import compared, predictions
 
@@ -75,9 +77,10 @@ class Explanation:
     """The place where two prompts differ, the kind of change, and the reuse of the second if the first is cached.
 
     `also` is a second kind: the effect of the first on the provider's cache, or the change in the prompts if the cache
-    decides. `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count
-    `unit`, of which a token has `scale`; `apart` names the fields that give the two requests different caches; `image`:
-    one has an image; `provider` is what the provider's rules predict. Its repr says all of it in words.
+    decides. `then` is a change of another kind that is left once the first is fixed. `spots` are the places in the two
+    prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a token has `scale`; `apart` names the
+    fields that give the two requests different caches; `image`: one has an image; `provider` is what the provider's
+    rules predict. Its repr says all of it in words.
 
     >>> print(str(explain("It is 14:05.", "It is 14:06."))[:25])
     A date or a time changed.
@@ -95,6 +98,7 @@ class Explanation:
     also: PromptChange | None = None
     provider: Prediction | None = None
     bill: str = ""
+    then: Break | None = None
 
     def __repr__(self) -> str:
         return explanation_text(self)
@@ -115,9 +119,11 @@ class Explanation:
         if in_tools and changed in _LIVE:
             first = "tool edited"
         advice = {changed: first}
-        vain = in_tools or first in PLACED or "no whole block is shared" in (self.also or self.change).detail
+        vain = in_tools or first in PLACED or (self.also or self.change).detail.endswith(NOTHING_SHARED)
         if self.also and not (self.also.kind == late and vain):
             advice[self.also.kind] = self.also.kind
+        if self.then:
+            advice.setdefault(self.then.kind, self.then.kind)
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
         if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
@@ -144,6 +150,9 @@ class Explanation:
             rules = RULES[self.provider.rules]
             price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
             found.append(f"Rules of {rules['title']}: {rules['source']}, read on {rules['read']}.{price}")
+        elif kind == "template settings":
+            found.append("These rows compare texts alone: less is shared if the chat template writes the setting into "
+                         "the prompt.")  # fmt: skip
         if self.bill:
             found.append(self.bill)
         if self.image:
@@ -159,6 +168,7 @@ class Explanation:
             "harmless": self.kind.harmless,
             "remedy": " ".join(self.remedies),
             "also": self.also._asdict() if self.also else None,
+            "then": {"kind": self.then.kind, "place": self.then.place} if self.then else None,
             "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
             "a": spot_json(self.spots[0]),
             "b": spot_json(self.spots[1]),
@@ -194,14 +204,15 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
     found = predictions(one, two, shared, lengths[1], units)
-    elsewhere = apart or change.kind == "history at the server"
-    provider = found[0] if len(found) == 1 and not elsewhere else None
+    found = [] if change.kind == "history at the server" else found
+    provider = found[0] if len(found) == 1 and not apart else None
     caches += [Reused(row.title, 0, why) if why else _row(row) for row in found]
+    then = second_change(one, two)
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
-                       provider, bill)  # fmt: skip
+                       provider, bill, then)  # fmt: skip
 
 
 def _row(found: Prediction) -> Reused:
@@ -221,7 +232,7 @@ def _headline(
     if found and kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
     if found.kind in ("", kind):
-        names = {*change.detail.split(", ")}
+        names = {name.partition(" of ")[0] for name in change.detail.split(", ")}
         free = kind == "template settings" and (names.isdisjoint(RULES[found.rules]["from"]) or not found.kind)
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)
@@ -239,8 +250,10 @@ def explanation_text(found: Explanation) -> str:
     Nothing changed.
     """
     lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
-    lines += [*textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH), ""] if found.also else [""]
-    lines += [*differing_places(found), *_lengths(found), "", *_caches(found), ""]
+    lines += textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH) if found.also else []
+    if found.then:
+        lines += textwrap.wrap(f"Then: {_said(PromptChange(found.then.kind, found.then.place))}", _WIDTH)
+    lines += ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
     for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
         lines += textwrap.wrap(paragraph, _WIDTH)
     return "\n".join(lines)

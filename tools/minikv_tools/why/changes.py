@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minikv_tools.bodies import Body, Place, PromptPiece, bounded_name
 from minikv_tools.formats import stored_history
@@ -151,8 +151,13 @@ def beside_change(one: Body, two: Body) -> PromptChange:
         if kind == "settings" and _TEMPLATED.intersection(names):
             kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
         if names:
-            return PromptChange(kind, ", ".join(bounded_name(name) for name in names[:6]))
+            return PromptChange(kind, ", ".join(_setting(name, before | after) for name in names[:6]))
     return PromptChange("nothing")
+
+
+def _setting(name: str, values: Mapping[str, Any]) -> str:
+    """The name of a setting, and where it is if it has places."""
+    return f"{name} of {values[name][0]}" if name == "citations" else bounded_name(name)
 
 
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:

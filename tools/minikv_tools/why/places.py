@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
-from minikv_tools.bodies import Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
+from minikv_tools.bodies import FILE, Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
 from minikv_tools.exports import entries_of, request_lines
 from minikv_tools.logs import time_of
 from minikv_tools.report import many
@@ -162,6 +162,8 @@ class Spot(NamedTuple):
     def __str__(self) -> str:
         if self.place.field == "role":
             return str(self.place._replace(field=""))
+        if FILE.fullmatch(self.place.field.rpartition(".")[2]):  # which is shown as a hash
+            return str(self.place)
         key = f", {self.key}" if self.key else ""
         unit = "token" if self.place.has_ids else "character"
         return f"{self.place}{key}, after {many(self.at, unit)}"

@@ -27,6 +27,7 @@ from minikv_tools.report import many
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
+NOTHING_SHARED = "no block of at least the least length is shared"
 _UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
 _FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
 _CLAUDE = re.compile(r"(?:^|[\s/.:])claude")
@@ -128,8 +129,8 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     return _Api(key, pair).predict()
 
 
-def _images(body: Body) -> int:
-    return sum("image" in piece.place.field for piece in body.pieces)
+def _images(body: Body) -> list[Place]:
+    return [piece.place for piece in body.pieces if "image" in piece.place.field]
 
 
 class _Api:
@@ -142,9 +143,10 @@ class _Api:
         self.low, self.high = self._limits()
         levels = self.rules["from"]
         self.lost = pair.changed(levels)
-        if "images" in levels and _images(pair.one) != _images(pair.two):
-            self.lost.append("images")
-        self.level = min((levels[name] for name in self.lost), default=3)
+        before, after = (_images(body) for body in (pair.one, pair.two))
+        if "images" in levels and bool(before) != bool(after):
+            self.lost.append(f"images: {(before + after)[0]}")
+        self.level = min((levels[name.partition(":")[0]] for name in self.lost), default=3)
         if "step" in self.rules:
             first = self.blocks = self._steps()
         else:
@@ -187,7 +189,9 @@ class _Api:
         ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
         end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
-            where = "in the first request" if ends else "in the second request" if self.before else ""
+            where = f"in the first request; the second has one at {ends[0][1]}" if ends else ""
+            for _, place in [*self.written.values()][:1]:
+                where = f"in the second request; the first has one at {place}"
             return Prediction(self.key, 0, end, "no breakpoint", where)
         read = max(found := self._found(0), default=0)
         kind, detail = self._cause(read)
@@ -215,7 +219,8 @@ class _Api:
         kept = [self.rules["ttl"].get(ttl, 0) for ttl in marks.values()]
         if len(kept) > self.rules["most"]:
             return f"{len(kept)} breakpoints, at most {self.rules['most']}"
-        return "a longer lifetime comes after a shorter one" if kept != sorted(kept, reverse=True) else ""
+        early = f"a longer lifetime comes after a shorter one: {', then '.join(marks.values())}"
+        return early if kept != sorted(kept, reverse=True) else ""
 
     def _found(self, free: int) -> dict[int, int]:
         """Where prefixes end that were written and are found, with their blocks, the first `free` causes left out."""
@@ -258,12 +263,14 @@ class _Api:
             size = max(found := self._found(free), default=0)
             if self.pair.shared - size < self.least[0] * self.pair.scale and size >= most:
                 detail = self._detail(cause, size, found[size]) if free else ""
-                return "image added" if detail == "images" else cause, detail
+                image = detail.removeprefix("images: ")
+                return ("image added", image) if image != detail else (cause, detail)
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
         late = [place for end, (_, place) in self.written.items() if end not in stable]
+        enough = max(stable, default=0) >= max(1, self.low)
         if not late:
             return "breakpoint too early", f"the last one is at {[*self.written.values()][-1][1]}"
-        before = f"the last block that both share is {stable[max(stable)]}" if stable else "no whole block is shared"
+        before = f"the last block that both share is {stable[max(stable)]}" if enough else NOTHING_SHARED
         return "breakpoint on what changes", f"it is at {late[0]}; {before}"
 
     def _detail(self, cause: str, size: int, number: int) -> str:
