@@ -3,7 +3,7 @@
     python assets/readme/pictures.py
 
 A Chrome or Chromium that Playwright can start must be there; MINIKV_CHROME names another one. The pictures of the
-tools' pages are made by `tools/site/report_pictures.py`.
+tools' pages are made by `tools/tests/report_pictures.py`.
 """
 
 from __future__ import annotations

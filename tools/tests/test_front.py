@@ -1,12 +1,12 @@
 """What the README and the page of the tools show is so today: a report, a fix, the commands, the fixture."""
 
-import importlib
 import re
 import subprocess
 import sys
 
 import pytest
 from project import ROOT, TOOLS
+from report_pictures import write_log
 from test_extras import COMMANDS, COURSE, SERVING, run
 from test_tools_extras import SWEEP
 
@@ -85,9 +85,7 @@ def test_the_commands_of_the_page_run_as_they_are_shown_without_any_extra(tmp_pa
     assert '"minikv-tools[cluster]"' in page
 
 
-def test_the_alternative_text_of_the_report_says_what_it_shows(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools" / "site"))
-    write_log = importlib.import_module("report_pictures").write_log
+def test_the_alternative_text_of_the_report_says_what_it_shows(tmp_path):
     write_log(tmp_path / "log.jsonl")
     found = survey(tmp_path / "log.jsonl")
     shares = {place.kind: f"{place.lost / found.size:.1%}".replace("%", " %") for place in found.places}

@@ -1,6 +1,6 @@
 """Make the pictures of the tools' pages: what `why`, `plan` and `sweep` find.
 
-    python tools/site/report_pictures.py mooncake_conversation_trace.jsonl     in some minutes
+    python tools/tests/report_pictures.py mooncake_conversation_trace.jsonl     in some minutes
 
 The trace is that of Mooncake's hour of chat, from its repository. The log is made up here. A Chrome or Chromium that
 Playwright can start must be there; MINIKV_CHROME names another one.
@@ -20,7 +20,7 @@ from typing import Any
 
 from minikv import cli, files, plot
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1] / "site"
 SWEEP = """
 traces = {trace}
 capacities = ["1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
