@@ -1,10 +1,12 @@
 """What the README and the page of the tools show is so today: a report, a fix, the commands, the fixture."""
 
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
+import yaml
 from project import ROOT, TOOLS
 from report_pictures import write_log
 from test_extras import COMMANDS, COURSE, SERVING, run
@@ -83,6 +85,16 @@ def test_the_commands_of_the_page_run_as_they_are_shown_without_any_extra(tmp_pa
     assert [one.returncode for one in done] == [0] * len(shown), done
     assert {extra for extra in EXTRAS if f'pip install "minikv-tools[{extra}]"' in page} == {*EXTRAS} - {"cluster"}
     assert '"minikv-tools[cluster]"' in page
+
+
+def test_the_workflow_of_the_page_fails_where_its_limit_is_broken(tmp_path, monkeypatch, capsys):
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "tools/site/tools.md").read_text("utf-8"), re.DOTALL)
+    program, *arguments = shlex.split(yaml.safe_load(workflow)["jobs"]["prompts"]["steps"][-1]["run"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    write_log(tmp_path / arguments[1])
+    assert (program, main(arguments)) == ("minikv-tools", 1)
+    assert "--fail-if lost > 2%: lost is 3" in capsys.readouterr().err
 
 
 def test_the_alternative_text_of_the_report_says_what_it_shows(tmp_path):
