@@ -157,11 +157,12 @@ JUDGES = {
     "cli_plan::test_a_mistake_is_one_line_and_nothing_is_written "
     "cli_plan::test_bytes_are_no_tokens_of_a_model",
     "tools/plans/plan_files": "plan_files plan_words tiering",
-    "tools/plans/plan_words": "quantities plan_words plan_files tiering",
+    "tools/plans/plan_words": "plan_words plan_files tiering",
     "tools/plans/planning": "planning plan_words plan_files tiering "
     "python::test_a_log_is_planned_in_the_units_that_it_is_cut_into",
     "tools/plans/prefill_cost": "prefill_cost",
     "tools/plans/prefixes": "prefixes plan_words planning",
+    "tools/plans/quantities": "quantities",
     "tools/plans/tiering": "quantities plan_words tiering",
     "tools/sweep/__init__": "sweep",
     "tools/sweep/sweep_config": "sweep",

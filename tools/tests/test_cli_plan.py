@@ -60,6 +60,9 @@ def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_pat
     assert ",bytes_per_gpu," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
 
 
+OR = ". In place of the model, give --bytes-per-token, such as 72KiB"
+
+
 def config_with(**fields):
     return json.loads(asset("configs/qwen3-8b.json").read_text("utf-8")) | fields
 
@@ -71,13 +74,24 @@ def test_what_is_not_known_of_a_model_is_refused_by_name(inside, capsys, tmp_pat
     status, out, err = plan(capsys, "--model", "config.json")
     assert (status, out) == (2, "")
     said = "attention_window_size in config.json is 4096: minikv does not know what qwen3 keeps then"
-    assert err.splitlines() == [f"minikv: {said}"]
+    assert err.splitlines() == [f"minikv: {said}{OR}"]
 
 
 def test_a_model_for_translation_is_refused_by_name(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "t5", "num_layers": 6}', "utf-8")
-    said = "minikv: model_type in config.json is 't5': minikv does not know its layers\n"
+    said = f"minikv: model_type in config.json is 't5': minikv does not know its layers{OR}\n"
     assert plan(capsys, "--model", "config.json")[1:] == ("", said)
+
+
+def test_a_model_that_is_not_known_is_planned_for_by_the_bytes_that_it_keeps(capsys):
+    """With those of Llama 3.1 8B, all is as with the model, but for what its FLOPs say."""
+    given, llama = (json.loads(plan(capsys, *options, "--memory", "60GiB", "--json")[1])
+                    for options in (["--bytes-per-token", "128KiB"], LLAMA[:2]))  # fmt: skip
+    assert given["points"] == [{**row, "flops_saved": None} for row in llama["points"]]
+    assert given["prefill_flops"] is None
+    said = plan(capsys, "--bytes-per-token", "24KiB", "--bytes-per-sequence", "73MiB", "--memory", "60GiB")[1]
+    about = "As given, 24 KiB per token and 73 MiB per prompt; the cache may use 60 GiB: 2,621,440 tokens, minus "
+    assert about + "windows and states of prompts. FLOPs and times of prefill need a model." in said
 
 
 @pytest.mark.parametrize(
@@ -153,7 +167,11 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--memory", "60GiB"], "memory needs a model"),
+        (["--memory", "60GiB"], "memory needs a model or bytes_per_token, and neither is given"),
+        (["--bytes-per-sequence", "1MiB"], "bytes_per_sequence needs a model or bytes_per_token"),
+        (["--bytes-per-token", "1KiB", "--dtype", "fp8"], "dtype needs a model, which is not given"),
+        ([*LLAMA, "--bytes-per-token", "1KiB"], "leave out either this or the model"),
+        ([*LLAMA, "--bytes-per-sequence", "1KiB"], "bytes_per_sequence is for a model that is not known"),
         (["--tp", "2"], "tp needs a model, which is not given"),
         (["--state-dtype", "bf16"], "state_dtype needs a model, which is not given"),
         (["--weights", "bf16"], "weights needs a model, which is not given"),

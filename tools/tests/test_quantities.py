@@ -2,7 +2,7 @@
 
 import pytest
 
-from minikv_tools.plans.plan_words import count, gib, hours, percent
+from minikv_tools.plans.quantities import count, gib, hours, percent
 from minikv_tools.plans.tiering import memory_size
 
 

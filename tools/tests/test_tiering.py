@@ -230,9 +230,9 @@ def test_tiers_as_objects_are_checked_as_well(tiers, error, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "tiers needs a model, which is not given"),
+        ({}, "tiers needs a model or bytes_per_token, and neither is given"),
         ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
-        ({"model": "gemma-3-12b"}, "tiers counts only blocks: leave it out for a model with windows or states"),
+        ({"model": "gemma-3-12b"}, "in place of the model, give bytes_per_token 65536, .*the hits are an upper bound"),
     ],
 )
 def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):
@@ -251,6 +251,20 @@ def test_a_text_and_objects_say_the_same_and_the_gpu_is_the_memory():
     assert plan(MOONCAKE, "llama-3.1-8b", tiers=tiers) == found
     assert found.at_memory.blocks == found.tiers[0].blocks
     assert found.at_memory.hits == found.tiers[0].hits
+
+
+def test_without_a_model_tiers_have_hits_and_load_all_of_them():
+    model, given = plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS), plan(MOONCAKE, bytes_per_token=2**17, tiers=TIERS)
+    fields = ["hits", "tokens_loaded", "load_hours", "break_even_tokens", "break_even_rate", "prefill_hours"]
+    found = [[getattr(tier, field) for field in fields] for tier in given.tiers]
+    assert found == [[getattr(tier, field) for field in fields[:3]] + [None] * 3 for tier in model.tiers]
+    section = next(one for one in PlanWords(given).sections() if one.title == "Tiers")
+    assert "All that is found is loaded: what is worth it, and the prefill left, need a model." in section.sentences[1]
+    assert (section.head[4], len(section.head), [row[0] for row in section.rows]) == (
+        "adds hits", 7, ["gpu", "host", "disk"],
+    )  # fmt: skip
+    assert (given.hours, plan_picture(PlanWords(given)).count("<svg")) == ((), 1)
+    assert "prefill left" not in plan_page(PlanWords(given), "", "").replace("the prefill left", "")
 
 
 def test_without_tiers_nothing_is_said_of_them():

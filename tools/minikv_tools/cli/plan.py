@@ -27,8 +27,9 @@ from minikv_tools.cli.extras import need, require_apart
 from minikv_tools.journal import open_journal
 from minikv_tools.plans import Plan, Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
-from minikv_tools.plans.plan_words import GIB, PlanWords, hours
+from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.plans.planning import make_plan, replay_policies
+from minikv_tools.plans.quantities import GIB, hours
 from minikv_tools.plans.tiering import memory_size, read_tiers
 from minikv_tools.report import many
 
@@ -58,17 +59,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     """
     plan.epilog = _EXAMPLES
     add_traffic(plan)
-    plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
-    plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
-                      help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
-    plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
-                      help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
-    plan.add_argument("--dtype", choices=DTYPE_BITS,
-                      help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
-    plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
-                      help="number format of recurrent states (default: the model's, or fp32)")  # fmt: skip
-    plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
-    plan.add_argument("--weights", choices=DTYPE_BITS, help="first subtract weights in this format from --memory")
+    _add_model(plan)
     plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
                       help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
     plan.add_argument("--warm-up", type=float, default=0.0, metavar="SHARE",
@@ -80,6 +71,24 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
     plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
     add_json(plan)
+
+
+def _add_model(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
+    plan.add_argument("--bytes-per-token", type=option(memory_size), metavar="SIZE",
+                      help="in place of --model: what a token takes on each GPU, such as 72KiB")  # fmt: skip
+    plan.add_argument("--bytes-per-sequence", type=option(memory_size), metavar="SIZE",
+                      help="what each prompt takes besides, for states and windows")  # fmt: skip
+    plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
+                      help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
+    plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
+                      help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
+    plan.add_argument("--dtype", choices=DTYPE_BITS,
+                      help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
+    plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
+                      help="number format of recurrent states (default: the model's, or fp32)")  # fmt: skip
+    plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
+    plan.add_argument("--weights", choices=DTYPE_BITS, help="first subtract weights in this format from --memory")
 
 
 @option
@@ -115,7 +124,8 @@ def run_plan(options: argparse.Namespace) -> int:
         for path in filter(None, (options.csv, options.png, options.html, options.journal)):
             require_apart(path, options.trace)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
-                                options.weights, options.ttl, options.warm_up, options.tiers)  # fmt: skip
+                                options.weights, options.ttl, options.warm_up, options.tiers,
+                                options.bytes_per_token, options.bytes_per_sequence)  # fmt: skip
         if options.policies:
             _require_replayable(options, terms)
     if options.png:
@@ -149,13 +159,15 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
     """The model and its memory, in a sentence."""
     if terms.bytes_per_token is None:
         return "No model was given, so sizes are in the units of the trace."
+    name = f"{options.model}: " if options.model else "As given, "
+    of = terms.layers.dtype and f" of {terms.layers.dtype}"
     gpus, kept = terms.gpus, terms.layers.bytes_per_sequence
 
     def on_gpus(size: int) -> str:
         return f" on each of {gpus} GPUs ({size_text(size * gpus)} in all)" if gpus > 1 else ""
 
     each = terms.bytes_per_token
-    said = f"{options.model}: {size_text(each)} of {terms.layers.dtype} per token{on_gpus(each)}"
+    said = f"{name}{size_text(each)}{of} per token{on_gpus(each)}"
     if kept:
         said += f" and {size_text(kept)} per prompt{on_gpus(kept)}"
     if terms.memory is not None:
@@ -167,7 +179,8 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
             said += ", but one long prompt's windows and states take more"
         elif kept:
             said += ", minus windows and states of prompts"
-    return said + ("." if terms.cost else ". Its FLOPs are not counted.")
+    unsaid = "Its FLOPs are not counted." if options.model else "FLOPs and times of prefill need a model."
+    return said + ("." if terms.cost else f". {unsaid}")
 
 
 def _replayed(plan: Plan, tree: TraceTree, traffic: Traffic, options: argparse.Namespace) -> dict[str, dict[int, int]]:
@@ -248,7 +261,7 @@ def plan_picture(words: PlanWords) -> str:
     1
     """
     chart = chart_svg(plan_curves(words))
-    if not words.plan.tiers:
+    if not words.plan.hours:
         return chart
     wide, high = svg_size(chart)
     below = f'<g transform="translate(0 {high:g})">{chart_svg(hours_chart(words))}</g>'

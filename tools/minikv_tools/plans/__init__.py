@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from minikv.errors import bounded, whole_number
 from minikv.layers import KVLayers, LayerGroup
-from minikv.model_types import ConfigSource
+from minikv.model_types import ConfigSource, model_of
 from minikv.sizing import DTYPE_BITS, kv_budget, size_text
 from minikv.traffic.reuse import Tails
 from minikv.traffic.trace_tree import Column
@@ -64,32 +65,32 @@ class Terms:
     def for_model(
         cls, model: ConfigSource | None = None, memory: int | str | None = None, dtype: str | None = None,
         state_dtype: str | None = None, tp: int = 1, weights: str | None = None, ttl: Sequence[float] = (),
-        warm_up: float = 0.0, tiers: str | Iterable[Tier] = (),
+        warm_up: float = 0.0, tiers: str | Iterable[Tier] = (), bytes_per_token: int | str | None = None,
+        bytes_per_sequence: int | str | None = None,
     ) -> Terms:  # fmt: skip
         """The terms for a model, without the size of a block; the arguments are those of `planning.plan`.
 
         >>> Terms.for_model("llama-3.1-8b", "1GiB").bytes_per_token
         131072
+        >>> Terms.for_model(memory="1GiB", bytes_per_token="72KiB").bytes_per_token
+        73728
         """
         lifetimes = tuple(float_field("ttl", seconds, 0, 1e9) for seconds in ttl)
         warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
-        levels = read_tiers(tiers) if tiers else ()
+        levels, cost = read_tiers(tiers) if tiers else (), None
+        own = {"dtype": dtype, "state_dtype": state_dtype, "weights": weights, "tp": None if tp == 1 else tp}
+        sizes = {"bytes_per_token": bytes_per_token, "bytes_per_sequence": bytes_per_sequence}
         if model is None:
-            given = {"tiers": levels or None, "memory": memory, "dtype": dtype, "weights": weights,
-                     "state_dtype": state_dtype, "tp": None if tp == 1 else tp}  # fmt: skip
-            if named := [name for name, value in given.items() if value is not None]:
-                raise ValueError(f"{named[0]} needs a model, which is not given")
-            return cls(1, lifetimes=lifetimes, warm_up=warm_up)
-        layers = KVLayers.from_config(model, dtype, tp, state_dtype)
-        if not layers.bytes_per_token:
-            held = size_text(layers.bytes_per_sequence)
-            raise ValueError(
-                f"no layer of {bounded(model)} keeps every token, only {held} per prompt: there is no curve"
-            )
+            _require_none(own, "needs a model, which is not given")
+            layers = _as_given(sizes, {"tiers": levels or None, "memory": memory})
+        else:
+            _require_none(sizes, "is for a model that is not known: leave out either this or the model")
+            layers = _layers_of(model, dtype, tp, state_dtype)
         memory = _memory_in_bytes(memory, levels, layers)
-        memory, cost = _of_cache(model, memory, tp, weights, is_counted=bool(weights or levels))
+        if model is not None:
+            memory, cost = _of_cache(model, memory, tp, weights, is_counted=bool(weights or levels))
         levels = tuple(replace(tier, bytes=memory or 0) if tier.name == "gpu" else tier for tier in levels)
-        return cls(1, layers.bytes_per_token, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
+        return cls(1, layers.bytes_per_token or None, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
 
     def on(self, traffic: Traffic) -> Terms:
         """The terms for a trace; `ValueError` where there is no such plan for it."""
@@ -116,16 +117,50 @@ class Terms:
         return [tier.bytes // block for tier in self.tiers]
 
 
+def _require_none(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} {why}")
+
+
+def _as_given(sizes: Mapping[str, int | str | None], uses: Mapping[str, Any]) -> KVLayers:
+    """What an unknown model keeps of each token, and of each prompt besides, if there are `uses` for it."""
+    token, sequence = sizes.values()
+    if token is None:
+        _require_none({**uses, **sizes}, "needs a model or bytes_per_token, and neither is given")
+        return _UNKNOWN
+    state = _bytes("bytes_per_sequence", sequence) if sequence else 0
+    return KVLayers((LayerGroup("as given", 1, _bytes("bytes_per_token", token), state=state),), "")
+
+
+def _layers_of(model: ConfigSource, dtype: str | None, tp: int, state_dtype: str | None) -> KVLayers:
+    try:
+        model_of(model)
+    except ValueError as error:
+        raise ValueError(f"{error}. In place of the model, give --bytes-per-token, such as 72KiB") from None
+    layers = KVLayers.from_config(model, dtype, tp, state_dtype)
+    if not layers.bytes_per_token:
+        held = size_text(layers.bytes_per_sequence)
+        raise ValueError(f"no layer of {bounded(model)} keeps every token, only {held} per prompt: there is no curve")
+    return layers
+
+
 def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KVLayers) -> int | None:
     """The memory of a GPU, which the first of `tiers` says where they are given."""
     if tiers and memory is not None:
         raise ValueError("memory is given twice: tiers has a gpu, too")
     if tiers and layers.bytes_per_sequence:
-        raise ValueError("tiers counts only blocks: leave it out for a model with windows or states")
+        held = f"bytes_per_token {layers.bytes_per_token}, what its other layers keep"
+        raise ValueError(f"tiers counts only blocks, no windows or states: in place of the model, give {held}; "
+                         "then the hits are an upper bound")  # fmt: skip
     if memory is None:
         return tiers[0].bytes if tiers else None
-    size = memory_size(memory) if isinstance(memory, str) else memory
-    return whole_number("memory", size, 1, "a number of bytes, or a text such as 60GiB")
+    return _bytes("memory", memory)
+
+
+def _bytes(name: str, size: int | str) -> int:
+    size = memory_size(size) if isinstance(size, str) else size
+    return whole_number(name, size, 1, "a number of bytes, or a text such as 60GiB")
 
 
 def _of_cache(

@@ -7,7 +7,8 @@ from typing import Any
 
 from minikv.traffic.tables import csv_text
 from minikv_tools.plans import Plan
-from minikv_tools.plans.plan_words import PlanWords, hours
+from minikv_tools.plans.plan_words import PlanWords
+from minikv_tools.plans.quantities import hours
 from minikv_tools.report import document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
@@ -87,7 +88,7 @@ def _figures(words: PlanWords) -> list[tuple[str, str, str]]:
         figures.append((f"hits with {words.memory_name}", words.share(point.hits), best))
     figures.append(("knee", words.size(plan.knee.blocks), f"LRU hits {words.share(plan.knee.hits)} there"))
     unlimited = f"unlimited memory: {words.size(plan.ceiling.blocks)}"
-    if plan.tiers:
-        last, without = plan.tiers[-1], f"and loading; without a cache {hours(words.plan.hours_without_cache)}"
-        figures.append((f"prefill left with {last.name}", hours(last.prefill_hours), without))
+    if plan.tiers and (left := plan.tiers[-1].prefill_hours) is not None:
+        without = f"and loading; without a cache {hours(plan.hours_without_cache)}"
+        figures.append((f"prefill left with {plan.tiers[-1].name}", hours(left), without))
     return [*figures, ("ceiling", words.share(plan.ceiling.hits), unlimited)]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from minikv.sizing import size_text
 from minikv_tools.plans import Plan, PlanPoint
 from minikv_tools.plans.planning import KNEE
+from minikv_tools.plans.quantities import count, gib, hours, percent
 from minikv_tools.report import ReportPart, many, text_lines
 
-GIB = 2**30
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
 
@@ -183,25 +183,38 @@ class PlanWords:
 
     def _tiers(self) -> ReportPart:
         """The worth of each tier, below the hours without any of them."""
-        plan, (gpu, *links) = self.plan, self.plan.tiers
-        rows = [("none", *[""] * 7, hours(plan.hours_without_cache))]
+        plan, links = self.plan, self.plan.tiers[1:]
+        rows: list[tuple[str, ...]] = [
+            ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
+             f"{plan.unit} loaded", "loading", "prefill left"),
+            ("none", *[""] * 7, hours(plan.hours_without_cache)),
+        ]  # fmt: skip
         for tier in plan.tiers:
             least, found = tier.break_even_tokens, (self.share(tier.hits), count(tier.tokens_loaded))
             worth = "never" if least is None else f"from {least:,} on"
             link = count(tier.rate) + "B/s", worth, *found, hours(tier.load_hours)
             cells = link if tier in links else ("", "", found[0], "", "")
             size = gib(tier.bytes), count(tier.blocks * plan.block_size)
-            rows.append((tier.name, *size, *cells, hours(tier.prefill_hours)))
-        said = ["Each tier evicts the least recently used pages first, and also holds all of the tiers before it. "
-            "A row has the hits that the tier adds, and the prefill that is left with it and the tiers before it.",
-            f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. Times are calculated, not measured: no load waits "
-            "for another, and none overlaps with computing."]  # fmt: skip
+            rows.append((tier.name, *size, *cells, hours(tier.prefill_hours or 0)))
+        if not plan.cost:
+            rows = [(*row[:4], *row[5:8]) for row in rows if row[0] != "none"]
+        return ReportPart("Tiers", tuple(self._said_of_tiers()), rows[0], tuple(rows[1:]), words=("tier",))
+
+    def _said_of_tiers(self) -> Iterator[str]:
+        plan, (gpu, *links) = self.plan, self.plan.tiers
+        left = ", and the prefill that is left with it and the tiers before it" if plan.cost else ""
+        yield (
+            "Each tier evicts the least recently used pages first, and also holds all of the tiers before it. "
+            f"A row has the hits that the tier adds{left}."
+        )
+        times = "Times are calculated, not measured: no load waits for another"
+        if not plan.cost:
+            yield f"All that is found is loaded: what is worth it, and the prefill left, need a model. {times}."
+            return
+        yield f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. {times}, and none overlaps with computing."
         if links:
             even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
-            said.append(f"Below {even}, computing a token is faster than loading it, so it is computed.")
-        head = ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
-                f"{plan.unit} loaded", "loading", "prefill left")  # fmt: skip
-        return ReportPart("Tiers", tuple(said), head, tuple(rows), words=("tier",))
+            yield f"Below {even}, computing a token is faster than loading it, so it is computed."
 
     def _policies(self) -> ReportPart:
         sizes = sorted({size for hits in self.plan.policies.values() for size in hits})
@@ -255,46 +268,3 @@ class PlanWords:
             "Each row has what it saves by staying cached, less what the rows above it already save."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
-
-
-def hours(number: float) -> str:
-    """Hours, with as many digits as matter.
-
-    >>> hours(141.234), hours(0.4567), hours(0.00019), hours(0)
-    ('141.2 h', '0.457 h', '0.00019 h', '0 h')
-    """
-    digits = 1 if number >= 1 else 3 if number >= 0.1 else 6  # as many as the figures have
-    return f"{number:,.{digits}f}".rstrip("0").removesuffix(".") + " h"
-
-
-def percent(share: float) -> str:
-    """A share as a person reads it.
-
-    >>> percent(0.36643)
-    '36.6 %'
-    """
-    return f"{100 * share:.1f} %"
-
-
-def gib(size: float) -> str:
-    """Bytes in GiB, with as many digits as matter.
-
-    >>> gib(80 * 2**30), gib(10**9), gib(5 * 2**42)
-    ('80 GiB', '0.931 GiB', '20,480 GiB')
-    """
-    number = size / GIB
-    digits = 0 if number >= 1000 else 1 if number >= 1 else 3
-    return f"{number:,.{digits}f}".removesuffix(".0") + " GiB"
-
-
-def count(number: float) -> str:
-    """A number of tokens or FLOPs, short where it is large.
-
-    >>> count(9_999), count(655_360), count(3.2e9), count(2.5e18)
-    ('9,999', '655.4k', '3.2G', '2.5E')
-    """
-    if number < 10_000:
-        return f"{number:,.0f}"
-    letters = "kMGTPE"
-    power = next((power for power in range(1, len(letters)) if number < 999.95 * 1000**power), len(letters))
-    return f"{number / 1000**power:,.1f}{letters[power - 1]}"

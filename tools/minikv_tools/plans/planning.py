@@ -41,8 +41,9 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
     use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes; `block_size`
     is for what does not say it. The `options` are those of the command: `dtype` and `state_dtype` of what the model
     keeps, `tp` GPUs, `weights` of a type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the
-    share of the requests that are not counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. `OSError`,
-    `ValueError` and `TraceError` say what is wrong.
+    share of the requests that are not counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. For a model
+    that is not known, give `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`: nothing is then said
+    of FLOPs and times. `OSError`, `ValueError` and `TraceError` say what is wrong.
 
     >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", "1GiB")
     >>> found.at_memory.tokens, round(found.at_memory.hit_rate, 3), round(found.ceiling.hit_rate, 3)
@@ -50,6 +51,9 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
     >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", tiers="gpu=1GiB,host=4GiB@50GB/s")
     >>> [(tier.name, round(tier.hit_rate, 3), tier.prefill_hours) for tier in found.tiers]
     [('gpu', 0.458, 0.000439), ('host', 0.174, 0.000301)]
+    >>> found = plan("synthetic:chat?requests=100", bytes_per_token="128KiB", tiers="gpu=1GiB,host=4GiB@50GB/s")
+    >>> [(tier.name, round(tier.hit_rate, 3), tier.prefill_hours) for tier in found.tiers]
+    [('gpu', 0.458, None), ('host', 0.174, None)]
     """
     terms = Terms.for_model(model, memory, **options)
     with open_traffic(trace, block_size=block_size, tokenizer=tokenizer) as traffic:
@@ -109,7 +113,7 @@ class _Planning:
 
     def _tiering(self) -> Tiering | None:
         terms = self.terms
-        if not terms.tiers or not terms.cost or not terms.bytes_per_token:
+        if not terms.tiers or not terms.bytes_per_token:
             return None
         model = terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus
         trace = self.curve.by_size, self.inputs, self.curve.counts, self._flops(self.inputs) or 0
@@ -155,7 +159,7 @@ class _Planning:
             tick(f"{size * terms.block_size:,} tokens")
             reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
             points[size] = self._described(size, reuse, reuse.found(size), bound)
-            if self.tiering:
+            if self.tiering and terms.cost:
                 self.hours.append(self.tiering.hours(size))  # now, as it takes the same pass
         return points, bend
 

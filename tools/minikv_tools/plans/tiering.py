@@ -134,7 +134,7 @@ class TierPoint:
     Of their tokens, `tokens_loaded` are worth loading, which takes `load_hours`. `prefill_hours` are left with this
     tier and those before it. At the beginning of a prompt, `break_even_tokens` tokens or more are worth loading
     (`None`: never). At `break_even_rate` bytes per second, loading one token takes as long as computing it. `rate` is
-    that of `Tier`.
+    that of `Tier`. Where the cost of computing is not known, all that is found is loaded, and the rest is `None`.
     """
 
     name: str
@@ -147,7 +147,7 @@ class TierPoint:
     hit_rate: float
     tokens_loaded: int
     load_hours: float
-    prefill_hours: float
+    prefill_hours: float | None
 
 
 @dataclass(frozen=True)
@@ -184,15 +184,17 @@ class Tiering:
     blocks: Sequence[int]
     block_size: int
     bytes_per_token: int
-    cost: PrefillCost
+    cost: PrefillCost | None
     gpus: int
     sizes: ReuseBySize
     inputs: Column
     counts: np.ndarray[Any, Any]
     prefill_flops: int
 
-    def break_even(self, tier: Tier) -> BreakEven:
+    def break_even(self, tier: Tier) -> BreakEven | None:
         """The break-even of a tier's link: a token that is computed meets half of each pair of positions."""
+        if self.cost is None:
+            return None
         half = self.cost.per_pair / 2
         flops = 2 * self.cost.active + half
         return BreakEven(self.bytes_per_token, tier.rate, flops, self.flops_per_second, attention_flops=half)
@@ -205,14 +207,15 @@ class Tiering:
     def points(self) -> Iterator[TierPoint]:
         """Return the effect of each tier."""
         total = int(np.array(self.sizes.tree.lengths)[self.counts].sum())
-        rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1)
+        rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1) if self.cost else None
         for number, (tier, blocks) in enumerate(zip(self.tiers, self.blocks)):
             parts = self._parts(blocks)
             hits, loaded, _ = parts[number]
-            even = self.break_even(tier).tokens() if number else None
+            even = self.break_even(tier) if number else None
             share = round(hits / max(1, total), 6)
-            yield TierPoint(tier.name, blocks, tier.bytes, tier.rate, rate if number else None, even, hits, share,
-                            loaded, self._loading(tier, loaded), self._prefill(parts))  # fmt: skip
+            yield TierPoint(tier.name, blocks, tier.bytes, tier.rate, rate if even else None,
+                            even.tokens() if even else None, hits, share, loaded, self._loading(tier, loaded),
+                            self._prefill(parts) if self.cost else None)  # fmt: skip
 
     def hours(self, blocks: int) -> TierHours:
         """Return the hours with this many blocks in all: the gpu first, then host memory, then the disk."""
@@ -235,11 +238,12 @@ class Tiering:
     def _saved(self, tier: Tier, past: Column, upto: Column) -> tuple[int, int]:
         """The tokens that are loaded from a tier, from `past` to `upto` of each prompt, and the FLOPs saved."""
         loaded = flops = 0
-        worth, cost = self.break_even(tier).worth_loading, self.cost.flops
-        is_link = tier is not self.tiers[0]
+        cost, is_link = self.cost, tier is not self.tiers[0]
+        even = self.break_even(tier) if is_link else None
         for before, end in zip(past.tolist(), upto.tolist()):
-            if end > before and (not is_link or worth(end - before, before)):
-                loaded, flops = loaded + is_link * (end - before), flops + cost(end) - cost(before)
+            if end > before and (even is None or even.worth_loading(end - before, before)):
+                loaded += is_link * (end - before)
+                flops += cost.flops(end) - cost.flops(before) if cost else 0
         return loaded, flops
 
     def _prefill(self, parts: list[tuple[int, int, int]]) -> float:

@@ -1,0 +1,48 @@
+"""Sizes, shares, counts and times as a person reads them."""
+
+from __future__ import annotations
+
+GIB = 2**30
+
+
+def hours(number: float) -> str:
+    """Hours, with as many digits as matter.
+
+    >>> hours(141.234), hours(0.4567), hours(0.00019), hours(0)
+    ('141.2 h', '0.457 h', '0.00019 h', '0 h')
+    """
+    digits = 1 if number >= 1 else 3 if number >= 0.1 else 6  # as many as the figures have
+    return f"{number:,.{digits}f}".rstrip("0").removesuffix(".") + " h"
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it.
+
+    >>> percent(0.36643)
+    '36.6 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, with as many digits as matter.
+
+    >>> gib(80 * 2**30), gib(10**9), gib(5 * 2**42)
+    ('80 GiB', '0.931 GiB', '20,480 GiB')
+    """
+    number = size / GIB
+    digits = 0 if number >= 1000 else 1 if number >= 1 else 3
+    return f"{number:,.{digits}f}".removesuffix(".0") + " GiB"
+
+
+def count(number: float) -> str:
+    """A number of tokens or FLOPs, short where it is large.
+
+    >>> count(9_999), count(655_360), count(3.2e9), count(2.5e18)
+    ('9,999', '655.4k', '3.2G', '2.5E')
+    """
+    if number < 10_000:
+        return f"{number:,.0f}"
+    letters = "kMGTPE"
+    power = next((power for power in range(1, len(letters)) if number < 999.95 * 1000**power), len(letters))
+    return f"{number / 1000**power:,.1f}{letters[power - 1]}"
