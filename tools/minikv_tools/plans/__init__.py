@@ -188,7 +188,8 @@ class PlanPoint:
 
     Where each prompt keeps windows or states besides its blocks, no number of `tokens` fits. `own_conversation_hits`
     are blocks that the conversation itself had sent before (`None`: not known). The hits save `tokens_saved` tokens of
-    prefill and `flops_saved` FLOPs. Too large requests were served without the cache.
+    prefill and `flops_saved` FLOPs. Too large requests were served without the cache. `grid_hit_rate` counts only what
+    ends at a multiple of the plan's `smallest_prefix`, as vLLM does for layers with states (`None`: there are none).
     """
 
     blocks: int
@@ -196,6 +197,7 @@ class PlanPoint:
     bytes: int | None
     hits: int
     hit_rate: float
+    grid_hit_rate: float | None
     bound: int
     bound_rate: float
     own_conversation_hits: int | None

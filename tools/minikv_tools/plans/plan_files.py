@@ -50,7 +50,7 @@ def curve_csv(plan: Plan) -> str:
     >>> from minikv_tools.plans import Terms
     >>> from minikv_tools.plans.planning import TraceTree, make_plan
     >>> curve_csv(make_plan(TraceTree(), Terms(16))).splitlines()[1]
-    '1,16,,0,0.0,0,0.0,,0,,0'
+    '1,16,,0,0.0,,0,0.0,,0,,0'
     """
     replayed, times = plan.policies.items(), {at.blocks: asdict(at) for at in plan.hours}
     for at in times.values():

@@ -11,6 +11,7 @@ from minikv_tools.plans.quantities import count, gib, hours, percent
 from minikv_tools.report import ReportPart, many, text_lines
 
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
+_GRID = "LRU in vLLM"
 
 
 def plan_text(plan: Plan) -> str:
@@ -129,7 +130,9 @@ class PlanWords:
         if prefix > 1:
             said.append(
                 f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
-                "makes its blocks that large. Hits are counted as if there were a state wherever a prompt can continue."
+                f"makes its blocks that large. The column {_GRID} counts whole blocks of that size. All others count "
+                "as if there were a state wherever a prompt can continue. SGLang comes near that with extra_buffer: it "
+                "keeps a state at the end of each prompt, and where a later one diverges from it."
             )
         elif plan.bytes_per_sequence:
             said.append("Any prefix of whole blocks can be reused.")
@@ -140,7 +143,8 @@ class PlanWords:
         memory = [f"memory{self.each}"] if self.block_bytes else []
         flops = ["FLOPs saved"] if self.plan.prefill_flops else []
         units = [] if self.plan.bytes_per_sequence else [self.unit]  # where only blocks take memory
-        head = (*memory, *units, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
+        grid = [_GRID] if self.plan.smallest_prefix > 1 else []
+        head = (*memory, *units, "LRU", *grid, "bound", "of ceiling", "prefill saved", *flops, "note")
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
         what = "The share of all blocks that hit, with LRU by pages and at most with any eviction order."
@@ -154,6 +158,8 @@ class PlanWords:
         if point.tokens is not None:
             yield count(point.tokens)
         yield self.share(point.hits)
+        if point.grid_hit_rate is not None:
+            yield percent(point.grid_hit_rate)
         yield self.share(point.bound)
         yield percent(point.hits / max(1, plan.ceiling.hits))
         yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.prompt_tokens))})"

@@ -173,12 +173,15 @@ class _Planning:
         own = None if self.own is None else self.curve.total(np.minimum(found, self.own))
         too_large = self.curve.total(reuse.lengths != self.curve.whole.lengths)
         tokens, hits = size * self.terms.block_size, self.curve.total(found)
+        grid = self.terms.layers.smallest_prefix
+        on_grid = self.curve.total(saved // grid * grid) / self.terms.block_size
         return PlanPoint(
             blocks=size,
             tokens=None if self.terms.layers.bytes_per_sequence else tokens,
             bytes=self.terms.bytes_per_token and tokens * self.terms.bytes_per_token,
             hits=hits,
             hit_rate=self._share(hits),
+            grid_hit_rate=self._share(on_grid) if grid > 1 else None,
             bound=bound,
             bound_rate=self._share(bound),
             own_conversation_hits=own,
@@ -187,7 +190,7 @@ class _Planning:
             requests_too_large=too_large,
         )
 
-    def _share(self, hits: int) -> float:
+    def _share(self, hits: float) -> float:
         return round(hits / self.blocks, 6) if self.blocks else 0.0
 
     def _flops(self, tokens: Column) -> int | None:
