@@ -41,8 +41,9 @@ def test_it_says_all_there_is_to_say(capsys):
 
 def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
     two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
-    assert (two["bytes_per_token_per_gpu"], two["at_memory"]["blocks"]) == (2**16, 60 * 2**30 // (2**16 * 512))
+    assert (two["bytes_per_token"], two["at_memory"]["blocks"]) == (2**16, 60 * 2**30 // (2**16 * 512))
     less = json.loads(plan(capsys, *LLAMA, "--weights", "bf16", "--json")[1])
+    assert (list(two), list(two["knee"]), two["gpus"]) == (list(less), list(less["knee"]), 2)
     assert less["memory"] == 60 * 2**30 - 2 * 8_030_261_248
 
 
@@ -57,7 +58,7 @@ def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_pat
     assert "memory per GPU" in page
     assert "60 GiB on each of 2 GPUs (120 GiB in all)" in out
     assert "--memory, 60 GiB per GPU: LRU hits" in out
-    assert ",bytes_per_gpu," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
+    assert ",bytes," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
 
 
 OR = ". In place of the model, give --bytes-per-token, such as 72KiB"
@@ -118,7 +119,7 @@ def test_what_the_layers_keep_is_a_table_with_conventions(capsys, tmp_path):
     half = plan(capsys, "--model", "qwen3-next-80b-a3b", "--state-dtype", "bf16", "--tp", "2", "--json")[1]
     found = json.loads(half)
     assert (found["gpus"], found["smallest_prefix"]) == (2, 544)
-    assert found["bytes_per_sequence_per_gpu"] == found["layers_per_gpu"][1]["state"] == 18 * (2**20 + 49_152)
+    assert found["bytes_per_sequence"] == found["layers"][1]["state"] == 18 * (2**20 + 49_152)
 
 
 def test_the_hits_in_vllm_s_blocks_are_those_of_a_trace_that_is_cut_into_such_blocks(capsys):

@@ -293,9 +293,9 @@ def test_every_form_has_the_tiers(tmp_path, capsys):
     assert hours == {tier.name: tier.prefill_hours for tier in found.tiers}
     assert all(shown.startswith(b"\x89PNG") for shown in picture)
     told = json.loads(json.dumps(plan_object(found)))
-    sizes = [(tier["bytes_per_gpu"], tier["rate_per_gpu"]) for tier in told["tiers"]]
+    sizes = [(tier["bytes"], tier["rate"]) for tier in told["tiers"]]
     assert sizes == [(2**30, SPEED), (2**32, 50e9), (2**33, 10e9)]
-    assert told["tiers"][1]["break_even_rate_per_gpu"] > 1e9
+    assert told["tiers"][1]["break_even_rate"] > 1e9
     assert len(told["hours"]) == len(told["points"])
 
 

@@ -12,22 +12,20 @@ from minikv_tools.plans.quantities import hours
 from minikv_tools.report import document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
-_OF_EACH_GPU = ("bytes_per_token", "bytes_per_sequence", "layers", "memory", "bytes", "rate", "break_even_rate")
 _NOT_SAID = ("longest_prompt", "cost")
 
 
 def plan_object(plan: Plan) -> dict[str, Any]:
     """The plan as an object of JSON: shares from 0 to 1, sizes in blocks, in the trace's units and in bytes.
 
-    With several `gpus`, names that end in `_per_gpu` are of one of them.
+    With several `gpus`, bytes and rates are of one of them.
 
     >>> from minikv_tools.plans import Terms
     >>> from minikv_tools.plans.planning import TraceTree, make_plan
     >>> plan_object(make_plan(TraceTree(), Terms(16)))["ceiling"]["hits"]
     0
     """
-    found = _plain(plan, plan)
-    found["layers" if plan.gpus == 1 else "layers_per_gpu"] = [group._asdict() for group in plan.layers]
+    found = asdict(plan) | {"layers": [group._asdict() for group in plan.layers]}
     found["policies"] = {
         name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
         for name, sizes in plan.policies.items()
@@ -36,16 +34,10 @@ def plan_object(plan: Plan) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in unsaid}
 
 
-def _plain(of: Any, plan: Plan) -> dict[str, Any]:
-    """The fields of a part of the plan; where a model is split, the names of bytes say that they are those of a GPU."""
-    names = {name: f"{name}_per_gpu" for name in _OF_EACH_GPU} if plan.gpus > 1 else {}
-    return asdict(of, dict_factory=lambda pairs: {names.get(name, name): value for name, value in pairs})
-
-
 def curve_csv(plan: Plan) -> str:
     """The curve as CSV, a line for each size; each policy has a column, which is empty where it was not replayed.
 
-    With tiers, a line also has the hours at its size, and the name of the tier that is as large.
+    Bytes are of one GPU. With tiers, a line also has the hours at its size, and the name of the tier that is as large.
 
     >>> from minikv_tools.plans import Terms
     >>> from minikv_tools.plans.planning import TraceTree, make_plan
@@ -56,7 +48,7 @@ def curve_csv(plan: Plan) -> str:
     for at in times.values():
         at["tier"] = ", ".join(tier.name for tier in plan.tiers if tier.blocks == at["blocks"])
     return csv_text([
-        _plain(point, plan) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
+        asdict(point) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
         | times.get(point.blocks, {})
         for point in plan.points
     ])  # fmt: skip
