@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from minikv.errors import whole_number
 from minikv.traffic.traces import TraceSource, Traffic
 from minikv_tools.bodies import is_body, read_body
 from minikv_tools.exports import request_lines
@@ -42,3 +44,26 @@ def read(source: TraceSource) -> Traffic:
     note = "bytes of UTF-8: no tokenizer was given" if units.unit == "bytes" else ""
     timed = time_of(source.first) is not None
     return Traffic(file.name, "log", size, units.unit, requests, note, timed, file=file)
+
+
+def estimated(traffic: Traffic, text_bytes: int | None) -> Traffic:
+    """Traffic that is counted in bytes, with each `text_bytes` of them counted as a token: an estimate.
+
+    With `None` it is as it is. `ValueError` says where there is nothing to estimate.
+
+    >>> from minikv.tokens import pack
+    >>> from minikv.traffic import TraceRequest
+    >>> found = estimated(Traffic("day.jsonl", "log", 64, "bytes", iter([TraceRequest(0, 130, 1, pack([1, 2]))])), 4)
+    >>> str(found), next(found.requests).input_length
+    ('day.jsonl: format log, blocks of 16 estimated tokens (4 bytes counted as a token)', 32)
+    """
+    if text_bytes is None:
+        return traffic
+    size = whole_number("text_bytes_per_token", text_bytes, 1, "a token has at least 1 byte")
+    if traffic.unit != "bytes":
+        raise ValueError(f"{traffic.name} is counted in tokens: leave --text-bytes-per-token out")
+    if traffic.block_size % size:
+        raise ValueError(f"a block of {traffic.block_size} bytes is no whole number of tokens of {size} bytes")
+    requests = (request._replace(input_length=request.input_length // size) for request in traffic.requests)
+    note, blocks = f"{size} bytes counted as a token", traffic.block_size // size
+    return replace(traffic, block_size=blocks, unit="estimated tokens", requests=requests, note=note)

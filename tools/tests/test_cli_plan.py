@@ -200,6 +200,7 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         ),
         (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
         (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are subtracted from memory, which is not given"),
+        (["--text-bytes-per-token", "4"], "is counted in tokens: leave --text-bytes-per-token out"),
         (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
         (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
         (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
@@ -218,12 +219,32 @@ def test_a_mistake_is_one_line_and_nothing_is_written(options, said, capsys, tmp
 
 def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
     log = tmp_path / "log.jsonl"
-    log.write_text('{"prompt": "one"}\n' * 3, "utf-8")
-    status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=str(log))
-    assert status == 2
-    assert "is counted in bytes, a model in tokens: add --tokenizer FOLDER" in err
+    log.write_text(json.dumps({"prompt": "one " * 160}) + "\n" * 3, "utf-8")
+    cli.main(["trace", str(log), "-o", "day.jsonl"])
+    for trace, made in ((str(log), "add"), ("day.jsonl", "make it again with minikv trace")):
+        status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=trace)
+        assert status == 2
+        assert f"is counted in bytes, a model in tokens: {made} --tokenizer FOLDER; or, for an estimate, add " in err
     status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
     assert (status, "has no times" in err) == (2, True)
+
+
+@pytest.mark.parametrize("trace", ["log.jsonl", "day.jsonl"])
+def test_an_estimate_of_tokens_is_marked_in_every_form(trace, capsys, tmp_path):
+    (tmp_path / "log.jsonl").write_text((json.dumps({"prompt": "one " * 160}) + "\n") * 3, "utf-8")
+    cli.main(["trace", "log.jsonl", "-o", "day.jsonl"])
+    capsys.readouterr()
+    options = "--model", "llama-3.1-8b", "--text-bytes-per-token", "4", "--html", "plan.html"
+    found = json.loads(plan(capsys, *options, "--json", trace=trace)[1])
+    assert (found["unit"], found["block_size"], found["prompt_tokens"]) == ("estimated tokens", 16, 3 * 160)
+    assert found["ceiling"]["bytes"] == 160 * 2**17
+    said, page = plan(capsys, *options, trace=trace)[1], (tmp_path / "plan.html").read_text("utf-8")
+    for mark in ("blocks of 16 estimated tokens (4 bytes counted as a token)", "480 estimated tokens, 160 on average",
+                 "Every figure in tokens, GiB, FLOPs or hours is an estimate.", "about 0.020 GiB"):  # fmt: skip
+        assert mark in said
+        assert mark in page
+    three = plan(capsys, *options[:3], "3", trace=trace)
+    assert (three[0], "a block of 64 bytes is no whole number of tokens of 3 bytes" in three[2]) == (2, True)
 
 
 def test_policies_of_standard_input_are_refused(capsys):

@@ -259,10 +259,14 @@ def test_without_a_model_tiers_have_hits_and_load_all_of_them():
     found = [[getattr(tier, field) for field in fields] for tier in given.tiers]
     assert found == [[getattr(tier, field) for field in fields[:3]] + [None] * 3 for tier in model.tiers]
     section = next(one for one in PlanWords(given).sections() if one.title == "Tiers")
-    assert "All that is found is loaded: what is worth it, and the prefill left, need a model." in section.sentences[1]
+    assert (
+        "All that is found is loaded: what is worth it, and the prefill left, need its FLOPs." in section.sentences[1]
+    )
     assert (section.head[4], len(section.head), [row[0] for row in section.rows]) == (
         "adds hits", 7, ["gpu", "host", "disk"],
     )  # fmt: skip
+    indexer = plan("synthetic:chat?requests=9", "deepseek-v3.2", tiers=TIERS)
+    assert [tier.prefill_hours for tier in indexer.tiers] == [None] * 3
     assert (given.hours, plan_picture(PlanWords(given)).count("<svg")) == ((), 1)
     assert "prefill left" not in plan_page(PlanWords(given), "", "").replace("the prefill left", "")
 

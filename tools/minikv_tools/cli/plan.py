@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import __version__
-from minikv.cli.command import add_json, option, refusing, say
+from minikv.cli.command import add_json, option, positive, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.svg import svg_size, svg_to_png
@@ -25,6 +25,7 @@ from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.trace_tree import TraceTree
 from minikv_tools.cli.extras import need, require_apart
 from minikv_tools.journal import open_journal
+from minikv_tools.log_format import estimated
 from minikv_tools.plans import Plan, Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
 from minikv_tools.plans.plan_words import PlanWords
@@ -59,6 +60,8 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     """
     plan.epilog = _EXAMPLES
     add_traffic(plan)
+    plan.add_argument("--text-bytes-per-token", type=positive, metavar="N",
+                      help="without a tokenizer: count N bytes of text as a token, an estimate")  # fmt: skip
     _add_model(plan)
     plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
                       help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
@@ -130,7 +133,12 @@ def run_plan(options: argparse.Namespace) -> int:
             _require_replayable(options, terms)
     if options.png:
         need("--png", "resvg_py")
-    return with_traffic(options, lambda traffic: _plan(traffic, options, terms.on(traffic)))
+
+    def use(opened: Traffic) -> int:
+        traffic = estimated(opened, options.text_bytes_per_token)
+        return _plan(traffic, options, terms.on(traffic))
+
+    return with_traffic(options, use)
 
 
 def _require_replayable(options: argparse.Namespace, terms: Terms) -> None:

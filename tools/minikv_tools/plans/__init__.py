@@ -88,14 +88,18 @@ class Terms:
             layers = _layers_of(model, dtype, tp, state_dtype)
         memory = _memory_in_bytes(memory, levels, layers)
         if model is not None:
-            memory, cost = _of_cache(model, memory, tp, weights, is_counted=bool(weights or levels))
-        levels = tuple(replace(tier, bytes=memory or 0) if tier.name == "gpu" else tier for tier in levels)
+            memory, cost = _of_cache(model, memory, tp, weights)
+        levels = (*(replace(tier, bytes=memory or 0) for tier in levels[:1]), *levels[1:])
         return cls(1, layers.bytes_per_token or None, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
 
     def on(self, traffic: Traffic) -> Terms:
         """The terms for a trace; `ValueError` where there is no such plan for it."""
-        if self.bytes_per_token and traffic.unit != "tokens":
-            raise ValueError(f"{traffic.name} is counted in {traffic.unit}, a model in tokens: add --tokenizer FOLDER")
+        if self.bytes_per_token and traffic.unit == "bytes":
+            how = "add" if traffic.format == "log" else "make it again with minikv trace"
+            estimate = "for an estimate, add --text-bytes-per-token 4"
+            raise ValueError(
+                f"{traffic.name} is counted in bytes, a model in tokens: {how} --tokenizer FOLDER; or, {estimate}"
+            )
         if self.lifetimes and not traffic.timed:
             raise ValueError(f"{traffic.name} has no times, which a time to live needs")
         made = replace(self, block_size=traffic.block_size, unit=traffic.unit)
@@ -164,13 +168,13 @@ def _bytes(name: str, size: int | str) -> int:
 
 
 def _of_cache(
-    model: ConfigSource, memory: int | None, tp: int, weights: str | None, is_counted: bool
+    model: ConfigSource, memory: int | None, tp: int, weights: str | None
 ) -> tuple[int | None, PrefillCost | None]:
     """The memory without the weights, on each GPU, and what the model computes, where that is known."""
     try:
         cost = PrefillCost.from_config(model)
     except ValueError:
-        if is_counted:
+        if weights:
             raise
         return memory, None  # FLOPs are left out
     if weights is None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from minikv.sizing import size_text
 from minikv_tools.plans import Plan, PlanPoint
-from minikv_tools.plans.planning import KNEE
 from minikv_tools.plans.quantities import count, gib, hours, percent
 from minikv_tools.report import ReportPart, many, text_lines
 
@@ -39,12 +38,13 @@ class PlanWords:
         self.plan, self.unit = plan, plan.unit
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
+        self.about = "about " if plan.unit == "estimated tokens" else ""
         self._memory = plan.at_memory and plan.at_memory.blocks
         self.memory_name = "gpu" if plan.tiers else "--memory"
 
     def size(self, blocks: int) -> str:
         """A size in GiB where that is known, else in the trace's units."""
-        return f"{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
+        return f"{self.about}{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
 
     def units(self, blocks: int) -> str:
         """A size in the trace's units.
@@ -71,7 +71,7 @@ class PlanWords:
             f"{many(count(plan.prompt_tokens), self.unit[:-1])}, {count(mean)} on average, "
             f"{many(count(plan.longest_prompt), self.unit[:-1])} at most; "
             f"{many(count(plan.distinct_blocks * plan.block_size), self.unit[:-1] + ' is', self.unit + ' are')} "
-            "different."
+            f"different.{' Every figure in tokens, GiB, FLOPs or hours is an estimate.' if self.about else ''}"
         )
 
     def sections(self) -> Iterator[ReportPart]:
@@ -140,31 +140,29 @@ class PlanWords:
         return ReportPart("What the layers keep", tuple(said), head, rows, words=("each keeps", "convention"))
 
     def _curve(self) -> ReportPart:
-        memory = [f"memory{self.each}"] if self.block_bytes else []
-        flops = ["FLOPs saved"] if self.plan.prefill_flops else []
-        units = [] if self.plan.bytes_per_sequence else [self.unit]  # where only blocks take memory
-        grid = [_GRID] if self.plan.smallest_prefix > 1 else []
-        head = (*memory, *units, "LRU", *grid, "bound", "of ceiling", "prefill saved", *flops, "note")
-        rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
-        marked = tuple(at for at, row in enumerate(rows) if row[-1])
+        rows = [self._row(point) for point in self.shown_points()]
+        marked = tuple(at for at, row in enumerate(rows) if row["note"])
         what = "The share of all blocks that hit, with LRU by pages and at most with any eviction order."
-        return ReportPart("Hits by size", (what,), head, rows, marked, words=("note",))
+        cells = tuple(tuple(row.values()) for row in rows)
+        return ReportPart("Hits by size", (what,), tuple(rows[0]), cells, marked, words=("note",))
 
-    def _cells(self, point: PlanPoint) -> Iterator[str]:
-        """A row of the curve, up to its note."""
-        plan = self.plan
+    def _row(self, point: PlanPoint) -> dict[str, str]:
+        """A row of the curve, each cell by its heading."""
+        plan, row = self.plan, dict[str, str]()
         if self.block_bytes:
-            yield gib(point.blocks * self.block_bytes)
-        if point.tokens is not None:
-            yield count(point.tokens)
-        yield self.share(point.hits)
+            row[f"memory{self.each}"] = gib(point.blocks * self.block_bytes)
+        if point.tokens is not None:  # only blocks take memory
+            row[self.unit] = count(point.tokens)
+        row["LRU"] = self.share(point.hits)
         if point.grid_hit_rate is not None:
-            yield percent(point.grid_hit_rate)
-        yield self.share(point.bound)
-        yield percent(point.hits / max(1, plan.ceiling.hits))
-        yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.prompt_tokens))})"
+            row[_GRID] = percent(point.grid_hit_rate)
+        row["bound"] = self.share(point.bound)
+        row["of ceiling"] = percent(point.hits / max(1, plan.ceiling.hits))
+        share = percent(point.tokens_saved / max(1, plan.prompt_tokens))
+        row["prefill saved"] = f"{count(point.tokens_saved)} ({share})"
         if plan.prefill_flops:
-            yield percent((point.flops_saved or 0) / plan.prefill_flops)
+            row["FLOPs saved"] = percent((point.flops_saved or 0) / plan.prefill_flops)
+        return row | {"note": self.name(point)}
 
     def _findings(self) -> Iterator[str]:
         plan, bend, reach = self.plan, self.plan.knee, self.plan.lru_reaches_ceiling_at_blocks
@@ -172,7 +170,10 @@ class PlanWords:
             f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
             f"({self.size(plan.ceiling.blocks)}); LRU reaches that with {self.size(reach)}."
         )
-        yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
+        yield (
+            f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; above it, more memory gains less "
+            "than the average of the whole curve."
+        )
         if point := plan.at_memory:
             yield (
                 f"{self.memory_name}, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no eviction "
@@ -215,7 +216,7 @@ class PlanWords:
         )
         times = "Times are calculated, not measured: no load waits for another"
         if not plan.cost:
-            yield f"All that is found is loaded: what is worth it, and the prefill left, need a model. {times}."
+            yield f"All that is found is loaded: what is worth it, and the prefill left, need its FLOPs. {times}."
             return
         yield f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. {times}, and none overlaps with computing."
         if links:

@@ -25,6 +25,7 @@ from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.trace_tree import Column, TraceTree
 from minikv.traffic.traces import open_traffic
 from minikv_tools.journal import Journal
+from minikv_tools.log_format import estimated
 from minikv_tools.plans import Lifetime, Plan, PlanPoint, Terms
 from minikv_tools.plans.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv_tools.plans.tiering import TierHours, Tiering
@@ -34,16 +35,19 @@ _GIB = 2**30
 
 
 def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str | None = None, *,
-         block_size: int | None = None, tokenizer: FileName | None = None, **options: Any) -> Plan:  # fmt: skip
+         block_size: int | None = None, tokenizer: FileName | None = None, text_bytes_per_token: int | None = None,
+         **options: Any) -> Plan:  # fmt: skip
     """Return how much cache the traffic of a trace or a log needs: the hits of an LRU cache of each size, and more.
 
     `model` is a config.json, its folder, its contents, or a name such as "llama-3.1-8b"; `memory` is what the cache may
-    use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes; `block_size`
-    is for what does not say it. The `options` are those of the command: `dtype` and `state_dtype` of what the model
-    keeps, `tp` GPUs, `weights` of a type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the
-    share of the requests that are not counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. For a model
-    that is not known, give `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`: nothing is then said
-    of FLOPs and times. `OSError`, `ValueError` and `TraceError` say what is wrong.
+    use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes, of which
+    `text_bytes_per_token` are counted as a token, an estimate; `block_size` is for what does not say it.
+
+    The `options` are those of the command: `dtype` and `state_dtype` of what the model keeps, `tp` GPUs, `weights` of a
+    type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the share of the requests that are not
+    counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. For a model that is not known, give
+    `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`: then nothing is said of FLOPs and times.
+    `OSError`, `ValueError` and `TraceError` say what is wrong.
 
     >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", "1GiB")
     >>> found.at_memory.tokens, round(found.at_memory.hit_rate, 3), round(found.ceiling.hit_rate, 3)
@@ -56,7 +60,8 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
     [('gpu', 0.458, None), ('host', 0.174, None)]
     """
     terms = Terms.for_model(model, memory, **options)
-    with open_traffic(trace, block_size=block_size, tokenizer=tokenizer) as traffic:
+    with open_traffic(trace, block_size=block_size, tokenizer=tokenizer) as opened:
+        traffic = estimated(opened, text_bytes_per_token)
         return make_plan(TraceTree(traffic.requests), terms.on(traffic))
 
 
@@ -207,8 +212,6 @@ class _Planning:
 
 
 _BETWEEN = 16  # sizes tried between two points, to place the knee
-
-KNEE = "above it, more memory gains less than the average of the whole curve"
 
 
 def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int]) -> int:
