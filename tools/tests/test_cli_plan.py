@@ -247,6 +247,14 @@ def test_an_estimate_of_tokens_is_marked_in_every_form(trace, capsys, tmp_path):
     assert (three[0], "a block of 64 bytes is no whole number of tokens of 3 bytes" in three[2]) == (2, True)
 
 
+def test_prompts_that_are_longer_than_the_context_are_counted(capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config_with(max_position_embeddings=8192)), "utf-8")
+    assert "; 81 exceed the model's context of 8,192 tokens; " in plan(capsys, "--model", "config.json")[1]
+    found = json.loads(plan(capsys, *LLAMA, "--json")[1])
+    assert (found["context"], found["prompts_beyond_context"]) == (131_072, 0)
+    assert "exceed" not in plan(capsys)[1]
+
+
 def test_policies_of_standard_input_are_refused(capsys):
     assert "which standard input does not allow" in plan(capsys, "--policies", "lru", trace="-")[2]
 

@@ -12,9 +12,10 @@ from minikv_tools.plans.tiering import memory_size
         (gib(2**30), "1 GiB"), (gib(1.5 * 2**30), "1.5 GiB"), (gib(2**50), "1,048,576 GiB"), (gib(2**20), "0.001 GiB"),
         (gib(1000 * 2**30), "1,000 GiB"), (gib(10 * 2**30), "10 GiB"),
         (gib(1234.6 * 2**30), "1,235 GiB"),
-        (count(0), "0"), (count(9999), "9,999"), (count(10_000), "10.0k"), (count(1e15), "1.0P"),
-        (count(999_949), "999.9k"), (count(999_999), "1.0M"), (count(2e21), "2,000.0E"),
-        (hours(0.99996), "1 h"), (hours(0.000001), "0.000001 h"), (percent(0), "0.0 %"), (percent(1), "100.0 %"),
+        (count(0), "0"), (count(9999), "9,999"), (count(10_000), "10k"), (count(1e15), "1P"),
+        (count(999_949), "999.9k"), (count(999_999), "1M"), (count(2e21), "2,000E"),
+        (hours(0.99996), "60 min"), (hours(1), "1 h"), (hours(0.000001), "0.0036 s"),
+        (percent(0), "0.0 %"), (percent(1), "100.0 %"),
     ],
 )  # fmt: skip
 def test_numbers_as_people_read_them(found, expected):

@@ -6,7 +6,6 @@ import csv
 import importlib.util
 import io
 import json
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ MOONCAKE = str(CUTS / "mooncake.jsonl")
 
 
 def planned(*prompts, tiers="gpu=1024B@100FLOP/s,host=2048B@1B/s,disk=2560B@1B/s", cost=COST, **terms):
-    levels = read_tiers(tiers)
+    levels = read_tiers(tiers) if isinstance(tiers, str) else tiers
     more = {"bytes_per_token": 1, "memory": levels[0].bytes, "cost": cost, "tiers": levels, **terms}
     return make_plan(TraceTree(trace(*prompts)), Terms(512, **more))
 
@@ -207,31 +206,13 @@ def test_on_all_sessions_at_ten_pairs_of_sizes():
 def test_what_is_no_tier_is_named_with_its_value_and_the_rule(tiers, said, capsys):
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
         read_tiers(tiers)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tiers", tiers])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tiers", tiers]) == 2
+    assert f"minikv: {said}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("tiers", "error", "said"),
-    [
-        ([], ValueError, "tiers are none: expected gpu"),
-        ([Tier("gpu", 0)], ValueError, "gpu is 0: a tier has at least 1 byte"),
-        ([Tier("gpu", 1.5)], TypeError, "gpu is 1.5"),
-        ([Tier("gpu", 1), Tier("host", 2)], ValueError, "host has no rate"),
-        ([Tier("gpu", 1), Tier("host", 2, float("nan"))], ValueError, "the rate of host is nan: expected a number"),
-        ([Tier("gpu", 1), Tier("host", 2, 10**400)], ValueError, "the rate of host is 1000"),
-        ([Tier("gpu", 1, -1)], ValueError, "the rate of gpu is -1"),
-        ([Tier("gpu", 1, 2**63)], ValueError, "the rate of gpu is 9223372036854775808"),
-        ([Tier("gpu", 1, True)], ValueError, "the rate of gpu is True"),
-        ([("gpu", 1)], TypeError, "is not a tier: expected a Tier"),
-        (Tier("gpu", 1), TypeError, "tiers is Tier.*: expected a text or a sequence of Tier"),
-    ],
-)
-def test_tiers_as_objects_are_checked_as_well(tiers, error, said):
-    with pytest.raises(error, match=said):
-        read_tiers(tiers)
+def test_tiers_are_a_text():
+    with pytest.raises(TypeError, match="tiers is 5: expected a text, such as gpu=60GiB,host=1TiB@50GB/s"):
+        read_tiers(5)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +220,7 @@ def test_tiers_as_objects_are_checked_as_well(tiers, error, said):
     [
         ({}, "tiers needs a model or bytes_per_token, and neither is given"),
         ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
-        ({"model": "gemma-3-12b"}, "in place of the model, give bytes_per_token 65536, .*the hits are an upper bound"),
+        ({"model": "gemma-3-12b"}, "which makes hits optimistic, give bytes_per_token 65536 in place of the model"),
     ],
 )
 def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):
@@ -252,10 +233,8 @@ def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):
 TIERS = "gpu=1GiB,host=4GiB@50GB/s,disk=8GiB@10GB/s"
 
 
-def test_a_text_and_objects_say_the_same_and_the_gpu_is_the_memory():
+def test_the_gpu_is_the_memory():
     found = plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS)
-    tiers = Tier("gpu", 2**30), Tier("host", 2**32, 50e9), Tier("disk", 2**33, 10e9)
-    assert plan(MOONCAKE, "llama-3.1-8b", tiers=tiers) == found
     assert found.at_memory.blocks == found.tiers[0].blocks
     assert found.at_memory.hits == found.tiers[0].hits
 
@@ -324,12 +303,6 @@ def test_what_the_weights_take_is_no_part_of_the_gpu():
     found = plan(MOONCAKE, "llama-3.1-8b", tiers="gpu=20GiB,host=25GiB@50GB/s", weights="bf16")
     assert found.tiers[0].bytes == found.memory < 2**33
     assert found.tiers[0].blocks == found.at_memory.blocks
-
-
-@pytest.mark.parametrize("rate", [Fraction(10**10, 3), np.int64(10**10), np.float32(10**10)])
-def test_a_rate_of_any_kind_of_number_can_be_written_as_json(rate):
-    found = plan(MOONCAKE, "llama-3.1-8b", tiers=[Tier("gpu", 2**30), Tier("host", 2**31, rate)])
-    assert json.loads(json.dumps(plan_object(found)))["tiers"][1]["rate"] == float(rate)
 
 
 def test_tiers_of_as_many_blocks_are_all_named_in_the_csv():

@@ -31,7 +31,7 @@ from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
 from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.plans.planning import make_plan, replay_policies
 from minikv_tools.plans.quantities import GIB, hours
-from minikv_tools.plans.tiering import memory_size, read_tiers
+from minikv_tools.plans.tiering import memory_size
 from minikv_tools.report import many
 
 _EXAMPLES = """examples:
@@ -84,7 +84,7 @@ def _add_model(plan: argparse.ArgumentParser) -> None:
                       help="what each prompt takes besides, for states and windows")  # fmt: skip
     plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
                       help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
-    plan.add_argument("--tiers", type=option(read_tiers), default=(), metavar="TIERS",
+    plan.add_argument("--tiers", metavar="TIERS",
                       help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
     plan.add_argument("--dtype", choices=DTYPE_BITS,
                       help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
@@ -235,9 +235,7 @@ def plan_curves(words: PlanWords) -> Chart:
         "LRU": [100 * point.hit_rate for point in plan.points],
         "bound of any eviction": [100 * point.bound_rate for point in plan.points],
     }
-    named = {"knee": plan.knee.blocks, words.memory_name: plan.at_memory and plan.at_memory.blocks}
-    named |= {tier.name: tier.blocks for tier in plan.tiers}
-    marks = {name: blocks * scale for name, blocks in named.items() if blocks}
+    marks = {name: blocks * scale for name, blocks in words.sizes.items() if blocks}
     axis = f"GiB of cache{words.each}" if words.block_bytes else f"{plan.unit} of cache"
     level = (f"ceiling {words.share(plan.ceiling.hits)}", 100 * plan.ceiling.hit_rate)
     sizes = [point.blocks * scale for point in plan.points]

@@ -5,7 +5,7 @@ Here are the terms that a plan is made for, and every figure of it. `planning` m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class Terms:
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
     several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens. `layers` says where
     the bytes of a token come from, and what every prompt keeps for itself. `tiers` begin with the memory itself.
+    `context` is the most tokens of a prompt that the model's config allows; 0 is not known.
     """
 
     block_size: int
@@ -46,6 +47,7 @@ class Terms:
     unit: str = "tokens"
     layers: KVLayers = _UNKNOWN
     tiers: tuple[Tier, ...] = ()
+    context: int = 0
 
     def tails(self, inputs: Column, continued: Column) -> Tails | None:
         """The bytes that prompts of so many tokens, which continue others, keep besides: states, and new in windows.
@@ -65,7 +67,7 @@ class Terms:
     def for_model(
         cls, model: ConfigSource | None = None, memory: int | str | None = None, dtype: str | None = None,
         state_dtype: str | None = None, tp: int = 1, weights: str | None = None, ttl: Sequence[float] = (),
-        warm_up: float = 0.0, tiers: str | Iterable[Tier] = (), bytes_per_token: int | str | None = None,
+        warm_up: float = 0.0, tiers: str | None = None, bytes_per_token: int | str | None = None,
         bytes_per_sequence: int | str | None = None,
     ) -> Terms:  # fmt: skip
         """The terms for a model, without the size of a block; the arguments are those of `planning.plan`.
@@ -77,20 +79,22 @@ class Terms:
         """
         lifetimes = tuple(float_field("ttl", seconds, 0, 1e9) for seconds in ttl)
         warm_up = float_field("warm_up", warm_up, 0, 1 - 2**-53)
-        levels, cost = read_tiers(tiers) if tiers else (), None
+        levels, cost, context = read_tiers(tiers) if tiers is not None else (), None, 0
         own = {"dtype": dtype, "state_dtype": state_dtype, "weights": weights, "tp": None if tp == 1 else tp}
         sizes = {"bytes_per_token": bytes_per_token, "bytes_per_sequence": bytes_per_sequence}
         if model is None:
             _require_none(own, "needs a model, which is not given")
-            layers = _as_given(sizes, {"tiers": levels or None, "memory": memory})
+            layers = _as_given(sizes, {"tiers": tiers, "memory": memory})
         else:
             _require_none(sizes, "is for a model that is not known: leave out either this or the model")
             layers = _layers_of(model, dtype, tp, state_dtype)
         memory = _memory_in_bytes(memory, levels, layers)
         if model is not None:
             memory, cost = _of_cache(model, memory, tp, weights)
+            context = model_of(model).count("max_position_embeddings")
         levels = (*(replace(tier, bytes=memory or 0) for tier in levels[:1]), *levels[1:])
-        return cls(1, layers.bytes_per_token or None, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels)
+        return cls(1, layers.bytes_per_token or None, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels,
+                   context=context)  # fmt: skip
 
     def on(self, traffic: Traffic) -> Terms:
         """The terms for a trace; `ValueError` where there is no such plan for it."""
@@ -154,9 +158,10 @@ def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KV
     if tiers and memory is not None:
         raise ValueError("memory is given twice: tiers has a gpu, too")
     if tiers and layers.bytes_per_sequence:
-        held = f"bytes_per_token {layers.bytes_per_token}, what its other layers keep"
-        raise ValueError(f"tiers counts only blocks, no windows or states: in place of the model, give {held}; "
-                         "then the hits are an upper bound")  # fmt: skip
+        raise ValueError(
+            "tiers counts only blocks, no windows or states: to leave these out, which makes hits optimistic, give "
+            f"bytes_per_token {layers.bytes_per_token} in place of the model"
+        )
     if memory is None:
         return tiers[0].bytes if tiers else None
     return _bytes("memory", memory)
@@ -265,6 +270,8 @@ class Plan:
     shared_prefixes: int
     prefixes: tuple[PrefixWorth, ...]
     longest_prompt: int
+    context: int
+    prompts_beyond_context: int
     gpus: int
     cost: PrefillCost | None
     policies: Mapping[str, Mapping[int, int]] = field(default_factory=dict)

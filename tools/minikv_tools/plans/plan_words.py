@@ -39,8 +39,10 @@ class PlanWords:
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
         self.about = "about " if plan.unit == "estimated tokens" else ""
-        self._memory = plan.at_memory and plan.at_memory.blocks
+        self._memory = plan.at_memory.blocks if plan.at_memory else None
         self.memory_name = "gpu" if plan.tiers else "--memory"
+        self.sizes: dict[str, int | None] = {"knee": plan.knee.blocks, self.memory_name: self._memory}
+        self.sizes |= {tier.name: tier.blocks for tier in plan.tiers}
 
     def size(self, blocks: int) -> str:
         """A size in GiB where that is known, else in the trace's units."""
@@ -52,7 +54,7 @@ class PlanWords:
         >>> from minikv_tools.plans import Terms
         >>> from minikv_tools.plans.planning import TraceTree, make_plan
         >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
-        '16.0k bytes'
+        '16k bytes'
         """
         return f"{count(blocks * self.plan.block_size)} {self.unit}"
 
@@ -66,10 +68,12 @@ class PlanWords:
         warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
         mean = plan.prompt_tokens / plan.requests if plan.requests else 0
+        beyond = plan.prompts_beyond_context
+        context = f"; {beyond:,} exceed the model's context of {plan.context:,} tokens" if beyond else ""
         return (
             f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
             f"{many(count(plan.prompt_tokens), self.unit[:-1])}, {count(mean)} on average, "
-            f"{many(count(plan.longest_prompt), self.unit[:-1])} at most; "
+            f"{many(count(plan.longest_prompt), self.unit[:-1])} at most{context}; "
             f"{many(count(plan.distinct_blocks * plan.block_size), self.unit[:-1] + ' is', self.unit + ' are')} "
             f"different.{' Every figure in tokens, GiB, FLOPs or hours is an estimate.' if self.about else ''}"
         )
@@ -101,43 +105,42 @@ class PlanWords:
         for size in sorted(sizes, reverse=True):
             if size <= min(shown) / _DOUBLE:
                 shown.add(size)
-        shown |= {plan.knee.blocks, plan.lru_reaches_ceiling_at_blocks, *(tier.blocks for tier in plan.tiers)}
+        shown |= {plan.lru_reaches_ceiling_at_blocks, *filter(None, self.sizes.values())}
         return [point for point in plan.points if point.blocks in shown]
 
     def name(self, point: PlanPoint) -> str:
         """The name of a point, if it has one."""
-        plan = self.plan
-        reach = plan.lru_reaches_ceiling_at_blocks
-        names = {self.memory_name: self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
-        names |= {tier.name: tier.blocks for tier in plan.tiers}
+        names = {**self.sizes, "LRU at the ceiling": self.plan.lru_reaches_ceiling_at_blocks}
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
     def _layers(self) -> ReportPart:
-        plan, prefix = self.plan, self.plan.smallest_prefix
         rows = tuple(
             (str(group.layers), group.keeps + (f" of {many(group.window, 'token')}" if group.window else ""),
              f"{group.per_token:,}" if group.per_token and not group.window else "",
              size_text(group.per_sequence) if group.per_sequence else "", group.convention)
-            for group in plan.layers
+            for group in self.plan.layers
         )  # fmt: skip
-        said = []
+        head = ("layers", "each keeps", f"bytes per token{self.each}", f"per prompt{self.each}", "convention")
+        said = tuple(self._said_of_layers())
+        return ReportPart("What the layers keep", said, head, rows, words=("each keeps", "convention"))
+
+    def _said_of_layers(self) -> Iterator[str]:
+        plan, prefix = self.plan, self.plan.smallest_prefix
         if plan.bytes_per_sequence:
-            said.append(
+            yield (
                 f"Each prompt keeps its own windows and states, {size_text(plan.bytes_per_sequence)}{self.each} at "
                 "most. All sizes below include them. They stay cached as long as the blocks of the prompt, and a "
                 "prompt that continues another shares its window."
             )
         if prefix > 1:
-            said.append(
+            yield (
                 f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
                 f"makes its blocks that large. The column {_GRID} counts whole blocks of that size. All others count "
                 "as if there were a state wherever a prompt can continue. SGLang comes near that with extra_buffer: it "
                 "keeps a state at the end of each prompt, and where a later one diverges from it."
             )
         elif plan.bytes_per_sequence:
-            said.append("Any prefix of whole blocks can be reused.")
-        head = ("layers", "each keeps", f"bytes per token{self.each}", f"per prompt{self.each}", "convention")
-        return ReportPart("What the layers keep", tuple(said), head, rows, words=("each keeps", "convention"))
+            yield "Any prefix of whole blocks can be reused."
 
     def _curve(self) -> ReportPart:
         rows = [self._row(point) for point in self.shown_points()]

@@ -45,7 +45,7 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
 
     The `options` are those of the command: `dtype` and `state_dtype` of what the model keeps, `tp` GPUs, `weights` of a
     type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the share of the requests that are not
-    counted, and `tiers`, as a text or as `Tier`s, in place of `memory`. For a model that is not known, give
+    counted, and `tiers`, as a text, in place of `memory`. For a model that is not known, give
     `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`: then nothing is said of FLOPs and times.
     `OSError`, `ValueError` and `TraceError` say what is wrong.
 
@@ -126,7 +126,7 @@ class _Planning:
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
-        tree, continued = self.tree, self.continued
+        tree, continued, context = self.tree, self.continued, self.terms.context
         counted = int(self.curve.counts.sum())
         warm_up = len(tree.ends) - counted
         return {
@@ -143,6 +143,8 @@ class _Planning:
             "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
             "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size, warm_up=warm_up)),
             "longest_prompt": int(self.inputs.max(initial=0)),
+            "context": context,
+            "prompts_beyond_context": self.curve.total(self.inputs > context) if context else 0,
         }
 
     def _sizes(self, largest: int) -> list[int]:

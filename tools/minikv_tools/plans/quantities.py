@@ -6,13 +6,15 @@ GIB = 2**30
 
 
 def hours(number: float) -> str:
-    """Hours, with as many digits as matter.
+    """So many hours, in hours, minutes or seconds.
 
-    >>> hours(141.234), hours(0.4567), hours(0.00019), hours(0)
-    ('141.2 h', '0.457 h', '0.00019 h', '0 h')
+    >>> hours(141.234), hours(0.072977), hours(0.00019), hours(0)
+    ('141.2 h', '4.4 min', '0.684 s', '0 s')
     """
-    digits = 1 if number >= 1 else 3 if number >= 0.1 else 6  # as many as the figures have
-    return f"{number:,.{digits}f}".rstrip("0").removesuffix(".") + " h"
+    for unit, size in (("h", 1), ("min", 60)):
+        if number * size >= 1:
+            return f"{number * size:,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{number * 3600:.3g} s"
 
 
 def percent(share: float) -> str:
@@ -38,11 +40,11 @@ def gib(size: float) -> str:
 def count(number: float) -> str:
     """A number of tokens or FLOPs, short where it is large.
 
-    >>> count(9_999), count(655_360), count(3.2e9), count(2.5e18)
-    ('9,999', '655.4k', '3.2G', '2.5E')
+    >>> count(9_999), count(655_360), count(3.2e9), count(400e12)
+    ('9,999', '655.4k', '3.2G', '400T')
     """
     if number < 10_000:
         return f"{number:,.0f}"
     letters = "kMGTPE"
     power = next((power for power in range(1, len(letters)) if number < 999.95 * 1000**power), len(letters))
-    return f"{number / 1000**power:,.1f}{letters[power - 1]}"
+    return f"{number / 1000**power:,.1f}".removesuffix(".0") + letters[power - 1]

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from minikv.break_even import BreakEven
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded
 from minikv.sizing import size_text
 from minikv.traffic.reuse import ReuseBySize
 from minikv.traffic.trace_tree import Column
@@ -55,7 +54,7 @@ def memory_size(text: str) -> int:
 class Tier:
     """A tier: its `name`, one of `TIERS`, its size in `bytes`, and its `rate`; with several GPUs, the share of one.
 
-    The rate is in bytes per second, and for the gpu in FLOPs per second, where 0 stands for `SPEED`.
+    The rate is in bytes per second, and for the gpu in FLOPs per second.
 
     >>> Tier("host", 2**40, 50e9).bytes == memory_size("1TiB")
     True
@@ -63,13 +62,13 @@ class Tier:
 
     name: str
     bytes: int
-    rate: float = 0.0
+    rate: float
 
 
-def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
-    """Return the tiers of a text, or those given: the gpu, then host memory, a disk or both, each larger than the last.
+def read_tiers(tiers: str) -> tuple[Tier, ...]:
+    """Return the tiers that a text names: the gpu, then host memory, a disk or both, each larger than the last.
 
-    `ValueError` and `TypeError` name the tier, what is wrong with it, and what is expected.
+    `ValueError` names the tier, what is wrong with it, and what is expected. The gpu may leave out its rate.
 
     >>> read_tiers("gpu=60GB,disk=2TB@7GB/s")[1]
     Tier(name='disk', bytes=2000000000000, rate=7000000000.0)
@@ -77,13 +76,12 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
     Traceback (most recent call last):
     ValueError: host has no rate: expected one, such as host=1TiB@50GB/s
     """
-    if not isinstance(tiers, Iterable):
-        raise TypeError(f"tiers is {bounded(tiers)}: expected a text or a sequence of Tier")
-    given = map(_from_text, tiers.split(",")) if isinstance(tiers, str) else tiers
-    found = tuple(map(_checked, given))
+    if not isinstance(tiers, str):
+        raise TypeError(f"tiers is {bounded(tiers)}: expected a text, such as gpu=60GiB,host=1TiB@50GB/s")
+    found = tuple(map(_from_text, tiers.split(",")))
     names = [tier.name for tier in found]
     if names[:1] != ["gpu"] or names != [name for name in TIERS if name in names]:
-        raise ValueError(f"tiers are {', '.join(names) or 'none'}: expected gpu, then host or disk or both, each once")
+        raise ValueError(f"tiers are {', '.join(names)}: expected gpu, then host or disk or both, each once")
     for before, tier in itertools.pairwise(found):
         if tier.bytes <= before.bytes:
             more = f"expected more than {before.name}, {size_text(before.bytes)}, which it holds, too"
@@ -94,9 +92,12 @@ def read_tiers(tiers: str | Iterable[Tier]) -> tuple[Tier, ...]:
 def _from_text(text: str) -> Tier:
     name, _, size = text.strip().partition("=")
     size, at, rate = size.partition("@")
-    _require_name(name)
+    if name not in TIERS:
+        raise ValueError(f"{bounded(name)} is not a tier: expected {', '.join(TIERS)}, such as gpu=60GiB")
+    if not at and name != "gpu":
+        raise ValueError(f"{name} has no rate: expected one, such as {name}=1TiB@50GB/s")
     try:
-        return Tier(name, memory_size(size), _rate(name, rate) if at else 0.0)
+        return Tier(name, memory_size(size), float(_rate(name, rate)) if at else SPEED)
     except ValueError as error:
         raise ValueError(f"{name} is {error}") from None
 
@@ -107,24 +108,6 @@ def _rate(name: str, text: str) -> int:
         return memory_size(text.removesuffix(unit) + "B" if text.endswith(unit) else "")
     except ValueError:
         raise ValueError(f"at {bounded(text)}: expected a rate and its unit, such as {example}") from None
-
-
-def _require_name(name: object) -> None:
-    if name not in TIERS:
-        raise ValueError(f"{bounded(name)} is not a tier: expected {', '.join(TIERS)}, such as gpu=60GiB")
-
-
-def _checked(tier: Tier) -> Tier:
-    """Return the tier, once its numbers are checked."""
-    if not isinstance(tier, Tier):
-        raise TypeError(f"{bounded(tier)} ({type(tier).__name__}) is not a tier: expected a Tier")
-    _require_name(tier.name)
-    size, rate = whole_number(tier.name, tier.bytes, 1, "a tier has at least 1 byte"), tier.rate
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate < 2**63:
-        raise ValueError(f"the rate of {tier.name} is {bounded(rate)}: expected a number above 0, below 2**63")
-    if not rate and tier.name != "gpu":
-        raise ValueError(f"{tier.name} has no rate: expected one, such as {tier.name}=1TiB@50GB/s")
-    return Tier(tier.name, size, float(rate) or SPEED)
 
 
 @dataclass(frozen=True)
