@@ -33,7 +33,7 @@ def test_the_promises_of_a_race_are_found_in_it():
         raced("W1", 10, False, 15.0, 9.0, 30.0),
         raced("W1", 10, True, 38.0, 14.0, 30.0),
         raced("W2", 50, False, 30.0, 7.0, 30.0),
-        raced("W6", 10, False, 40.0, 7.0, 30.0),
+        raced("W6", 10, False, 40610.0, 7.0, 30.0),
     ]
     found = Figures("here", "today", 1, False, races)
     compare("reports.txt", "races", found.report().splitlines())

@@ -84,7 +84,7 @@ def _race_lines(found: Race) -> Iterator[str]:
     published = ", prompts published after prefill" * found.publish
     room = f"room for {found.room}% of all they cache{published}"
     yield f"{found.workload} {found.title}, {found.requests} requests, {room}"
-    yield f"  {'':<24}{'median us':>10}  {'to the limit':<26}{'mean us':>10}  {'to the limit':<26}{'to minikv':<24}hits"
+    yield f"  {'':<24} {'median us':>9}  {'to the limit':<28}{'mean us':>9}  {'to the limit':<28}{'to minikv':<25}hits"
     yield f"  the limit takes {found.limit_p50:,.1f} us at the median, {found.limit_mean:,.1f} on average"
     first = found.results[0].name
     for result in found.results:
@@ -92,8 +92,8 @@ def _race_lines(found: Race) -> Iterator[str]:
         p50 = statistics.median(result.p50)
         mean = statistics.median(result.mean)
         yield (
-            f"  {name:<24}{p50:>10,.1f}  x {found.to_limit(name)!s:<24}{mean:>10,.1f}  "
-            f"x {found.to_limit_mean(name)!s:<23} x {found.between(name, first)!s:<22}{result.hit_rate:.3f}"
+            f"  {name:<24} {p50:>9,.1f}  x {found.to_limit(name)!s:<25} {mean:>9,.1f}  "
+            f"x {found.to_limit_mean(name)!s:<25} x {found.between(name, first)!s:<22} {result.hit_rate:.3f}"
         )
 
 
