@@ -21,6 +21,7 @@ from minikv.sizing import DTYPE_BITS, bytes_per_token, shape_of
 _FULL = ("full_attention", "indexed_attention", "hybrid")
 _STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _CONV_BYTES, _SCALE_BYTES, _BLOCK = 2, 4, 16
+_PACKED_BYTES = 656  # in vLLM and SGLang: 512 numbers in fp8, 4 scales in fp32, 64 in bf16; other kernels take 576
 _WINDOWS = {"sliding_attention": ("window", "sliding_window"), "chunked_attention": ("chunk", "attention_chunk_size")}
 
 
@@ -98,8 +99,9 @@ class KVLayers:
         LayerGroup(keeps='full attention', layers=4, per_token=8192, window=None, state=0, convention='')
         """
         if state_dtype not in (None, *_STATE_DTYPES.values()):
-            known = ", ".join(_STATE_DTYPES.values())
-            raise ValueError(f"state_dtype is {bounded(state_dtype)}: expected one of {known}")
+            raise ValueError(
+                f"state_dtype is {bounded(state_dtype)}: expected one of {', '.join(_STATE_DTYPES.values())}"
+            )
         model = model_of(source)
         kv = dtype or quantized_to(source) or "bf16"
         groups = tuple(_groups(model, kv, whole_number("tp", tp, 1, "a group has at least 1 rank"), state_dtype))
@@ -114,14 +116,15 @@ def _groups(model: ModelConfig, dtype: str, tp: int, state_dtype: str | None) ->
     """The groups, one for each kind of layer."""
     indexed = model.kinds.count("indexed_attention")
     if full := sum(map(model.kinds.count, _FULL)):
-        packed = "vLLM packs them in 656 bytes" if indexed and dtype == "fp8" else ""
-        yield LayerGroup("full attention", full, _per_token(model, _FULL, "full", dtype, tp), convention=packed)
+        packed = indexed and dtype == "fp8"
+        each = full * _PACKED_BYTES if packed else _per_token(model, _FULL, "full", dtype, tp)
+        yield LayerGroup("full attention", full, each, convention="656 bytes, as FlashMLA packs it" * packed)
     if indexed:
         yield _indexer(model)
     for kind, (keeps, field) in _WINDOWS.items():
         if layers := model.kinds.count(kind):
             yield LayerGroup(keeps, layers, _per_token(model, (kind,), "window", dtype, tp), model.need(field))
-    if states := sum(model.kinds.count(kind) for kind in ("linear_attention", "conv", "hybrid")):
+    if states := sum(map(model.kinds.count, ("linear_attention", "conv", "hybrid"))):
         yield _states(model, states, tp, state_dtype)
 
 
