@@ -26,7 +26,8 @@ _EXAMPLES = """examples:
   minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
   minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
   minikv replay "synthetic:agents?requests=500"       generated traffic, the same every time
-  cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
+  cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object
+  minikv plan day.jsonl                               LRU evicting pages: all capacities at once, and their bound"""
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
 
 
