@@ -35,10 +35,9 @@ _LEADING = ("system", "developer")
 _PROVIDERS = ("", "cache expired")  # kinds of a prediction by which the provider should have read more
 
 
-_DIFFER = (
-    "If nothing changed here, something behind the log did: a router's model or service tier, a gateway's text, the tools "
-    "of a server. If the provider saw no change, a gateway undid it. If both name one, the provider names only its first."
-)
+_DIFFER = """If nothing changed here, something behind the log did: a router's model or service tier, a gateway's text,
+the tools of a server. If the provider saw no change, a gateway undid it. If both name one, the provider names its
+first."""
 
 
 class Verdict(NamedTuple):
@@ -146,7 +145,7 @@ class Verdicts:
         for (reason, ours), (count, line) in self.differ.items():
             changed = "nothing changed" if ours == "nothing" else f"{ours} changed"
             said.append(f"{reason}, but here {changed}: {many(count, 'request')}, the first in line {line}.")
-        said += [_DIFFER] * bool(said)
+        said += [" ".join(_DIFFER.split())] * bool(said)
         rows = tuple((reason, *map(str, how.values())) for reason, how in sorted(self.counts.items()))
         head = ("the provider's verdict", "agree", "differ", "unknown")
         return ReportPart("What the provider said", tuple(said), head, rows, words=head[:1]) if rows else None
