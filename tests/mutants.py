@@ -140,7 +140,7 @@ JUDGES = {
     "tools/exports": "formats why_log",
     "tools/formats": "formats bodies",
     "tools/journal": "journal",
-    "tools/log_format": "log_format",
+    "tools/log_format": "log_format cli_plan::test_an_estimate_of_tokens_is_marked_in_every_form",
     "tools/logs": "logs units log_format bodies::test_a_time_is_in_milliseconds "
     "bodies::test_a_conversation_is_named_by_text_or_a_number",
     "tools/report": "report",

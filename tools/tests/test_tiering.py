@@ -220,7 +220,7 @@ def test_tiers_are_a_text():
     [
         ({}, "tiers needs a model or bytes_per_token, and neither is given"),
         ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
-        ({"model": "gemma-3-12b"}, "which makes hits optimistic, give bytes_per_token 65536 in place of the model"),
+        ({"model": "gemma-3-12b"}, "which makes hits optimistic, give only bytes_per_token 65536"),
     ],
 )
 def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):

@@ -160,7 +160,7 @@ def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KV
     if tiers and layers.bytes_per_sequence:
         raise ValueError(
             "tiers counts only blocks, no windows or states: to leave these out, which makes hits optimistic, give "
-            f"bytes_per_token {layers.bytes_per_token} in place of the model"
+            f"only bytes_per_token {layers.bytes_per_token} (and no model)"
         )
     if memory is None:
         return tiers[0].bytes if tiers else None
