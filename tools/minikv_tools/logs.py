@@ -193,11 +193,21 @@ def conversation_of(entry: Mapping[str, Any]) -> str | None:
     >>> conversation_of({"metadata": {"session_id": 7}, "prompt": "Hi"}), conversation_of({"prompt": "Hi"})
     ('7', None)
     """
+    found = session_of(entry)
+    return found[1] if found else None
+
+
+def session_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The name of the field in which a log's entry names its conversation, and the id; `None` if there is none.
+
+    >>> session_of({"metadata": {"session_id": 7}, "prompt": "Hi"})
+    ('session_id', '7')
+    """
     for part in _objects(entry):
         for key in _CONVERSATIONS if "run_type" not in part else ():  # LangSmith's session is a project
             value = part.get(key)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
-                return str(value) if isinstance(value, str) or abs(value) < LARGEST else None
+                return (key, str(value)) if isinstance(value, str) or abs(value) < LARGEST else None
     return None
 
 

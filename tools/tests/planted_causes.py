@@ -51,7 +51,8 @@ def chat(dice, has):
         system = f"{rules}\nCustomer: {name}\nNumber: {number}\nPlan: {plan}\n{more}\nThe time is {now}.\n{end}"
         said.append({"role": "user", "content": words(dice, 30)})
         shown = said[-7:] if windowed and has["window"] else said
-        yield {"model": "small", "route": "/chat", "messages": [{"role": "system", "content": system}, *shown]}
+        yield {"model": "small", "route": "/chat", "talk": said[0]["content"],
+               "messages": [{"role": "system", "content": system}, *shown]}  # fmt: skip
         said.append({"role": "assistant", "content": words(dice, 40)})
 
 
@@ -75,7 +76,7 @@ def agent(dice, has):
                 message["content"] = f'{{"status": "ok", "age_seconds": {age}, "lines": "{message["content"]}"}}'
             if spaced and has["spaces"] and at == 1:
                 message["content"] += " " * (len(said) % 3)
-        yield {"model": "large", "route": "/agent",
+        yield {"model": "large", "route": "/agent", "talk": said[0]["content"],
                "tools": own.sample(tools, len(tools)) if shuffled and has["tools"] else tools,
                "messages": [{"role": "system", "content": system}, *shown]}  # fmt: skip
         said.append({"role": "assistant", "content": words(dice, 20)})

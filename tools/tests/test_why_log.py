@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
+from planted_causes import planted_causes
 
 from minikv import asset
 from minikv.cli import main
@@ -67,9 +68,25 @@ def test_conversations_that_alternate_are_told_apart():
 
 
 def test_a_conversation_that_the_log_names_is_believed():
-    named = [body("Hi", session_id="a"), body("Hi", session_id="b"), body("Ho", session_id="a", clock=1)]
+    """The last request shares no message with the others, and is compared with the one of its session."""
+    named = [body("Hi", session_id="a"), body("Hi", session_id="b"), body("Ho", "Go", session_id="a", clock=1)]
     report = survey(lines(*named))
     assert [place.lines for place in report.places] == [(1, 3)]
+    assert report.as_json(1)["sessions"] == {"session_id": 1}
+    assert "Conversations by session_id: 1 of 3 requests." in repr(report)
+
+
+@pytest.mark.parametrize("session", [
+    lambda at, entry: entry.get("talk", at), lambda at, entry: "s", lambda at, entry: entry["route"],
+    lambda at, entry: at // 40, lambda at, entry: at,
+])  # fmt: skip
+def test_a_session_of_one_conversation_or_of_many_leaves_the_figures_as_they_are(session):
+    log = planted_causes(300)
+    named = [{**entry, "session_id": session(at, entry)} for at, entry in enumerate(log)]
+    assert survey(named, sessions=False).as_json(99) == survey(log).as_json(99)
+    shares = ({(place.place, place.kind): place.lost / report.size for place in report.places if place.lost > 0}
+              for report in (survey(named), survey(log)))  # fmt: skip
+    assert next(shares) == pytest.approx(next(shares), abs=0.0001)
 
 
 def test_a_request_in_which_a_place_changes_twice_counts_as_one_break():

@@ -32,7 +32,7 @@ from minikv_tools.why.places import read_prompt
 from minikv_tools.why.sessions import read_sessions, session_text
 
 _MOST_BLOCK = 2**31 - 1
-_OF_LOGS = ("html", "price", "by", "fail-if")  # options that go with a log
+_OF_LOGS = ("html", "price", "by", "no-sessions", "fail-if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
@@ -44,7 +44,8 @@ of all prompts, and "hits then" is the hit rate of the fixed log. Fixed means: a
 block is always the same text; tools, passages and keys come in one order; text that many messages share comes before
 text that differs; no message is dropped from a history or changed in it.
 Requests are read in the form that the APIs take, and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM
-log them; a prompt may be a list of token ids.
+log them; a prompt may be a list of token ids. A field such as session_id or conversation_id tells conversations
+apart, unless it has several of them under one id: the report says for how many requests it was used.
 The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
 _KINDS = """Kinds of change: the name, what it means, what to do. A harmless change is not a fault of the prompt.
 "differs by user" is found only in logs.
@@ -97,6 +98,7 @@ def _add_log_options(why: argparse.ArgumentParser) -> None:
                      "and written for one hour. Computed tokens cost the last price given, or IN")  # fmt: skip
     why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
                      "entries, such as model or metadata.route")  # fmt: skip
+    why.add_argument("--no-sessions", action="store_true", help="of a log: ignore session_id and fields like it")
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: places shown (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: also write the report to this file, as one HTML page")
     why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
@@ -149,8 +151,8 @@ def block_sizes(text: str) -> tuple[int, ...]:
 
 def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
-    for name in _OF_LOGS[:3] if options.b is not None else ():
-        if getattr(options, name):
+    for name in _OF_LOGS[:-1] if options.b is not None else ():
+        if getattr(options, name.replace("-", "_")):
             raise RefusedError(f"--{name} needs a log, not prompts")
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == (options.b is None):
@@ -197,7 +199,7 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             say(json.dumps(sessions.as_json(options.top)) if options.json else session_text(sessions, options.top))
             return 0
         with open_trace(options.a) as file:
-            report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by)
+            report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by, not options.no_sessions)
     words = LogWords(report, unit, options.price, options.by)
     if options.html:
         try:

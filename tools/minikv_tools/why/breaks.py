@@ -1,8 +1,12 @@
-"""The earlier request of a log that a request continues: one of its conversation, as the log says or messages show.
+"""The earlier request of a log that a request continues: one of its conversation, as messages show or the log says.
 
 A log seldom names conversations. But a request repeats the messages of the one before it, including the last one.
 Messages are compared as they are. If none is found, they are compared without digits and the letters of hexadecimal
 numbers: then a clock or an id in them does not hide the conversation.
+
+If the log names sessions, messages are looked for in the same session first. Where they show nothing, the request
+continues the latest one of its session. But a session may hold many conversations: all those of a user, or of a day.
+It is believed until one of its requests begins another conversation, or continues another request than the latest.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ TOOLS = ("tools reordered", "tool added", "tool removed", "tools changed")
 HISTORY = ("history truncated", "history summarized", "message removed", "message inserted", "messages reordered")
 ANSWERS = ("assistant", "tool", "function")
 REGION = ("system edited", "text edited")
+
+Session = tuple[str, str]  # the name of a field, and the id in it
 
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
 _LOOK_BACK = 64  # messages of a request, from its end
@@ -72,6 +78,17 @@ def _names(turn: LoggedRequest, ends: Sequence[str], others: Sequence[str]) -> I
             yield "first", turn.root, name
 
 
+def _continues(turn: LoggedRequest, latest: LoggedRequest, found: LoggedRequest | None) -> bool:
+    """Whether a request may continue the latest one of its session: messages show no other, and it begins none.
+
+    The model may be another one; then its messages show an older request, or none.
+    """
+    begins_alike = latest.said[:1] == turn.said[:1]
+    if found not in (None, latest):
+        return begins_alike and latest.root != turn.root
+    return begins_alike or any(item.name == "assistant" for item in turn.items)
+
+
 class Turns:
     """The requests that a later one may continue: as many of the latest as there is room for.
 
@@ -88,6 +105,8 @@ class Turns:
         self._budget, self._used = budget, 0
         self._kept: OrderedDict[int, tuple[LoggedRequest, list[object]]] = OrderedDict()
         self._by: dict[object, int] = {}
+        self._mixed = set[Session]()  # sessions that hold several conversations
+        self.believed = Counter[str]()  # requests that continue the latest one of their session, by the field's name
         self._asked = set[int]()  # messages that were sent
         self._latest: dict[int, tuple[int, int]] = {}  # of a symbol: the request that was the last to send it as new,
         self._older: dict[int, tuple[int, int]] = {}  # and in which item
@@ -97,16 +116,23 @@ class Turns:
         found = self._kept.get(number) if number is not None else None
         return found[0] if found else None
 
-    def before(self, turn: LoggedRequest, conversation: str | None = None) -> LoggedRequest | None:
+    def before(self, turn: LoggedRequest, session: Session | None = None) -> LoggedRequest | None:
         """The latest request of the same conversation, or `None` if there is none, or it is no longer kept.
 
-        Where the log names no conversation, messages are compared as they are first, and then loosely.
+        `session` is the field in which the log names a session, and its id.
         """
-        if conversation is not None:
-            return self.get(self._by.get(("conversation", conversation)))
-        names = _names(turn, turn.said[::-1], turn.said[-2::-1])
-        found = (self._by[name] for name in names if name in self._by)
-        return self.get(next(found, None))
+        keys = dict.fromkeys((session, None))
+        names = ((key, name) for key in keys for name in _names(turn, turn.said[::-1], turn.said[-2::-1]))
+        found = self.get(next((self._by[name] for name in names if name in self._by), None))
+        if session:
+            latest = None if session in self._mixed else self.get(self._by.get((session, "latest")))
+            believed = latest is not None and _continues(turn, latest, found)
+            self.believed[session[0]] += believed
+            if believed:
+                return latest
+            if latest:
+                self._mixed.add(session)
+        return found
 
     def earlier(self, item: PromptItem) -> tuple[int, int] | None:
         """The latest request, and which of its items, that was the last to have most of the text of an item."""
@@ -116,7 +142,7 @@ class Turns:
                 votes[found] += symbol & LENGTH
         return max(votes, key=lambda found: (votes[found], found), default=None)
 
-    def add(self, turn: LoggedRequest, conversation: str | None = None) -> None:
+    def add(self, turn: LoggedRequest, session: Session | None = None) -> None:
         """Keep a request; the oldest ones go where there is no room."""
         for at, item in enumerate(turn.items):
             if _asks(item) and hash(item.text) not in self._asked:
@@ -125,8 +151,8 @@ class Turns:
                 self._latest.update(dict.fromkeys(telling, (turn.number, at)))
         if len(self._latest) > _TABLE:
             self._latest, self._older = {}, self._latest
-        keys: list[object] = [("conversation", conversation)] if conversation is not None else []
-        keys += _names(turn, turn.said[-1:], turn.said[-1:])
+        names = [*_names(turn, turn.said[-1:], turn.said[-1:]), "latest"]
+        keys: list[object] = [(key, name) for key in {session, None} for name in names]
         self._by.update(dict.fromkeys(keys, turn.number))
         self._kept[turn.number] = (turn, keys)
         self._used += _room(turn)

@@ -13,7 +13,7 @@ from minikv.files import FileName
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
-from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
+from minikv_tools.logs import ABSENT, Units, field_of, session_of, time_of
 from minikv_tools.usage import Usage, read_usage
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
@@ -34,7 +34,8 @@ class LogReport(Share):
     `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
     model, `billed` the tokens of each that were billed, and `verdicts` what the provider said of its misses. `log` has
     its name, and the lines that were left out of it; `unread` says that it had more text than is held, and the length
-    of a token is measured in the `sample`. Its repr is the report.
+    of a token is measured in the `sample`. `sessions` counts the requests that were taken to continue the latest one of
+    their session, by the name of its field. Its repr is the report.
 
     >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
     0.25
@@ -44,6 +45,7 @@ class LogReport(Share):
     continued: int = 0
     unread: bool = False
     sample: str = ""
+    sessions: Mapping[str, int] = field(default_factory=dict)
     places: list[BreakingPlace] = field(default_factory=list)
     groups: dict[str, Share] = field(default_factory=dict)
     billed: dict[str, Billed] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class LogReport(Share):
             "hits": self.hits,
             "hits_after": self.after,
             "continued": self.continued,
+            "sessions": self.sessions,
             "other_lines": log.others,
             "other_reasons": dict(log.reasons),
             "unread": self.unread,
@@ -84,19 +87,22 @@ class LogReport(Share):
         }
 
 
-def survey(log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "") -> LogReport:
+def survey(
+    log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "", sessions: bool = True
+) -> LogReport:
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
     `log` is the name of a file, or the entries: objects, or lines of JSON. `by` is a field of the entries, with dots
-    between its names, by which the totals are told apart. Raises `TraceError` where no line holds a request, or none
-    has that field, and where more than one line in a hundred cannot be read.
+    between its names, by which the totals are told apart. Without `sessions`, fields such as `session_id` are ignored.
+    Raises `TraceError` where no line holds a request, or none has that field, and where more than one line in a
+    hundred cannot be read.
 
     >>> log = [{"prompt": f"It is 14:0{n}. Be brief. Say {n * n * n} words."} for n in range(4)]
     >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
     [('prompt', 'clock', 3), ('prompt', 'number', 3)]
     """
     name = fspath(log) if isinstance(log, (str, PathLike)) else name
-    work = _Survey(name, by)
+    work = _Survey(name, by, sessions)
     for entry, body in work.report.log.requests(log_lines(log)):
         work.take(entry, body)
         if work.report.size - work.report.reused > LARGEST_TREE:
@@ -112,8 +118,9 @@ def _shared(one: str, two: str) -> str:
 class _Survey:
     """The work of `survey`, request by request."""
 
-    def __init__(self, name: str, by: str):
+    def __init__(self, name: str, by: str, sessions: bool = True):
         self.report, self._by, self._named = LogReport(log=RequestLog(name)), by, False
+        self._session_of = session_of if sessions else lambda entry: None
         self._received: dict[str, tuple[LoggedRequest, LoggedRequest | None, float]] = {}  # by SGLang, and not finished
         self._responses = dict[str, int]()  # of the id of each: the number of its request
         self._bills = dict[int, tuple[Billed, Usage]]()  # of requests: the sum that a bill is in
@@ -129,13 +136,13 @@ class _Survey:
             if came := self._received.pop(rid, None):
                 self._bill(entry, *came)
             return
-        report, conversation = self.report, conversation_of(entry)
+        report, session = self.report, self._session_of(entry)
         turn = LoggedRequest(report.requests, report.log.line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn)
         report.add(1, len(text), reused)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
-        before = self._turns.before(turn, conversation)
+        before = self._turns.before(turn, session)
         begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
         keys = [hash(tuple(begin)) for begin in begins]
         others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
@@ -149,7 +156,7 @@ class _Survey:
         group = field_of(entry, self._by) if self._by else ""
         self._named = self._named or group != ABSENT
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
-        self._turns.add(turn, conversation)
+        self._turns.add(turn, session)
 
     def _bill(self, entry: dict[str, Any], turn: LoggedRequest, like: LoggedRequest | None, share: float) -> None:
         """Count the bill of a request, of which a cache without a limit would reuse `share`."""
@@ -257,6 +264,7 @@ class _Survey:
         """The findings, with the places that lose the most first."""
         report = self.report
         report.log.close(report.requests, "" if self._named else self._by)
+        report.sessions = self._turns.believed
         del self._turns  # which holds the most
         self._replay(self._renamed())
         for place in self._places.values():

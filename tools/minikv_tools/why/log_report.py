@@ -106,6 +106,8 @@ class LogWords:
         yield (f"An unlimited cache reuses {report.hits:.1%} of these {self.unit}; "
                f"{many(report.continued, 'of the requests continues', 'of the requests continue')} "
                "an earlier one.")  # fmt: skip
+        for name, count in report.sessions.items():
+            yield f"Conversations by {name}: {count:,} of {many(report.requests, 'request')}."
         fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
