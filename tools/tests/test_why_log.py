@@ -391,6 +391,17 @@ def test_what_a_fix_saves_is_counted_to_the_byte(rest):
     assert [place.lost for place in report.places] == [report.lost] == [len(f"2. {rest}".encode())]
 
 
+@pytest.mark.parametrize("said", [
+    "Es ist {day}, {time} Uhr.", "Day: {day} or so. Now {time}.", "Now {time}, so be it.\nDay {day}\nend",
+])  # fmt: skip
+@pytest.mark.parametrize("days", [("Donnerstag", "Freitag", "Samstag"), ("torsdag", "fredag", "lördag")])
+def test_a_day_beside_a_clock_is_a_part_of_it_in_any_language(said, days):
+    times = [(days[at // 20], f"{at * 7 % 24:02d}:{at:02d}") for at in range(60)]
+    report = survey({"system": f"{said.format(day=day, time=time)}\n{RULES}", "messages": body("Hi")["messages"][1:]}
+                    for day, time in times)  # fmt: skip
+    assert [place.kind for place in report.places if place.lost or place.joint] == ["clock"]
+
+
 def test_two_kinds_of_change_at_one_place_are_told_apart():
     said = ["It is 14:01. Rest.", "It is 14:02. Rest.", "It is 14:02.  Rest.", "It is 14:03.  Rest."]
     kinds = {place.kind for place in survey(lines(*({"prompt": f"{RULES} {text}"} for text in said))).places}

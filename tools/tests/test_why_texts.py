@@ -1,12 +1,15 @@
 """Two texts: what kind of change lies between them, and that hostile ones take no time."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv_tools.why.texts import LONGEST_LOOK, shared_length, text_change, volatile_at
+from minikv_tools.why import texts
+from minikv_tools.why.texts import LONGEST_LOOK, masked, patterns_in, shared_length, text_change, volatile_at
 
 
 @given(st.integers(0, 300), st.text("ab", max_size=200), st.text("ab", max_size=200))
@@ -68,6 +71,53 @@ def test_the_shared_length_is_that_of_the_longest_common_beginning(same, one, tw
 ])  # fmt: skip
 def test_what_stands_where_two_texts_part_is_a_clock_an_id_or_a_number(one, two, kind):
     assert volatile_at(one, two, shared_length(one, two)) == kind
+
+
+DATES = Path(texts.__file__).with_name("dates.txt").read_text("utf-8").strip()
+
+
+@pytest.mark.parametrize(("name", "line"), [
+    (name, line) for name, *lines in (section.split("\n") for section in DATES.split("\n\n")[1:]) for line in lines
+])  # fmt: skip
+def test_each_line_of_the_patterns_has_an_example_and_all_days_and_months_are_clocks(name, line):
+    pattern, example = line.split("\t")
+    assert re.fullmatch(patterns_in(f"{DATES}\n\nONE\n{pattern}")["ONE"], example)
+    kinds = {"CLOCK": "clock", "ID": "random id"}
+    assert name not in kinds or masked(f"on {example}", kinds[name]) == "on \0"
+    before, after = {"DAY": ("", ""), "SHORT": ("", ", 14:05"), "MONTH": ("23 ", ""), "BRIEF": ("Fr, 23 ", "")}.get(
+        name, ("", None))  # fmt: skip
+    for word in re.findall(r"[^|()\[\]?:]{3,}", pattern) if after is not None and "[" not in pattern else ():
+        assert masked(f"on {before}{word}{after}!", "clock") == "on \0!"
+
+
+@pytest.mark.parametrize(("one", "two"), [
+    ("Es ist Donnerstag, 14:55 Uhr.", "Es ist Freitag, 09:12 Uhr."), ("Montag, der 23. Mai", "Dienstag, der 24. Mai"),
+    ("Hoy es lunes.", "Hoy es martes."), ("Hoje é terça-feira", "Hoje é quarta-feira"), ("le 1er mars", "le 2 mars"),
+    ("понедельник, 23 ноября", "вторник, 24 ноября"), ("в среду", "в пятницу"), ("środa, 4 marca", "czwartek, 5 marca"),
+    ("23 Kasım Pazartesi", "24 Kasım Salı"), ("Oggi è lunedì", "Oggi è martedì"), ("Do, 14:55", "Fr, 14:55"),
+    ("dinsdag 24 nov.", "woensdag 25 nov."), ("May 5", "May 6"), ("noviembre 2026", "diciembre 2026"),
+    ("Idag är det torsdag, kl 14:55", "Idag är det fredag, kl 09:12"), ("tea time, 14:55", "lunch time, 15:05"),
+])  # fmt: skip
+def test_days_and_months_of_ten_languages_are_clocks_and_so_is_a_word_beside_a_clock(one, two):
+    assert text_change(one, two).kind == "clock"
+
+
+@pytest.mark.parametrize(("one", "two"), [
+    ("the sun is out", "the mar is out"), ("a Friend came", "a Monkey came"), ("you may go", "you must go"),
+    ("a set of 5", "a bag of 5"), ("So it is", "Do it is"), ("la segunda parte", "la quinta parte"),
+    ("Ask Ann, who is there at 14:55", "Ask Bob, who is there at 14:55"),
+    ("for Ann, then. It is now just 14:55", "for Bob, then. It is now just 15:05"),
+])  # fmt: skip
+def test_words_like_names_of_days_and_months_are_none(one, two):
+    found = text_change(one, two)
+    assert found is None or found.kind != "clock"
+
+
+@pytest.mark.parametrize(
+    "text", ["10 out of 12", "Do 5 more", "sept 7", "So 1.5 times", "6 may fail", "in 5 set", "Mar 5x"]
+)
+def test_numbers_beside_such_words_are_no_clocks(text):
+    assert masked(text, "clock") == text
 
 
 def test_a_change_that_does_not_explain_all_says_so():

@@ -19,8 +19,8 @@ from minikv_tools.bodies import Body, Place
 from minikv_tools.why.changes import KINDS, items_change, items_of
 from minikv_tools.why.histories import PromptItem
 from minikv_tools.why.places import Spot
-from minikv_tools.why.symbols import LENGTH, TELLING, size_of, spot_in, symbols_of
-from minikv_tools.why.texts import shared_length
+from minikv_tools.why.symbols import CHANGED, LENGTH, TELLING, size_of, spot_in, symbols_of
+from minikv_tools.why.texts import BESIDE, VOLATILE, shared_length
 
 TOOLS = ("tools reordered", "tool added", "tool removed", "tools changed")
 HISTORY = ("history truncated", "history summarized", "message removed", "message inserted", "messages reordered")
@@ -205,8 +205,12 @@ class Breaks:
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
 
-    def between(self, left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Break:
-        """Where two lists part, whose first items differ."""
+    def between(self, left: Sequence[PromptItem], right: Sequence[PromptItem], last: str = "") -> Break:
+        """Where two lists part, whose first items differ.
+
+        `last` is the kind of change that was fixed before: an edit shortly after a clock, an id or a number is a part
+        of that.
+        """
         at = shared_length(left[0].text, right[0].text)
         spots = spot_in(left[0], at), spot_in(right[0], at)
         spot = next((one for one in spots if one and one.place.field), spots[0] or spots[1])
@@ -220,6 +224,8 @@ class Breaks:
             if kind in REGION and not _alike(left, right):
                 kind = "conversation"
             seen[kind] += 1
+        if kind in REGION and last in VOLATILE and left[0].text.startswith(CHANGED) and at <= BESIDE:
+            kind = last
         edited = REGION if right[0].part == "prompt" else ()
         new = KINDS[kind].harmless or kind in ("shared text last", *edited)
         return Break(_WHOLE.get(kind, place), kind, spots, new)

@@ -200,12 +200,14 @@ class _Survey:
         if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
             self.report.continued += len(turn.text) > len(like.text)
             return
+        last = ""
         for depth in range(_CAUSES):
             same = common_run([item.text for item in left], [item.text for item in right])
             left, right = left[same:], right[same:]
             if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
                 return
-            found = self._breaks.between(left, right) if left and right else None
+            found = self._breaks.between(left, right, last) if left and right else None
+            last = found.kind if found else ""
             new = right and (not found or found.new)
             if new and self._tail(turn, len(turn.items) - len(right), depth, reused):
                 return

@@ -83,8 +83,9 @@ class ChangingPlaces:
         self._heads = set[int]()  # the last of the symbols before
 
     def add(self, cause: Cause, region: Region) -> None:
-        """Learn a place; the first cause at it stays."""
+        """Learn a place; the first cause at it stays, unless it is an edit."""
         first, width, lines = self._known.get(region.key, (cause, 0, 0))
+        first = cause if first[1] in REGION else first
         self._known[region.key] = first, max(width, region.width), max(lines, region.lines)
         self._heads.add(region.key[1])
 

@@ -218,7 +218,7 @@ def _line_apart(one: PromptItem, two: PromptItem, at: int) -> tuple[str, tuple[i
         kinds = (kind for kind in ("clock", "random id", "number") if masked(line, kind) != line)
         kind = next(kinds, None)
         after = left[begin : begin + _WINDOW], right[begin + size :][:_WINDOW]
-        if kind and not _VALUE.match(line) and shared_length(*after) >= LEAST:
+        if kind and any(map(str.isnumeric, line)) and not _VALUE.match(line) and shared_length(*after) >= LEAST:
             cuts = begin, begin + size
             before = right[max(0, right.rfind("\n", 0, begin)) : begin]
             symbols = *symbols_of(before)[-1:], *symbols_of(line)

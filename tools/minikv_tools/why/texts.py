@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import takewhile, zip_longest
 from operator import eq
+from pathlib import Path
 from typing import Any, AnyStr, NamedTuple
 
 from minikv.untrusted import parse_json
@@ -102,7 +103,7 @@ def _volatile(one: str, two: str, at: int) -> PromptChange | None:
 def _alike(one: str, two: str) -> bool:
     """Whether two texts are equal without clocks, ids and numbers, none of which goes over the end of a line."""
     pairs = zip_longest(one.split("\n"), two.split("\n"), fillvalue="\n")
-    return all(a == b or masked(a, *_PATTERNS) == masked(b, *_PATTERNS) for a, b in pairs)
+    return all(a == b or masked(a, *VOLATILE) == masked(b, *VOLATILE) for a, b in pairs)
 
 
 def _json_change(one: str, two: str) -> PromptChange | None:
@@ -137,63 +138,35 @@ def _escapes(one: str, two: str) -> PromptChange | None:
     return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
 
 
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
-_TIME = r"(?<![\d.])\d{1,2}[:：]\d{2}(?!\d)(?:[:：]\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
-_ZONE = r"(?: ?(?:Z\b|UTC|GMT|[+-]\d{2}:?\d{2}))?"
-_HALF = "(?:上午|下午|午前|午後|오전|오후)"
-_BAR = r"\u200f?[-/.] ?"
-_LETTER = r"[^\s\d!-/:-@\[-`{-~]"  # of any script: its vowels may be marks
-_CJK = (  # 2026年3月12日 14時05分, of which a part may stand alone
-    rf"(?:{_HALF} ?)?(?:[\d〇零一二三四五六七八九十]{{1,4}} ?[年月日号號時时点點分秒년월일시분초] ?){{2,6}}",
-    r"\d{4} ?[年년]|\d{1,2} ?[月時时월시](?![間间간])",
-    rf"{_HALF} ?\d{{1,2}}(?:[:：]\d{{2}})?",
-    r"(?:星期|礼拜|[周週])[一二三四五六日天]|[日月火水木金土]曜|[일월화수목금토]요일",
-)
-_DATES = (
-    rf"\d{{4}}{_BAR}\d{{1,2}}{_BAR}\d{{1,2}}(?:[T ,]{{1,2}}{_TIME}{_ZONE})?",  # 2026-11-22T14:05:07Z
-    rf"(?:{_DAY},? )?\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}}(?:[ ,]{{1,2}}{_TIME}{_ZONE})?",  # 22 Nov 2026 14:05
-    rf"(?:{_DAY},? )?{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}(?:,? (?:at )?{_TIME}{_ZONE})?",  # November 22, 2026
-    rf"(?:{_DAY} )?{_MONTH} \d{{1,2}} {_TIME}{_ZONE}(?: \d{{4}})?",  # Sun Nov 22 14:05:07 2026
-    rf"(?:\d{{1,2}}{_BAR}\d{{1,2}}{_BAR}\d{{4}}|(?<![\d.])(?:\d{{2}}[./]){{2}}\d{{2}}(?!\.?\d))(?:,? {_TIME})?",
-    rf"(?=[^\0-/:-~])(?:{'|'.join(_CJK)})",
-    _TIME + _ZONE,
-    r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b",  # seconds since 1970, or milli-, micro-, nanoseconds
-    rf"\b{_DAY}\b",
-    r"\b(?:morning|afternoon|evening|night)\b",
-    r"\b(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?\b",  # 20261122T140507Z
-    r"\b\d{4}-?W\d{1,2}\b",
-    rf"\b(?:{_MONTH}|Q[1-4]) (?:19|20)\d{{2}}\b",
-    rf"(?:\b{_LETTER}{{3,12}},? (?:{_LETTER}{{2,3}} )?)?\b\d{{1,2}}\.?(?: {_LETTER}{{2,3}})? {_LETTER}{{3,12}}\.?"
-    rf"(?: \d{{1,2}})?(?: {_LETTER}{{2,3}})?,? (?:(?:19|20|25)\d{{2}}|[^\D0-9]\d{{3}})\b",  # in any language
-    r"\b\d{1,2}(?: ?h ?\d{2}\b|(?:[.:]\d{2})? Uhr\b)",
-    r"\b\d{1,6} (?:second|minute|hour|day|week)s? ago\b",
-)
-_CLOCK = re.compile(rf"(?!\B[a-z]|[\s!-/:-@\[-`{{-~])(?:{'|'.join(_DATES)})")
-_TIMED = re.compile(r"[^\0-/:-~]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|morning|afternoon|evening|night")  # in each of them
+def patterns_in(text: str) -> dict[str, str]:
+    r"""Of each section of `dates.txt`: its lines as one pattern, with those of the sections that it names.
+
+    >>> patterns_in("DAY\nMon|Tue\tMon\nWed\tWed\n\nDATE\n<DAY> 7\tMon 7")["DATE"]
+    '(?:(?:Mon|Tue|Wed) 7)'
+    """
+    found = dict[str, str]()
+    for section in text.strip().split("\n\n"):
+        name, *lines = section.split("\n")
+        pattern = "|".join(line.partition("\t")[0] for line in lines)
+        found[name] = f"(?:{re.sub('<([A-Z]+)>', lambda name: found[name[1]], pattern)})"
+    return found
+
+
+PATTERNS = patterns_in(Path(__file__).with_name("dates.txt").read_text("utf-8"))
+_CLOCK = re.compile(rf"(?!\B[a-z]|[\s!-/:-@\[-`{{-~]){PATTERNS['CLOCK']}")
+_TIMED = re.compile(rf"[^\0-/:-~]|{PATTERNS['DAY']}|{PATTERNS['PART']}")  # in each of them
 _RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
-_NAME = (  # claude-3-5-sonnet-20241022, gpt-4o-mini: words and short numbers, which are no random id
-    r"[a-z]{1,16}\d?(?:[_-](?:[a-z]{1,16}|(?:[a-z]|\d{1,2}x)?\d{1,3}[a-z]?|20\d{6})){1,8}(?![\w-])"
-)
-_ID = re.compile(
-    r"(?=\b|[/A-Z])(?:(?i:\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b)"  # a uuid
-    r"|(?i:\b0x[0-9a-f]{4,16}\b)"  # an address
-    r"|\beyJ[\w-]{8,512}(?:\.[\w-]{1,2048}){1,2}"  # a signed token
-    r"|(?:/tmp|/var/folders|/private/var|[A-Z]:\\[^ \n]{0,100}\\Temp)[/\\][\w./\\+-]{1,200}"  # a temporary path
-    r"|(?i:\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{5,64}\b)"  # a hash
-    rf"|(?i:(?<!\w-)\b(?=[a-z_-]{{0,64}}\d)(?!{_NAME})"
-    r"(?:(?:[a-z]{2,12}[_-]){1,4}(?=[a-z]{0,64}\d)[0-9a-z]{4,64}\b"  # call_8f3a, toolu_01AbC, req-77f1
-    r"|(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127})))"  # letters and digits
-)
-_WORD = re.compile(r"\w+")
+_ID = re.compile(rf"(?=\b|[/A-Z]){PATTERNS['ID']}")
+_WORD, _WORD_END = re.compile(r"\w+"), re.compile(r"^\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
 _GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=\d{3}(?!\d))")  # of 1,234 and 1.234.567, and not of 0.125
 _SIGNED = re.compile(
     r"(https?://[^\s?\"<>)]{1,2048})\?[^\s\"<>)]*(?i:signature|sig=|token|expires|credential)[^\s\"<>)]*"
 )
 _LONGEST_ADDRESS = 4096
+BESIDE = 20  # characters between two places that change for one reason
 _AROUND = 200  # characters of a text that are looked at on each side of a place
-_PATTERNS = {"clock": _CLOCK, "random id": _ID, "number": _NUMBER}
+VOLATILE = {"clock": _CLOCK, "random id": _ID, "number": _NUMBER}
 
 
 def masked(text: str, *kinds: str) -> str:
@@ -203,19 +176,31 @@ def masked(text: str, *kinds: str) -> str:
     'It is \\x00 on \\x00, \\x00, \\x00 left'
     """
     for kind in kinds:
-        text = _PATTERNS[kind].sub("\0", text)
+        text = VOLATILE[kind].sub("\0", text)
     return text
 
 
 def volatile_at(text: str, other: str, at: int) -> str | None:
     """The kind of the text in both where they differ, at character `at`, or `None`: a clock, an id, a number.
 
+    Another word that is shortly before another clock belongs to it, such as a day of the week in any language.
+
     >>> volatile_at("It is 14:05.", "It is 14:06.", 10), volatile_at("a cat", "a cow", 3)
     ('clock', None)
+    >>> volatile_at("torsdag kl 14:05", "fredag kl 09:12", 0)
+    'clock'
     """
+    if kind := _kind_at(text, other, at):
+        return kind
+    rest = [_WORD_END.sub("", side[at : at + _AROUND], 1) for side in (text, other)]
+    same = shared_length(*rest)
+    return "clock" if same <= BESIDE and _kind_at(*rest, same) == "clock" else None
+
+
+def _kind_at(text: str, other: str, at: int) -> str | None:
     if (signed := _signed(text, at)) and signed == _signed(other, at):
         return "signed URL"
-    for kind, pattern in _PATTERNS.items():
+    for kind, pattern in VOLATILE.items():
         found = _covering(pattern, text, at), _covering(pattern, other, at)
         if kind == "random id" and any(found) and not all(found):
             found = found[0] or _covering(_WORD, text, at), found[1] or _covering(_WORD, other, at)
