@@ -26,7 +26,7 @@ from minikv_tools.why.histories import (
     prompt_change,
     role_change,
 )
-from minikv_tools.why.texts import PromptChange, common_run, text_change
+from minikv_tools.why.texts import PromptChange, common_run, keys_moved, text_change
 
 _MARKS = (
     r"<\|im_start\|>", r"<\|start_header_id\|>", r"<\|start\|>", "<start_of_turn>", r"\[INST\]",
@@ -102,6 +102,8 @@ def change_between(one: Body, two: Body) -> PromptChange:
     found = beside_change(one, two) if one.text == two.text else _change(one, two)
     if found.kind == "question" and (kind := late_text(items_of(one)[-1].text, items_of(two)[-1].text)):
         found = PromptChange(kind)
+    if found.kind == "order" and keys_moved(one.text, two.text):
+        found = PromptChange("keys reordered")
     stored = stored_history(two.settings)
     return PromptChange("history at the server", stored) if stored and found.kind in _HISTORY else found
 

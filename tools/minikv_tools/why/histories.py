@@ -127,7 +127,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
 def _of_parts(before: list[str], after: list[str], fields: list[str]) -> str | None:
     """Return what the parts of two messages show by themselves: another order, thoughts in one of them, an image."""
     if sorted(before) == sorted(after):
-        return "messages reordered" if fields[0].endswith("tool_use_id") else "order"
+        return "messages reordered" if fields[0].endswith(("tool_use_id", "content.content")) else "order"
     if fields[0] != fields[1]:
         return "reasoning removed" if {*_REASONING}.intersection(".".join(fields).split(".")) else None
     if fields[0].endswith(("tool_call_id", "tool_use_id", "call_id")):

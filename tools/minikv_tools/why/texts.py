@@ -118,6 +118,23 @@ def _json_change(one: str, two: str) -> PromptChange | None:
     return PromptChange("number format") if left == right else None  # Python compares 1 and 1.0 by value
 
 
+def keys_moved(one: str, two: str) -> bool:
+    """Return whether two texts part in the same JSON object with its keys in another order, whatever is around it.
+
+    >>> keys_moved('Now: {"a": 1, "b": [2]}. Go.', 'Now: {"b": [2], "a": 1}. Why?')
+    True
+    """
+    at, decode = shared_length(one, two), json.JSONDecoder().raw_decode
+    for brace in re.finditer(r"\{", one[max(0, at - _LOOK) : at]):
+        begin = max(0, at - _LOOK) + brace.start()
+        try:
+            left, right = (decode(text, begin)[0] for text in (one, two))
+        except (ValueError, RecursionError):
+            continue
+        return left == right
+    return False
+
+
 def _unfolded(value: Any) -> Any:
     """A value with JSON in place of each text in it that spells JSON, as the arguments of a call do."""
     if isinstance(value, dict):
@@ -159,7 +176,7 @@ _RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\
 _ID = re.compile(rf"(?=\b|[/A-Z]){PATTERNS['ID']}")
 _WORD, _WORD_END = re.compile(r"\w+"), re.compile(r"^\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
-_GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=\d{3}(?!\d))")  # of 1,234 and 1.234.567, and not of 0.125
+_GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=(?:\d\d[.,])*\d{3}(?!\d))")  # of 1.234.567 and 12,34,567
 _SIGNED = re.compile(
     r"(https?://[^\s?\"<>)]{1,2048})\?[^\s\"<>)]*(?i:signature|sig=|token|expires|credential)[^\s\"<>)]*"
 )
