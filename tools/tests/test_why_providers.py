@@ -176,7 +176,10 @@ def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
     assert rows == [["OpenAI", "OpenAI"], [], ["OpenAI"], []]
 
 
-TOO_MANY, TOO_LATE = "5 breakpoints, at most 4", "a longer lifetime comes after a shorter one: {}"
+TOO_MANY, TOO_LATE = (
+    "5 breakpoints, at most 4; the last is at system[4]",
+    "a longer lifetime comes after a shorter one: {}",
+)
 
 
 @pytest.mark.parametrize(("marks", "why"), [
@@ -472,12 +475,12 @@ def test_whatever_the_bill_and_the_times_say_there_is_an_answer(body, prompt, re
 def test_the_output_says_the_day_of_the_rules_and_the_json_has_the_row():
     body = read_body(opus(text(LONG, **CACHE)))
     found = explain(body, body)
-    assert f"Anthropic's API (rules of {RULES['anthropic']['read']})" in explanation_text(found)
+    assert f"Anthropic's Claude (rules of {RULES['anthropic']['read']})" in explanation_text(found)
     assert RULES["anthropic"]["source"] in explanation_text(found).replace("\n", "")
     row = found.as_json()["provider"]
     assert (row["read"], row["title"]) == (
         found.provider.read,
-        f"Anthropic's API (rules of {RULES['anthropic']['read']})",
+        f"Anthropic's Claude (rules of {RULES['anthropic']['read']})",
     )
 
 

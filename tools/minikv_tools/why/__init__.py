@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -120,14 +121,16 @@ class Explanation:
             first = "tool edited"
         advice = {changed: first}
         vain = in_tools or first in PLACED or (self.also or self.change).detail.endswith(NOTHING_SHARED)
-        if self.also and not (self.also.kind == late and vain):
+        doubt = self.also and self.provider and self.provider.unsure and self.provider.kind == self.also.kind
+        if self.also and not doubt and not (self.also.kind == late and vain):
             advice[self.also.kind] = self.also.kind
         if self.then:
             advice.setdefault(self.then.kind, self.then.kind)
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
         if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
-        remedies = [KINDS[advice[kind]].remedy for kind in found]
+        own = RULES[self.provider.rules]["advice"] if self.provider else {}
+        remedies = [f"{KINDS[advice[kind]].remedy} {own.get(kind, '')}".rstrip() for kind in found]
         if len(found) == 1:
             return remedies
         return [f"({kind}) {remedy}" for kind, remedy in zip(found, remedies)]
@@ -233,7 +236,7 @@ def _headline(
     if found and kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
     if found.kind in ("", kind):
-        names = {name.partition(" of ")[0] for name in change.detail.split(", ")}
+        names = {re.split("[. ]", name)[0] for name in change.detail.split(", ")}
         free = kind == "template settings" and (names.isdisjoint(RULES[found.rules]["from"]) or not found.kind)
         return PromptChange("settings", change.detail) if free else change, None
     cache = PromptChange(found.kind, found.detail)

@@ -35,6 +35,7 @@ _MARKS = (
 _MARK, _TURN = re.compile("|".join(f"({mark})" for mark in _MARKS)), re.compile(f"(?={'|'.join(_MARKS)})")
 _ROLE = re.compile(r"(?:<\|?(?:im_)?start\w*\|?>)?\W*(\w*)")  # after the mark, or in it
 _HARMLESS = " (harmless)"
+_SHORT = 32  # characters of a setting's value that are shown
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
             "messages reordered", "question", "conversation", "extended", "shortened", "nothing",
@@ -144,22 +145,30 @@ def beside_change(one: Body, two: Body) -> PromptChange:
 
     >>> from minikv_tools.bodies import read_body
     >>> beside_change(*(read_body({"prompt": "Hi", "model": model, "temperature": 0}) for model in "ab"))
-    PromptChange(kind='namespace', detail='model')
+    PromptChange(kind='namespace', detail='model (a to b)')
     """
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         if "prompt_cache_key" in names:
-            return PromptChange("cache key changed")
-        if kind == "settings" and _TEMPLATED.intersection(names):
+            kind, names = "cache key changed", ["prompt_cache_key"]
+        elif kind == "settings" and _TEMPLATED.intersection(names):
             kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
         if names:
-            return PromptChange(kind, ", ".join(_setting(name, before | after) for name in names[:6]))
+            return PromptChange(
+                kind, ", ".join(_setting(name, before.get(name), after.get(name)) for name in names[:6])
+            )
     return PromptChange("nothing")
 
 
-def _setting(name: str, values: Mapping[str, Any]) -> str:
-    """The name of a setting, and where it is if it has places."""
-    return f"{name} of {values[name][0]}" if name == "citations" else bounded_name(name)
+def _setting(name: str, one: Any, two: Any) -> str:
+    """The name of a setting, or of the field in it that differs first, with its values if they are short."""
+    if name == "citations":  # they are somewhere in the messages
+        return f"{name} of {(one or two)[0]}"
+    while isinstance(one, Mapping) and isinstance(two, Mapping):
+        key = min(str(key) for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+        name, one, two = f"{name}.{key}", one.get(key), two.get(key)
+    short = all(isinstance(value, (str, int, float)) and len(str(value)) < _SHORT for value in (one, two))
+    return bounded_name(name) + f" ({one} to {two})" * short
 
 
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:

@@ -148,16 +148,16 @@ class _Api:
             self.lost.append(f"images: {(before + after)[0]}")
         self.level = min((levels[name.partition(":")[0]] for name in self.lost), default=3)
         if "step" in self.rules:
-            first = self.blocks = self._steps()
+            self.first = self.blocks = self._steps()
         else:
-            first = prompt_blocks(pair.one, pair.count)
+            self.first = prompt_blocks(pair.one, pair.count)
             self.blocks = prompt_blocks(pair.two, pair.count)
         latest = self.rules.get("latest")
-        self.before = breakpoints(pair.one, first, latest)
+        self.before = breakpoints(pair.one, self.first, latest)
         self.marks = breakpoints(pair.two, self.blocks, latest)
         self.written = {}
         for number, ttl in self.before.items():
-            self.written[first[number].end] = ttl, first[number].place
+            self.written[self.first[number].end] = ttl, self.first[number].place
 
     def _limits(self) -> tuple[float, float]:
         """The length from which the API may cache a prompt, and the length from which it certainly does."""
@@ -182,7 +182,7 @@ class _Api:
 
     def predict(self) -> Prediction:
         """Predict what is read and written, with the cause where it is not enough."""
-        if refused := self._refused(self.before) or self._refused(self.marks):
+        if refused := self._refused(self.before, self.first) or self._refused(self.marks, self.blocks):
             return Prediction(self.key, 0, 0, "breakpoints refused", refused)
         if self.pair.length < self.low:
             return Prediction(self.key, 0, 0, _CAUSES[0], self._about(self.pair.length))
@@ -214,11 +214,11 @@ class _Api:
             * (back > (guide or back)),
         }
 
-    def _refused(self, marks: Mapping[int, str]) -> str:
+    def _refused(self, marks: Mapping[int, str], blocks: Sequence[PromptBlock]) -> str:
         """Why the API refuses a request with these breakpoints."""
         kept = [self.rules["ttl"].get(ttl, 0) for ttl in marks.values()]
         if len(kept) > self.rules["most"]:
-            return f"{len(kept)} breakpoints, at most {self.rules['most']}"
+            return f"{len(kept)} breakpoints, at most {self.rules['most']}; the last is at {blocks[max(marks)].place}"
         early = f"a longer lifetime comes after a shorter one: {', then '.join(marks.values())}"
         return early if kept != sorted(kept, reverse=True) else ""
 

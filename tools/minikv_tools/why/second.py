@@ -12,6 +12,7 @@ from minikv_tools.why.rewrites import Rewrites
 from minikv_tools.why.texts import common_run
 
 _PAIRED = ("clock", "random id", "number")  # kinds after which the messages of both still stand beside each other
+_STEPS = 8  # changes of the first kind after the first one
 Sides = tuple[Sequence[PromptItem], Sequence[PromptItem]]
 
 
@@ -27,14 +28,18 @@ def second_change(one: Body, two: Body) -> Break | None:
     left, right = _apart(*whole)
     if not left or not right:
         return None
-    first = Breaks().between(left, right)
-    if first.harmless or first.kind in HISTORY:
-        return None
-    rest = _apart(*Rewrites().learn(first[:2], left, right, whole))
-    second = Breaks().between(*rest) if all(rest) else None
-    if second is None or second.harmless or second.kind == first.kind:
-        return None
-    return None if second.kind in HISTORY and first.kind not in _PAIRED else second
+    first = found = Breaks().between(left, right)
+    for _ in range(_STEPS):
+        if found.harmless or found.kind in HISTORY:
+            return None
+        left, right = _apart(*Rewrites().learn(found[:2], left, right, whole))
+        if not left or not right:
+            return None
+        found = Breaks().between(left, right)
+        if found.kind != first.kind:
+            break
+    followed = first.kind in _PAIRED or found.kind not in HISTORY
+    return found if followed and found.kind != first.kind and not found.harmless else None
 
 
 def _apart(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
