@@ -2,10 +2,6 @@
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from traffic import CUTS
@@ -48,7 +44,7 @@ def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
 
 
 def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_path):
-    status, out, _ = plan(capsys, *LLAMA, "--tp", "2", "--policies", "lru", "--html", "plan.html", "--csv", "plan.csv")
+    status, out, _ = plan(capsys, *LLAMA, "--tp", "2", "--html", "plan.html", "--csv", "plan.csv")
     assert status == 0
     bare = re.compile(r"[\d,.]+ GiB(?! (?:per GPU|of cache per GPU|on each of 2 GPUs|on 2 GPUs|in all))")
     assert all(line.startswith("    ") for line in out.splitlines() if bare.search(line))  # a row of the table
@@ -198,14 +194,11 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
             ["--model", "qwen3-next-80b-a3b", "--memory", "9GiB", "--weights", "fp8"],
             "whose parameters and FLOPs are not counted",
         ),
-        (["--model", "gemma-3-12b", "--policies", "lru"], "leave it out for a model with windows or states"),
         (["--model", "llama-3.1-8b", "--weights", "bf16"], "weights are subtracted from memory, which is not given"),
         (["--text-bytes-per-token", "4"], "is counted in tokens: leave --text-bytes-per-token out"),
         (["--ttl", "sixty"], "argument --ttl: 'sixty': expected seconds"),
         (["--ttl", "nan"], "ttl is nan: expected a number from 0 to 1e+09"),
         (["--warm-up", "1"], "warm_up is 1.0: expected a number from 0 to 1"),
-        (["--policies", "best"], "argument --policies: 'best': expected all, or some of lru"),
-        (["--policies", "all", "--warm-up", "0.5"], "leave --warm-up out"),
         (["--csv", "no/such/folder.csv"], "Its folder does not exist"),
         (["--html", MOONCAKE], "is read, and would be overwritten: name another file"),
     ],
@@ -253,54 +246,3 @@ def test_prompts_that_are_longer_than_the_context_are_counted(capsys, tmp_path):
     found = json.loads(plan(capsys, *LLAMA, "--json")[1])
     assert (found["context"], found["prompts_beyond_context"]) == (131_072, 0)
     assert "exceed" not in plan(capsys)[1]
-
-
-def test_policies_of_standard_input_are_refused(capsys):
-    assert "which standard input does not allow" in plan(capsys, "--policies", "lru", trace="-")[2]
-
-
-def test_policies_are_replayed_and_lru_is_the_curve(capsys):
-    found = json.loads(plan(capsys, "--policies", "lru,mru", "--json")[1])
-    hits = {point["blocks"]: point["hits"] for point in found["points"]}
-    assert set(found["policies"]) == {"lru", "mru"}
-    assert all(row["hits"] == hits[row["blocks"]] for row in found["policies"]["lru"])
-
-
-def test_another_trace_s_journal_is_refused(capsys):
-    plan(capsys, "--policies", "lru", "--journal", "kept.journal")
-    status, _, err = plan(capsys, "--policies", "lru", "--journal", "kept.journal", trace=str(CUTS / "miniswe.jsonl"))
-    assert status == 2
-    assert "is a journal of other work" in err
-
-
-def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one_or_another_is_sent_again(capsys, tmp_path):
-    day = tmp_path / "day.jsonl"
-
-    def replayed(*last):
-        lines = [{"timestamp": 0, "input_length": 512 * len(ids), "output_length": 1, "hash_ids": ids}
-                 for ids in ([1, 2], [3, 4], *last)]  # fmt: skip
-        day.write_text("\n".join(map(json.dumps, lines)), "utf-8")
-        return plan(capsys, "--policies", "lru", trace=str(day))
-
-    assert replayed([1, 2, 5], [1, 2])[0] == 0
-    for other in ([[3, 4, 5], [1, 2]], [[1, 2, 5], [3, 4]]):  # as many nodes of the same depths, and the same nodes
-        status, _, err = replayed(*other)
-        assert (status, "is a journal of other work" in err) == (2, True)
-
-
-SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-
-
-@pytest.mark.nightly  # by day a sweep is killed, which keeps the same journal
-def test_killed_and_started_again_it_gives_the_same_table(capsys, tmp_path):
-    command = [sys.executable, "-m", "minikv", "plan", MOONCAKE, "--policies", "all", "--json"]
-    journal = tmp_path / "mooncake.jsonl.journal"
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
-        time.sleep(0.002)
-    running.send_signal(SIGKILL)
-    running.wait()
-    assert journal.read_bytes().count(b"\n") > 3
-    again = plan(capsys, "--policies", "all", "--json")[1]
-    journal.unlink()
-    assert again == plan(capsys, "--policies", "all", "--json")[1]

@@ -1,16 +1,13 @@
 """A plan as JSON, as CSV, as curves and as one page: every point is there, safe whatever the trace is called."""
 
-import csv
-import io
 import json
-from dataclasses import replace
 
 from traffic import trace
 
 from minikv.traffic.trace_tree import TraceTree
 from minikv_tools.cli.plan import plan_curves, plan_picture
 from minikv_tools.plans import Terms
-from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
+from minikv_tools.plans.plan_files import plan_object, plan_page
 from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.plans.planning import make_plan
 
@@ -18,31 +15,22 @@ PLAN = make_plan(
     TraceTree(trace([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0])),
     Terms(512, bytes_per_token=2**20, memory=2**30, lifetimes=(60,)),
 )
-REPLAYED = replace(PLAN, policies={"lru": {2: 0, 4: 2}})
 
 
 def test_the_object_is_json_and_has_what_the_tables_have():
-    found = json.loads(json.dumps(plan_object(REPLAYED)))
+    found = json.loads(json.dumps(plan_object(PLAN)))
     assert [point["blocks"] for point in found["points"]] == [point.blocks for point in PLAN.points]
     assert found["at_memory"]["blocks"] == 2
     assert found["at_memory"]["bytes"] == 2**30
     assert (found["ceiling"]["hits"], found["ceiling"]["own_conversation_hits"]) == (2, 2)
     assert found["knee"]["blocks"] == PLAN.knee.blocks
     assert found["time_to_live"][0]["hit_rate"] == round(2 / 6, 6)
-    assert found["policies"]["lru"][1] == {"blocks": 4, "hits": 2, "hit_rate": round(2 / 6, 6)}
     assert found["prefixes"][0]["tokens_saved"] == 2 * 512
 
 
 def test_without_a_memory_there_is_no_point_at_it():
     plan = make_plan(TraceTree(trace([1])), Terms(512))
     assert plan_object(plan)["at_memory"] is None
-
-
-def test_the_csv_has_a_line_a_point_and_a_column_a_policy():
-    rows = list(csv.DictReader(io.StringIO(curve_csv(REPLAYED))))
-    assert [int(row["blocks"]) for row in rows] == [point.blocks for point in PLAN.points]
-    assert {row["blocks"]: row["lru_hits"] for row in rows}["4"] == "2"
-    assert [row["lru_hits"] for row in rows if row["blocks"] not in ("2", "4")] == [""] * (len(rows) - 2)
 
 
 def test_the_curves_are_over_gib_or_over_tokens():

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 from golden_text import compare
@@ -24,9 +24,8 @@ from minikv_tools.report import text_lines
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
 
 
-def words(conversations=None, policies=None, **terms):
-    plan = make_plan(TraceTree(trace(*PROMPTS, conversations=conversations)), Terms(512, **terms))
-    return PlanWords(replace(plan, policies=policies or {}))
+def words(conversations=None, **terms):
+    return PlanWords(make_plan(TraceTree(trace(*PROMPTS, conversations=conversations)), Terms(512, **terms)))
 
 
 def text(**options):
@@ -76,13 +75,6 @@ def test_conversations_are_told_apart_or_not():
     assert "come from others (3 conversations)" in said
 
 
-def test_each_policy_is_a_row_of_the_sizes_of_the_table():
-    shown = {point.blocks: 3 for point in words().shown_points()}
-    (section,) = [one for one in words(policies={"lru": shown, "mru": shown}).sections() if one.title == "Policies"]
-    assert [row[0] for row in section.rows] == ["lru", "mru"]
-    assert len(section.head) == 1 + len(shown)
-
-
 def test_the_table_has_every_named_point_and_every_other_one():
     found = words(bytes_per_token=1, memory=3 * 512)
     shown = [point.blocks for point in found.shown_points()]
@@ -108,16 +100,14 @@ COST = PrefillCost(10**9, 8 * 10**8, 4)
 TIMES = {"cost": COST, "tiers": TIERS, "warm_up": 0.2, "lifetimes": (2,)}
 ALONE = {**MODEL, "memory": GIB, "layers": WINDOWS, "lifetimes": (2,)}
 ONE = {**MODEL, **TIMES, "tiers": TIERS[:1]}
-POLICIES = {"lru": {6: 7, 9: 8}, "mru": {9: 2}}
 
 
-def day(talks=TALKS, policies=None, **terms):
-    plan = make_plan(TraceTree(trace(*DAY, conversations=talks)), Terms(512, **terms))
-    return replace(plan, policies=policies or {})
+def day(talks=TALKS, **terms):
+    return make_plan(TraceTree(trace(*DAY, conversations=talks)), Terms(512, **terms))
 
 
 REPORTS = {
-    "tiers of two GPUs": day(policies=POLICIES, gpus=2, **MODEL, **TIMES),
+    "tiers of two GPUs": day(gpus=2, **MODEL, **TIMES),
     "layers on two GPUs": day(layers=LAYERS, gpus=2, **MODEL),
     "bytes without conversations": day(None, unit="bytes", lifetimes=(1.5,)),
     "one conversation": day([0] * 7, **ALONE),

@@ -1,19 +1,14 @@
 """A plan for small traffic, every figure of it by hand, and for real requests against replays."""
 
-import contextlib
-import io
-
 import pytest
 from traffic import NAMES, cut, trace
 
 from minikv import RadixCache
-from minikv.progress_bar import Progress
 from minikv.tokens import pack
 from minikv.traffic import TraceRequest, replay
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.journal import open_journal
 from minikv_tools.plans import Lifetime, Terms
-from minikv_tools.plans.planning import knee, make_plan, replay_policies
+from minikv_tools.plans.planning import knee, make_plan
 from minikv_tools.plans.prefill_cost import PrefillCost
 
 
@@ -150,44 +145,3 @@ def test_a_curve_without_a_hit_has_its_knee_at_the_end():
 
 def test_where_a_curve_is_straight_the_smallest_size_is_the_knee():
     assert knee([10, 20, 30], [1, 2, 3], lambda size: size // 10) == 10
-
-
-REQUESTS, SIZES = cut("mooncake"), [300, 1000]
-
-
-def table(path, opened=None, policies=("lru", "mru"), said=None):
-    opened = [] if opened is None else opened
-
-    @contextlib.contextmanager
-    def requests():
-        opened.append(1)
-        if len(opened) == 3:
-            raise KeyboardInterrupt
-        yield REQUESTS
-
-    with open_journal(path, {"work": "test"}) as journal:
-        return replay_policies(requests, policies, SIZES, journal, Progress(said or io.StringIO()))
-
-
-def test_it_is_what_replays_by_pages_find(tmp_path):
-    assert table(tmp_path / "a.journal", opened=[1] * 9) == {
-        policy: {size: replay(REQUESTS, RadixCache(1, policy, "page"), size).hits for size in SIZES}
-        for policy in ("lru", "mru")
-    }
-
-
-def test_stopped_in_the_third_replay_it_goes_on_there(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        table(tmp_path / "a.journal")
-    opened, said, policies = [1] * 9, io.StringIO(), ("lru", "mru", "fifo")
-    found = table(tmp_path / "a.journal", opened, policies, said)
-    assert len(opened) == 9 + 4
-    assert said.getvalue() == "minikv bench: 2 of 6 steps done, now mru, 300 blocks\n"
-    assert found == table(tmp_path / "b.journal", [1] * 9, policies)
-
-
-def test_more_policies_do_only_what_is_new(tmp_path):
-    table(tmp_path / "a.journal", [1] * 9)
-    opened = [1] * 9
-    assert set(table(tmp_path / "a.journal", opened, ("lru", "fifo"))) == {"lru", "fifo"}
-    assert len(opened) == 9 + 2

@@ -28,8 +28,7 @@ def plan(folder):
         requests.append({"timestamp": 9000 * number, "input_length": 512 * len(blocks), "output_length": 90,
                          "hash_ids": blocks, "session": f"{who} {HOSTILE}"[:190]})  # fmt: skip
     trace = write_lines(folder / "day.jsonl", requests)
-    sizes = ["--model", "llama-3.1-8b", "--memory", "8GiB", "--ttl", "30,300"]
-    return ["plan", trace, *sizes, "--policies", "lru,fifo", "--journal", str(folder / "plan.journal")]
+    return ["plan", trace, "--model", "llama-3.1-8b", "--memory", "8GiB", "--ttl", "30,300"]
 
 
 def why(folder):

@@ -13,7 +13,6 @@ from test_extras import COMMANDS, COURSE, SERVING, run
 from minikv import __version__, cli
 from minikv.cli.command import COMMANDS as GROUPS
 from minikv.cli.command import TOOLS, RefusedError, _parser
-from minikv.prefix.eviction import POLICIES
 from minikv_tools.cli import plan, why
 from minikv_tools.cli.extras import EXTRAS, need
 
@@ -148,7 +147,6 @@ LIMITS = "and the kinds of change (--kinds)"
         ("why x --blocks 16,,784", "'16,,784' is not a list of block sizes, such as 16,784"),
         ("why x --blocks 1,2,3,4,5,6,7,8,9", "is not a list of block sizes, such as 16,784"),
         ("plan x --ttl 60,", "'60,': expected seconds, such as 60,300,3600"),
-        ("plan x --policies lru,all", "'all': expected all, or some of " + ", ".join(POLICIES)),
     ],
 )
 def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, capsys, here):
@@ -172,7 +170,6 @@ def test_what_a_command_cannot_do_is_refused_with_what_it_can(command, said, cap
         (why.prices("3,0.3,2"), (3, 0.3, 2, None)),
         (why.block_sizes(" 1 , 2147483647"), (1, 2**31 - 1)),
         (why.block_sizes("1,2,3,4,5,6,7,8"), (1, 2, 3, 4, 5, 6, 7, 8)),
-        (plan.policy_names("all"), tuple(POLICIES)),
         (plan.seconds_list("0.5"), (0.5,)),
     ],
 )

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import dataclasses
-import hashlib
 import json
-import os
-from array import array
-from collections.abc import Iterable, Iterator
 
-from minikv import __version__
 from minikv.cli.command import add_json, option, positive, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.svg import svg_size, svg_to_png
 from minikv.errors import bounded
 from minikv.files import replace
-from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
-from minikv.traffic import TraceRequest, Traffic, open_traffic
+from minikv.traffic import Traffic
 from minikv.traffic.trace_tree import TraceTree
 from minikv_tools.cli.extras import need, require_apart
-from minikv_tools.journal import open_journal
 from minikv_tools.log_format import estimated
-from minikv_tools.plans import Plan, Terms
+from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
 from minikv_tools.plans.plan_words import PlanWords
-from minikv_tools.plans.planning import make_plan, replay_policies
+from minikv_tools.plans.planning import make_plan
 from minikv_tools.plans.quantities import GIB, hours
 from minikv_tools.plans.tiering import memory_size
 from minikv_tools.report import many
@@ -42,12 +33,12 @@ _EXAMPLES = """examples:
   %(prog)s sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser
   %(prog)s day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
                                                                    what each tier adds: hits, and the prefill left
-  %(prog)s day.jsonl --policies all                             every eviction order; continues after a stop
 
 --model says which layers keep every token, a window, a chunk or a state. An unknown model or field is refused.
 An hf_quant_config.json beside the config.json is read, too.
 
 The curve is that of LRU by pages; the bound is that of an eviction order that knows the future. Both are exact.
+The command sweep replays other eviction orders.
 The knee is the size above which more memory gains less than the average of the whole curve."""
 
 
@@ -67,9 +58,6 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
                       help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
     plan.add_argument("--warm-up", type=float, default=0.0, metavar="SHARE",
                       help="share of the requests that fill the cache before counting starts: 0.5")  # fmt: skip
-    plan.add_argument("--policies", type=policy_names, default=(), metavar="NAMES",
-                      help=f"replay these too: all, or some of {', '.join(POLICIES)}")  # fmt: skip
-    plan.add_argument("--journal", metavar="FILE", help="where replays of --policies are kept (default TRACE.journal)")
     plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
     plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
@@ -107,30 +95,14 @@ def seconds_list(text: str) -> tuple[float, ...]:
         raise ValueError(f"{bounded(text)}: expected seconds, such as 60,300,3600") from None
 
 
-@option
-def policy_names(text: str) -> tuple[str, ...]:
-    """The policies that `text` names, each once.
-
-    >>> policy_names("lru,mru,lru")
-    ('lru', 'mru')
-    """
-    names = tuple(POLICIES if text == "all" else dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in POLICIES:
-            raise ValueError(f"{bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
-    return names
-
-
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     with refusing(OSError, ValueError):
-        for path in filter(None, (options.csv, options.png, options.html, options.journal)):
+        for path in filter(None, (options.csv, options.png, options.html)):
             require_apart(path, options.trace)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
                                 options.weights, options.ttl, options.warm_up, options.tiers,
                                 options.bytes_per_token, options.bytes_per_sequence)  # fmt: skip
-        if options.policies:
-            _require_replayable(options, terms)
     if options.png:
         need("--png", "resvg_py")
 
@@ -141,22 +113,10 @@ def run_plan(options: argparse.Namespace) -> int:
     return with_traffic(options, use)
 
 
-def _require_replayable(options: argparse.Namespace, terms: Terms) -> None:
-    """Raise `ValueError` where replays would not be of the plan's requests and memory."""
-    if terms.layers.bytes_per_sequence:
-        raise ValueError("--policies replays only blocks: leave it out for a model with windows or states")
-    if options.trace == "-":
-        raise ValueError("--policies reads the trace once for each replay, which standard input does not allow")
-    if options.warm_up:
-        raise ValueError("--policies counts every request: leave --warm-up out")
-
-
 def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms) -> int:
     tree = TraceTree(traffic.requests)
     with Progress(command=options.prog) as tick:
         plan = make_plan(tree, terms, tick, tick.expect)
-    if options.policies:
-        plan = dataclasses.replace(plan, policies=_replayed(plan, tree, traffic, options))
     about, words = f"{traffic}. {_about(options, terms)}", PlanWords(plan)
     _write(words, about, options)
     say(json.dumps(plan_object(plan)) if options.json else f"{about}\n{plan!r}")
@@ -189,24 +149,6 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
             said += ", minus windows and states of prompts"
     unsaid = "Its FLOPs are not counted." if options.model else "FLOPs and times of prefill need a model."
     return said + ("." if terms.cost else f". {unsaid}")
-
-
-def _replayed(plan: Plan, tree: TraceTree, traffic: Traffic, options: argparse.Namespace) -> dict[str, dict[int, int]]:
-    """Replay the trace by each policy at the sizes of the table; what an earlier run did is in the journal."""
-
-    @contextlib.contextmanager
-    def requests() -> Iterator[Iterable[TraceRequest]]:
-        with open_traffic(options.trace, options.span, options.block_size, options.tokenizer) as again:
-            yield again.requests
-
-    sizes = [point.blocks for point in PlanWords(plan).shown_points()]
-    digest = hashlib.sha256()
-    for column in (tree.parents, tree.depths, tree.ends):  # all that decides what hits
-        digest.update(array("q", [len(column), *column]).tobytes())
-    work = {"minikv": __version__, "plan": traffic.format, "prompts": digest.hexdigest()}
-    journal_path = options.journal or f"{os.path.basename(options.trace)}.journal"
-    with open_journal(journal_path, work) as journal, Progress(command=options.prog) as progress:
-        return replay_policies(requests, options.policies, sizes, journal, progress)
 
 
 def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:

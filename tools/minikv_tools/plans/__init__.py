@@ -1,4 +1,4 @@
-"""The plan for a trace: hits and time at each size of the cache, the policies, and the report that says so.
+"""The plan for a trace: hits and time at each size of the cache, and the report that says so.
 
 Here are the terms that a plan is made for, and every figure of it. `planning` makes one.
 """
@@ -6,7 +6,7 @@ Here are the terms that a plan is made for, and every figure of it. `planning` m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -235,8 +235,8 @@ class Plan:
 
     `points` are in the order of their size; three of them are at the size of the memory, at the knee, and where LRU
     finds as much as unlimited memory, which is `ceiling`. The requests that continue a whole earlier prompt account
-    for so many hits. `policies` has the hits of other orders of eviction at some sizes. `tiers` says what each tier
-    buys, and `hours` what all of them take, at each of the `points`; both are empty where no tiers were given.
+    for so many hits. `tiers` says what each tier buys, and `hours` what all of them take, at each of the `points`; both
+    are empty where no tiers were given.
 
     >>> from minikv_tools import plan
     >>> print(str(plan("synthetic:chat?requests=100"))[:12])
@@ -274,7 +274,6 @@ class Plan:
     prompts_beyond_context: int
     gpus: int
     cost: PrefillCost | None
-    policies: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     tiers: tuple[TierPoint, ...] = ()
     hours: tuple[TierHours, ...] = ()
 

@@ -26,16 +26,12 @@ def plan_object(plan: Plan) -> dict[str, Any]:
     0
     """
     found = asdict(plan) | {"layers": [group._asdict() for group in plan.layers]}
-    found["policies"] = {
-        name: [{"blocks": size, "hits": hits, "hit_rate": round(plan.rate(hits), 6)} for size, hits in sizes.items()]
-        for name, sizes in plan.policies.items()
-    }
     unsaid = _NOT_SAID if plan.tiers else (*_NOT_SAID, "tiers", "hours")
     return {key: value for key, value in found.items() if key not in unsaid}
 
 
 def curve_csv(plan: Plan) -> str:
-    """The curve as CSV, a line for each size; each policy has a column, which is empty where it was not replayed.
+    """The curve as CSV, a line for each size.
 
     Bytes are of one GPU. With tiers, a line also has the hours at its size, and the name of the tier that is as large.
 
@@ -44,14 +40,10 @@ def curve_csv(plan: Plan) -> str:
     >>> curve_csv(make_plan(TraceTree(), Terms(16))).splitlines()[1]
     '1,16,,0,0.0,,0,0.0,,0,,0'
     """
-    replayed, times = plan.policies.items(), {at.blocks: asdict(at) for at in plan.hours}
+    times = {at.blocks: asdict(at) for at in plan.hours}
     for at in times.values():
         at["tier"] = ", ".join(tier.name for tier in plan.tiers if tier.blocks == at["blocks"])
-    return csv_text([
-        asdict(point) | {f"{name}_hits": hits.get(point.blocks) for name, hits in replayed}
-        | times.get(point.blocks, {})
-        for point in plan.points
-    ])  # fmt: skip
+    return csv_text([asdict(point) | times.get(point.blocks, {}) for point in plan.points])
 
 
 def plan_page(words: PlanWords, about: str, picture: str) -> str:

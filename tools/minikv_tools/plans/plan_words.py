@@ -86,8 +86,6 @@ class PlanWords:
         yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
         if self.plan.tiers:
             yield self._tiers()
-        if self.plan.policies:
-            yield self._policies()
         if self.plan.time_to_live:
             yield self._lifetimes()
         yield ReportPart("Conversations", tuple(self._conversations()))
@@ -225,15 +223,6 @@ class PlanWords:
         if links:
             even = f"{count(links[0].break_even_rate or 0)}B/s{self.each}"
             yield f"Below {even}, computing a token is faster than loading it, so it is computed."
-
-    def _policies(self) -> ReportPart:
-        sizes = sorted({size for hits in self.plan.policies.values() for size in hits})
-        rows = tuple(
-            (name, *(self.share(hits[size]) if size in hits else "" for size in sizes))
-            for name, hits in self.plan.policies.items()
-        )
-        what = "Each eviction order, by pages, in a replay of the whole trace."
-        return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
         plan, head, rows = self.plan, ["dropped after", "hits, unlimited memory", "of all hits lost"], []

@@ -8,23 +8,18 @@ how much of all that a conversation finds of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minikv.files import FileName
 from minikv.model_types import ConfigSource
-from minikv.prefix.radix import RadixCache
-from minikv.progress_bar import Progress, Tick, quiet
+from minikv.progress_bar import Tick, quiet
 from minikv.traffic.curve import HitCurve, curve_sizes
-from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Reuse
-from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.trace_tree import Column, TraceTree
 from minikv.traffic.traces import open_traffic
-from minikv_tools.journal import Journal
 from minikv_tools.log_format import estimated
 from minikv_tools.plans import Lifetime, Plan, PlanPoint, Terms
 from minikv_tools.plans.prefixes import continued_depths, own_depths, prefixes_worth_most
@@ -235,37 +230,3 @@ def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int
     tried = {size: hits_at(size) for size in sorted(near - {*sizes})}
     tried[sizes[best]] = hits[best]
     return max(sorted(tried), key=lambda size: tried[size] - slope * size)
-
-
-OpenRequests = Callable[[], AbstractContextManager[Iterable[TraceRequest]]]
-
-
-def replay_policies(
-    requests: OpenRequests, policies: Sequence[str], sizes: Sequence[int], journal: Journal, progress: Progress
-) -> dict[str, dict[int, int]]:
-    """The hits of each policy at each size in blocks, evicting by pages; `requests` opens the trace for each replay.
-
-    What `journal` has is not done again, and each replay that ends is written there at once.
-
-    >>> import contextlib, io, os, tempfile
-    >>> from minikv_tools.journal import open_journal
-    >>> from minikv.tokens import pack
-    >>> trace = [TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1], [2], [1])]
-    >>> with open_journal(os.path.join(tempfile.mkdtemp(), "plan.journal"), {}) as journal:
-    ...     replay_policies(lambda: contextlib.nullcontext(trace), ["lru", "mru"], [1, 2], journal,
-    ...                     Progress(io.StringIO()))
-    {'lru': {1: 0, 2: 1}, 'mru': {1: 0, 2: 1}}
-    """
-    runs = [{"policy": policy, "blocks": size} for policy in policies for size in sizes]
-    progress.expect(len(runs), sum(journal.found(run) is not None for run in runs))
-    found: dict[str, dict[int, int]] = {policy: {} for policy in policies}
-    for policy in policies:
-        for size in sizes:
-            run = {"policy": policy, "blocks": size}
-            if (done := journal.found(run)) is None:
-                progress(f"{policy}, {size:,} blocks")
-                with requests() as trace:
-                    done = {"hits": replay(trace, RadixCache(1, policy, "page"), size).hits}
-                journal.add(run, done)
-            found[policy][size] = int(done["hits"])
-    return found
