@@ -135,13 +135,13 @@ def test_the_knee_of_a_straight_rise_that_ends_is_where_it_ends():
         return min(96, size // 2)
 
     sizes = [64, 128, 256, 512, 1024]
-    assert knee(sizes, [hits_at(size) for size in sizes], hits_at) == 128 + 3 * 24
+    assert knee({size: hits_at(size) for size in sizes}, hits_at) == 128 + 3 * 24
     assert 0 < len(tried) <= 5 + 15
 
 
 def test_a_curve_without_a_hit_has_its_knee_at_the_end():
-    assert knee([1, 2], [0, 0], lambda size: 0) == 2
+    assert knee({1: 0, 2: 0}, lambda size: 0) == 2
 
 
 def test_where_a_curve_is_straight_the_smallest_size_is_the_knee():
-    assert knee([10, 20, 30], [1, 2, 3], lambda size: size // 10) == 10
+    assert knee({10: 1, 20: 2, 30: 3}, lambda size: size // 10) == 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from minikv.sizing import size_text
 from minikv_tools.plans import Plan, PlanPoint
@@ -97,10 +97,10 @@ class PlanWords:
         plan = self.plan
         sizes = [point.blocks for point in plan.points]
         shown = {self._memory or sizes[len(sizes) // 2]}
-        for size in sorted(sizes):
+        for size in sizes:
             if size >= _DOUBLE * max(shown):
                 shown.add(size)
-        for size in sorted(sizes, reverse=True):
+        for size in reversed(sizes):
             if size <= min(shown) / _DOUBLE:
                 shown.add(size)
         shown |= {plan.lru_reaches_ceiling_at_blocks, *filter(None, self.sizes.values())}
@@ -112,15 +112,17 @@ class PlanWords:
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
     def _layers(self) -> ReportPart:
-        rows = tuple(
-            (str(group.layers), group.keeps + (f" of {many(group.window, 'token')}" if group.window else ""),
-             f"{group.per_token:,}" if group.per_token and not group.window else "",
-             size_text(group.per_sequence) if group.per_sequence else "", group.convention)
+        rows = [
+            {
+                "layers": str(group.layers),
+                "each keeps": group.keeps + (f" of {many(group.window, 'token')}" if group.window else ""),
+                f"bytes per token{self.each}": f"{group.per_token:,}" if group.per_token and not group.window else "",
+                f"per prompt{self.each}": size_text(group.per_sequence) if group.per_sequence else "",
+                "convention": group.convention,
+            }
             for group in self.plan.layers
-        )  # fmt: skip
-        head = ("layers", "each keeps", f"bytes per token{self.each}", f"per prompt{self.each}", "convention")
-        said = tuple(self._said_of_layers())
-        return ReportPart("What the layers keep", said, head, rows, words=("each keeps", "convention"))
+        ]
+        return _table("What the layers keep", self._said_of_layers(), rows, "each keeps", "convention")
 
     def _said_of_layers(self) -> Iterator[str]:
         plan, prefix = self.plan, self.plan.smallest_prefix
@@ -142,10 +144,8 @@ class PlanWords:
 
     def _curve(self) -> ReportPart:
         rows = [self._row(point) for point in self.shown_points()]
-        marked = tuple(at for at, row in enumerate(rows) if row["note"])
         what = "The share of all blocks that hit, with LRU by pages and at most with any eviction order."
-        cells = tuple(tuple(row.values()) for row in rows)
-        return ReportPart("Hits by size", (what,), tuple(rows[0]), cells, marked, words=("note",))
+        return _table("Hits by size", [what], rows, "note")
 
     def _row(self, point: PlanPoint) -> dict[str, str]:
         """A row of the curve, each cell by its heading."""
@@ -191,22 +191,28 @@ class PlanWords:
 
     def _tiers(self) -> ReportPart:
         """The worth of each tier, below the hours without any of them."""
-        plan, links = self.plan, self.plan.tiers[1:]
-        rows: list[tuple[str, ...]] = [
-            ("tier", f"memory{self.each}", plan.unit, f"rate{self.each}", "worth loading", "adds hits",
-             f"{plan.unit} loaded", "loading", "prefill left"),
-            ("none", *[""] * 7, hours(plan.hours_without_cache)),
-        ]  # fmt: skip
+        plan, rows = self.plan, []
         for tier in plan.tiers:
-            least, found = tier.break_even_tokens, (self.share(tier.hits), count(tier.tokens_loaded))
+            least, is_link = tier.break_even_tokens, tier is not plan.tiers[0]
             worth = "never" if least is None else f"from {least:,} on"
-            link = count(tier.rate) + "B/s", worth, *found, hours(tier.load_hours)
-            cells = link if tier in links else ("", "", found[0], "", "")
-            size = gib(tier.bytes), count(tier.blocks * plan.block_size)
-            rows.append((tier.name, *size, *cells, hours(tier.prefill_hours or 0)))
-        if not plan.cost:
-            rows = [(*row[:4], *row[5:8]) for row in rows if row[0] != "none"]
-        return ReportPart("Tiers", tuple(self._said_of_tiers()), rows[0], tuple(rows[1:]), words=("tier",))
+            row = {
+                "tier": tier.name,
+                f"memory{self.each}": gib(tier.bytes),
+                plan.unit: count(tier.blocks * plan.block_size),
+                f"rate{self.each}": f"{count(tier.rate)}B/s" * is_link,
+                "worth loading": worth * is_link,
+                "adds hits": self.share(tier.hits),
+                f"{plan.unit} loaded": count(tier.tokens_loaded) * is_link,
+                "loading": hours(tier.load_hours) * is_link,
+                "prefill left": hours(tier.prefill_hours or 0),
+            }
+            if not plan.cost:
+                del row["worth loading"], row["prefill left"]
+            rows.append(row)
+        if plan.cost:
+            without = {"tier": "none", "prefill left": hours(plan.hours_without_cache)}
+            rows.insert(0, dict.fromkeys(rows[0], "") | without)
+        return _table("Tiers", self._said_of_tiers(), rows, "tier")
 
     def _said_of_tiers(self) -> Iterator[str]:
         plan, (gpu, *links) = self.plan, self.plan.tiers
@@ -225,14 +231,19 @@ class PlanWords:
             yield f"Below {even}, computing a token is faster than loading it, so it is computed."
 
     def _lifetimes(self) -> ReportPart:
-        plan, head, rows = self.plan, ["dropped after", "hits, unlimited memory", "of all hits lost"], []
+        plan, rows = self.plan, []
         for life in plan.time_to_live:
             lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
-            row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
-            rows.append((*row, *([self.share(life.hits_at_memory or 0)] if self._memory else [])))
-        head += [f"hits at {self.memory_name}"] if self._memory else []
+            row = {
+                "dropped after": f"{life.seconds:g} s",
+                "hits, unlimited memory": self.share(life.hits),
+                "of all hits lost": percent(lost),
+            }
+            if life.hits_at_memory is not None:
+                row[f"hits at {self.memory_name}"] = self.share(life.hits_at_memory)
+            rows.append(row)
         what = "A block is dropped this long after its last use, even if there is room for it."
-        return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
+        return _table("Time to live", [what], rows)
 
     def _conversations(self) -> Iterator[str]:
         plan, all_hits, own = self.plan, max(1, self.plan.ceiling.hits), self.plan.ceiling.own_conversation_hits
@@ -253,17 +264,27 @@ class PlanWords:
         )
 
     def _prefixes(self) -> ReportPart:
-        plan, size = self.plan, self.plan.block_size
-        rows = tuple(
-            (f"{prefix.blocks * size:,}", f"{prefix.requests:,}", count(prefix.tokens_saved),
-             percent(prefix.saved / max(1, plan.ceiling.hits)), f"{prefix.first + 1:,}",
-             f"{prefix.conversations:,}" if prefix.conversations else "-")
+        plan, unit = self.plan, self.unit
+        rows = [
+            {
+                f"{unit} long": f"{prefix.blocks * plan.block_size:,}",
+                "requests with it": f"{prefix.requests:,}",
+                f"{unit} it saves": count(prefix.tokens_saved),
+                "of all hits": percent(prefix.saved / max(1, plan.ceiling.hits)),
+                "first in request": f"{prefix.first + 1:,}",
+                "conversations": f"{prefix.conversations:,}" if prefix.conversations else "-",
+            }
             for prefix in plan.prefixes
-        )  # fmt: skip
-        head = (f"{self.unit} long", "requests with it", f"{self.unit} it saves", "of all hits", "first in request",
-                "conversations")  # fmt: skip
+        ]
         what = (
             f"{many(plan.shared_prefixes, 'prefix begins', 'prefixes begin')} more than one prompt. "
             "Each row has what it saves by staying cached, less what the rows above it already save."
         )
-        return ReportPart("Prefixes worth most", (what,), head, rows)
+        return _table("Prefixes worth most", [what], rows)
+
+
+def _table(title: str, sentences: Iterable[str], rows: list[dict[str, str]], *words: str) -> ReportPart:
+    """A section with a table of `rows`, each cell by its heading; a row with a note is pointed out."""
+    marked = tuple(at for at, row in enumerate(rows) if row.get("note"))
+    cells = tuple(tuple(row.values()) for row in rows)
+    return ReportPart(title, tuple(sentences), tuple(rows[0]), cells, marked, words)

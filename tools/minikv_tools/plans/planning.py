@@ -8,7 +8,7 @@ how much of all that a conversation finds of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,7 @@ class _Planning:
         terms, sizes = self.terms, self._sizes(reach)
         expect(len({*sizes, *terms.tier_blocks}) + 1)
         hits = {size: self.curve.hits(size) for size in sizes if size <= reach}
-        bend = knee(list(hits), list(hits.values()), self.curve.hits)
+        bend = knee(hits, self.curve.hits)
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
             tick(f"{size * terms.block_size:,} tokens")
@@ -211,22 +211,24 @@ class _Planning:
 _BETWEEN = 16  # sizes tried between two points, to place the knee
 
 
-def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int]) -> int:
+def knee(hits: Mapping[int, int], hits_at: Callable[[int], int]) -> int:
     """The size at which the curve is highest above the straight line from nothing to its last point.
 
     There, the next block of memory gains as much as the average block of the whole curve: before it more, after it
-    less. (Kneedle, Satopää et al., 2011, on linear axes.) `hits_at` finds the hits at sizes between the given ones.
+    less. (Kneedle, Satopää et al., 2011, on linear axes.) `hits` has the hits at some sizes, in their order, and
+    `hits_at` finds those at sizes between them.
 
-    >>> knee([100, 180, 300, 400], [40, 72, 80, 80], lambda size: min(80, 4 * size // 10))
+    >>> knee({100: 40, 180: 72, 300: 80, 400: 80}, lambda size: min(80, 4 * size // 10))
     200
     """
-    if not hits or not hits[-1]:
-        return sizes[-1]
-    slope = hits[-1] / sizes[-1]
-    best = max(range(len(sizes)), key=lambda at: hits[at] - slope * sizes[at])
-    low = sizes[max(0, best - 1)]
-    high = sizes[min(len(sizes) - 1, best + 1)]
+    sizes = list(hits)
+    last = sizes[-1]
+    if not hits[last]:
+        return last
+    slope = hits[last] / last
+    at = sizes.index(max(sizes, key=lambda size: hits[size] - slope * size))
+    around = sizes[max(0, at - 1) : at + 2]
+    low, high = around[0], around[-1]
     near = {low + (high - low) * step // _BETWEEN for step in range(1, _BETWEEN)}
-    tried = {size: hits_at(size) for size in sorted(near - {*sizes})}
-    tried[sizes[best]] = hits[best]
+    tried = {**hits, **{size: hits_at(size) for size in near - hits.keys()}}
     return max(sorted(tried), key=lambda size: tried[size] - slope * size)
